@@ -3,6 +3,8 @@
 #include "bench/repeat.h"
 #include "predict/longhaul.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/verify/verify.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "models/mfu.h"
 #include "models/transformer.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/strategies.h"
 #include "schedule/reserved/reserved.h"
 #include "schedule/verify/verify.h"
 

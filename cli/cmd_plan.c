@@ -14,6 +14,7 @@
 #include "cli/setup/read_setup.h"
 #include "cli/setup/request_options.h"
 #include "predict/plan/best.h"
+#include "schedule/config/resolve_config.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,6 +5,8 @@
 #include "cli/json_out.h"
 #include "cli/setup/read_setup.h"
 #include "schedule/activations/classes.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"
 #include "schedule/verify/verify.h"

@@ -2,6 +2,7 @@
 
 #include "predict/bounds.h"
 #include "predict/workers.h"
+#include "schedule/config/resolve_config.h"
 
 #include <float.h>
 #include <stdio.h>

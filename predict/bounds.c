@@ -1,6 +1,10 @@
 #include "predict/bounds.h"
 
 #include "schedule/activations/classes.h"
+#include "schedule/config/profile.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/config/strategies.h"
+#include "schedule/emit/build.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/pipeline/ratios.h"
 #include "schedule/weights/tensor_parallel.h"

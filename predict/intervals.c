@@ -1,4 +1,5 @@
 #include "predict/intervals.h"
+#include "schedule/config/profile.h"
 
 #include <math.h>
 #include <stdio.h>

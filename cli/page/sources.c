@@ -5,6 +5,7 @@
 #include "models/mfu.h"
 #include "models/transformer.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/strategies.h"
 #include "schedule/reserved/reserved.h"
 
 #include <string.h>

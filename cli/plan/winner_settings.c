@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cli/plan/settings.h"
 #include "cli/setup/request_options.h"
+#include "schedule/config/resolve_config.h"
 
 #include <math.h>
 

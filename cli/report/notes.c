@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "predict/intervals.h"
+#include "schedule/config/profile.h"
 #include "sim/even.h"
 
 #include <math.h>

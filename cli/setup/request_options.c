@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "predict/setup/partition_option.h"
+#include "schedule/config/strategies.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "models/cost.h"
 #include "models/transformer.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/strategies.h"
 
 #include <stdio.h>
 #include <string.h>

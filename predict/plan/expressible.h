@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/strategies.h"
 
 #include <stdbool.h>
 

@@ -2,6 +2,7 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
+#include "schedule/config/resolve_config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "predict/plan/shortened.h"
 
 #include "predict/prediction.h"
+#include "schedule/config/resolve_config.h"
 
 /* Micro-batches that fill a pipeline, one that still runs among those, and one more. */
 static int64_t enough(const struct choices *c)

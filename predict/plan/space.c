@@ -2,6 +2,9 @@
 
 #include "predict/bounds.h"
 #include "predict/setup/subsequences.h"
+#include "schedule/config/profile.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/config/strategies.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/pipeline/sppo.h"
 

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "predict/progress.h"
 #include "predict/workers.h"
+#include "schedule/config/resolve_config.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
 #include "predict/setup/offload_estimate.h"
 
 #include "models/cost.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/ir/ir.h"
 #include "schedule/pipeline/pipeline.h"
 

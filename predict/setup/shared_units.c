@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "models/work.h"
 #include "predict/setup/unit_rates.h"
+#include "schedule/config/profile.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/tensor_parallel.h"
 

@@ -3,6 +3,8 @@
 #include "predict/setup/offload_estimate.h"
 #include "predict/validate/measured_row.h"
 #include "schedule/activations/classes.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/pipeline/partition.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "schedule/attention/exchange.h"
+#include "schedule/config/profile.h"
 
 #include <assert.h>
 

@@ -2,6 +2,7 @@
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
+#include "schedule/config/profile.h"
 
 bool fpdt_offloads(const struct choices *c)
 {

@@ -15,6 +15,7 @@
  * come by the keys before those is schedule/pipeline/keys.c. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
+#include "schedule/config/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Tokens of a sequence, seen by the core, up to the beginning and the end of the subsequence; up to

@@ -1,6 +1,7 @@
 /* Bytes of an element, counted operator by operator; every cast between 16 bits and fp32 is 6, a
  * product of two fp32 tensors 12, of one with a number for each row 8. */
 #include "schedule/config/chains.h"
+#include "schedule/config/profile.h"
 
 #include <string.h>
 

@@ -10,6 +10,7 @@
 
 #include "models/cost.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/profile.h"
 
 /* Fills chain with the chains of the profile's implementation; the other kinds keep one kernel
  * (bytes 0). compile: torch.compile fuses them. kept: layers keep what their backward reads, so

@@ -1,13 +1,8 @@
-/* schedule/config/choices.h: the choices of a training step, and the schedule they make.
+/* schedule/config/choices.h: the choices that make a training step's schedule, and what a user asks for.
  *
- * A schedule is the product of five choices (attention, linear weights, pipeline,
- * activations, batch), each a small registry. A strategy is a named combination with
- * defaults; a profile sets the switches that tell implementations apart. One table
- * says which products are legal and why the others are not.
- *
- * compose_resolve() fills what the user left open and says what it did;
- * compose_build() emits the layers, rewrites them (recomputation, weight sharding,
- * offload) and finishes the schedule (waits, lifetimes, arena). */
+ * A schedule is the product of choices (attention, weights, pipeline, activations, optimizer, batch), each a
+ * small registry. `struct request` is what the user gave, with fields left open; `struct choices` has every
+ * field filled (schedule/config/resolve_config.h). */
 #ifndef SCHEDULE_CONFIG_CHOICES_H
 #define SCHEDULE_CONFIG_CHOICES_H
 
@@ -121,18 +116,7 @@ enum activations_choice {
 /* Whether attention drops scores: as the profile has it, or as asked. */
 enum dropout { DROPOUT_PROFILE, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
-/* Time of attention kernels with dropout relative to those without: a random number per score, and no mask
- * that is kept. Inferred; docs/accuracy.md. */
-#define COMPOSE_DROPOUT_SLOWDOWN 1.15
-
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
-
-/* Where key and value heads are copied when they do not divide over the head ranks. */
-enum kv_replication {
-    KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
-    KV_TO_HEADS, /* to as many heads as queries have, before the all-to-all, always */
-    KV_REPLICATION_COUNT
-};
 
 /* What is scheduled: the training step of the whole model; one layer, forward, recomputed and
  * backward, with its weights' gathers and reductions and no optimizer; or its attention operator
@@ -151,108 +135,7 @@ enum scope {
     SCOPE_COUNT
 };
 
-/* What becomes of gradients between the last reduction and AdamW. */
-enum clipping {
-    CLIPPING_NONE,
-    CLIPPING_IN_STEP,  /* the norm of all is taken, and AdamW scales what it reads */
-    CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
-};
-
-/* Whose code says which work runs as a chain of kernels, and what the chain moves:
- * schedule/config/chains.c. */
-enum chains {
-    CHAINS_FUSED,
-    CHAINS_TORCHTITAN,
-    CHAINS_INTERNEVO,
-    CHAINS_INTERNLM,
-    CHAINS_HF,
-    CHAINS_COUNT
-};
-
-/* What tells one implementation of the same schedule from another. docs/strategies.md has
- * the source of every cell. */
-struct profile {
-    const char *name, *summary;
-    uint8_t attention_impl;    /* enum attention_impl on A100-class devices */
-    uint8_t attention_impl_90; /* and on Hopper and later */
-    uint8_t kv_replication;    /* enum kv_replication */
-    uint8_t copies_before,
-        copies_after;  /* layout passes over a tensor before and after its all-to-all */
-    bool rope_after;   /* rotate after the all-to-all, on all positions */
-    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
-    bool sync_backward;
-    uint8_t rotation;     /* enum rotation */
-    bool ring_retains;    /* TransformerEngine's ring: attention/ring_retained.c */
-    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
-    bool params_f32; /* sharded parameters are fp32, the optimizer's own, and cast to be gathered */
-    bool ring_packs; /* what goes round is copied into a message of its own first */
-    bool gathers_first;  /* the first tile too waits for gathered keys and values */
-    bool gathered_shift; /* gradients of gathered keys and values go round; else they are
-                            reduce-scattered */
-    bool core_sync; /* forward: the host waits for the device before and after attention's core */
-    double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
-                               which an all-to-all then does, one for each rank; 0: none does */
-    bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
-    bool
-        messages_sync; /* stages of a plain pipeline: the host waits for every message, and posts the
-                           next action's receive only then */
-    bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
-    bool prefix_grad_f32;     /* their gradients are summed in fp32 */
-    bool interleaves_windows; /* context-first, where a node holds two windows or more */
-    bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
-    bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */
-    int64_t vocabulary_unit;  /* their parts of the vocabulary are multiples of it, with rows that
-                                 stand for no token; 0: 1 */
-    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
-    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
-    bool loss_apart;    /* where they are not: the gradient of the logits has a buffer of its own */
-    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
-    bool reduces_f32;   /* where ranks share a sequence, gradients are cast to fp32 to be reduced to
-                           shards, and their sums are cast back */
-    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
-    bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
-    int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */
-    bool rotary_tables;    /* angles, cosine and sine of the whole sequence stay on every rank */
-    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
-    int64_t
-        bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
-    bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before
-                               they are reduced, each in a pass of its own */
-    bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
-                                flat tensor and divided first: two passes */
-    uint8_t
-        bucket_passes; /* copies of 16-bit or 32-bit gradients that are reduced once a step, made
-                                of each bucket first: into a flat tensor, of that, and back; 0: none */
-    bool all_reduces;  /* these, when a rank updates only a part, are summed on all ranks */
-    bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
-    bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
-    int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
-    uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
-    bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
-    bool gathers_behind_core; /* these, when attention's core is over; else when the layer begins */
-    bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
-                         nothing waits for soon another; else one stream per direction */
-    bool chunk_sync; /* the host waits behind every tile, and at a barrier behind all-to-alls */
-    bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
-                          of the queries goes to the host behind each */
-    bool chunk_norm;   /* the normed input of a chunk goes to the host too */
-    bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
-    bool loss_again; /* the backward of pieces of the loss computes their logits again */
-    bool
-        loss_host; /* and their input goes to the host and comes back by blocking pageable copies */
-    bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
-    bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
-    uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
-    bool clipping_sync;  /* the host reads the norm before it goes on */
-    uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
-    bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
-    bool attention_dropout; /* attention drops scores, but in FPDT's kernels */
-    double host_factor;     /* host issue time relative to plain eager launches */
-    double host_per_step_s; /* framework time of every rank between backward and optimizer */
-    double
-        host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
-                                  to the host or back */
-};
+struct profile; /* schedule/config/profile.h */
 
 struct choices {
     const struct transformer *model;
@@ -339,52 +222,5 @@ struct request {
     int sm; /* compute capability of the cluster's device times ten; 0: not known */
     int64_t gpus_per_node;
 };
-
-/* Rows for `list` and for option values; names[i] of a choice is its text name. */
-struct strategy {
-    const char *name, *summary;
-    uint8_t attention, weights, pipeline, activations;
-    const char *profile;    /* what `published` stands for */
-    bool tensor;            /* tp, when open, is as many ranks of a node as fit */
-    bool subsequences;      /* and so are pp and subsequences: schedule/pipeline/sppo.h */
-    int64_t compared_ranks; /* the most on which a step of it was compared with a measured one
-                               (traces/published/measurements.csv); 0: on none */
-};
-const struct strategy *compose_strategies(size_t *count);
-const struct profile *compose_profiles(size_t *count);
-/* Whether there is such a strategy and such a profile; NULL is not asked about. */
-enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* Text names of the values of each choice, as many as its enum counts. */
-/* clang-format off */
-extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
-    *const attention_names[], *const pipeline_names[], *const placement_names[],
-    *const stage_placement_names[], *const ring_layout_names[], *const windows_names[],
-    *const rotation_names[], *const helper_names[], *const scope_names[],
-    *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[];
-/* clang-format on */
-
-/* Fills every open field, checks sizes and the table of legal products. Messages say which
- * values would do. note (may be NULL) receives what was filled in that a user should know. */
-enum status compose_resolve(struct choices *choices, const struct request *request,
-                            struct diag *note, struct diag *diag);
-
-/* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
- * schedule's buffers; 0 when it holds none. */
-int64_t compose_bucket_bytes(const struct choices *choices);
-/* The same of rotary tables, a block each: angles in fp32 where they are kept, cosine, sine. */
-enum { COMPOSE_TABLES = 3 };
-void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
-
-/* Time of attention kernels relative to the plain kernel. */
-double compose_attention_slowdown(const struct choices *choices);
-
-/* The shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
- * model does not need them: all that hold the same key and value heads project them, and padding rows of the
- * vocabulary stand for no token. */
-void compose_products_again(const struct choices *choices, double *layers, double *head);
-
-/* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
- * empty. Too large a schedule (ids are 32 bits) is an error. */
-enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
 #endif

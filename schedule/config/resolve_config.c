@@ -4,6 +4,9 @@
 #include "schedule/weights/tensor_parallel.h"
 
 #include "base/text.h"
+#include "schedule/config/profile.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/config/strategies.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 #include "schedule/config/resolve_degrees.h"
 
+#include "schedule/config/profile.h"
+#include "schedule/config/strategies.h"
 #include "schedule/weights/tensor_parallel.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/strategies.h"
 
 /* "1, 2, 4 or 8" */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);

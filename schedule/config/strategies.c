@@ -1,6 +1,8 @@
 /* The registries: strategies, profiles, and the names of choices. docs/strategies.md gives the
  * source of every cell. */
+#include "schedule/config/strategies.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/profile.h"
 
 const char *const attention_names[CHOICE_ATTENTION_COUNT] = {
 #define ATTENTION(symbol, name, around, inner, cp, hp, corner) name,

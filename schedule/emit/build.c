@@ -1,5 +1,7 @@
 /* compose_build(): streams and inputs, emission, passes. */
+#include "schedule/emit/build.h"
 #include "schedule/attention/attention.h"
+#include "schedule/config/profile.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/tensor_parallel.h"

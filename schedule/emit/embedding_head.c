@@ -1,4 +1,5 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
+#include "schedule/config/profile.h"
 #include "schedule/emit/layer.h"
 #include "schedule/weights/tensor_parallel.h"
 

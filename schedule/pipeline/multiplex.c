@@ -1,6 +1,7 @@
 #include "schedule/pipeline/multiplex.h"
 
 #include "base/arena.h"
+#include "schedule/config/strategies.h"
 #include "schedule/pipeline/orders.h"
 
 #include <assert.h>

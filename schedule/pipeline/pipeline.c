@@ -1,5 +1,6 @@
 #include "schedule/pipeline/pipeline.h"
 
+#include "schedule/config/profile.h"
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/orders.h"

@@ -1,6 +1,7 @@
 #include "schedule/pipeline/sppo.h"
 
 #include "schedule/config/resolve_degrees.h"
+#include "schedule/config/strategies.h"
 #include "schedule/pipeline/pipeline.h"
 
 static const struct loc nowhere = {0};

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/emit/build.h"
 #include "schedule/reserved/caching_allocator.h"
 #include "schedule/reserved/replay.h"
 

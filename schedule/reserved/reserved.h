@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "models/cluster.h"
 #include "schedule/config/choices.h"
+#include "schedule/emit/build.h"
 #include "schedule/ir/ir.h"
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* Gradients of sharded and replicated weights: padded, summed over tensor ranks, reduced over those that share a
  * copy of the weights, and given back to the stage that owns them. */
+#include "schedule/config/profile.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/shard.h"
 #include "schedule/weights/weights.h"

@@ -1,5 +1,6 @@
 #include "schedule/weights/tensor_parallel.h"
 
+#include "schedule/config/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>

@@ -9,6 +9,10 @@
 
 #include "exec/agreement.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/profile.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/config/strategies.h"
+#include "schedule/emit/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"

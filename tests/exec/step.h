@@ -10,6 +10,8 @@
 #include "exec/reference.h"
 #include "exec/training.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "tests/check.h"
 
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include "exec/cuda/fused.h"
 #include "exec/cuda/versions.h"
 #include "exec/microbench.h"
+#include "schedule/config/resolve_config.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/order.h"
 #include "tests/exec/hand.h"

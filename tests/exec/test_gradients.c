@@ -1,6 +1,7 @@
 /* Every strategy computes exact gradients: each legal pair of choices is in a schedule whose loss,
  * gradients, parameters and moments are the reference's. The full product is in
  * test_gradients_nightly.c. */
+#include "schedule/config/resolve_config.h"
 #include "tests/exec/matrix.h"
 
 /* The address sanitizer makes runs some five times slower, and looks at the code more than at the

@@ -3,6 +3,7 @@
 #include "predict/setup/offload_estimate.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/shared_units.h"
+#include "schedule/config/resolve_config.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
 

@@ -3,6 +3,8 @@
 #define TESTS_SCHEDULE_COMPOSED_H
 
 #include "schedule/config/choices.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,4 +1,5 @@
 #include "tests/schedule/shapes.h"
+#include "schedule/config/strategies.h"
 
 #include <stdio.h>
 

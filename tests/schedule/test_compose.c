@@ -2,6 +2,8 @@
 #include "base/text.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/config/chains.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/config/strategies.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/verify/verify.h"
 #include "schedule/weights/tensor_parallel.h"

@@ -2,6 +2,8 @@
  * 2408.16978), copies and tiles of a layer, and memory that falls with the size of a chunk. */
 #include "schedule/analysis/happens_before.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 

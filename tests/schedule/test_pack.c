@@ -2,6 +2,8 @@
 
 #include "schedule/analysis/liveness.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 #include "tests/schedule/shapes.h"

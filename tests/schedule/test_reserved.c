@@ -2,6 +2,8 @@
 
 #include "base/diag.h"
 #include "schedule/config/choices.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* What strategy sppo makes of the degrees that are left open. */
+#include "schedule/config/resolve_config.h"
 #include "schedule/pipeline/sppo.h"
 #include "tests/check.h"
 

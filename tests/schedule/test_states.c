@@ -1,4 +1,5 @@
 /* What the precision of optimizer states makes of a schedule: bytes, gradients, the step of AdamW. */
+#include "schedule/config/resolve_config.h"
 #include "tests/schedule/composed.h"
 
 enum { RANKS = 4 };

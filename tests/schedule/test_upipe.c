@@ -1,6 +1,8 @@
 /* Untied Ulysses (arXiv 2602.21196): what a layer sends, how often it projects, and what it keeps in
  * memory while attention runs, beside plain Ulysses. */
 #include "schedule/analysis/happens_before.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/emit/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 
