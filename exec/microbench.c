@@ -3,6 +3,7 @@
 #include "exec/backend.h"
 #include "exec/microbench_operands.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/memory_plan/plan_offsets.h"
 
 #include <assert.h>
 #include <math.h>

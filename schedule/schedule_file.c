@@ -2,6 +2,7 @@
 
 #include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/memory_plan/plan_offsets.h"
 
 static bool has_offsets(const struct ir *ir)
 {

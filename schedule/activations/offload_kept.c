@@ -4,6 +4,7 @@
  * layer before the last have gone, and outputs come back when the layer behind the next is done. */
 #include "schedule/emit/op_list.h"
 
+#include "schedule/activations/passes.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <stdlib.h>

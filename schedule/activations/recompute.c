@@ -13,6 +13,7 @@
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: the
  * core alone is repeated, for its own backward, and all else stays, its output too, which the output
  * projection's weight gradient reads. */
+#include "schedule/activations/passes.h"
 #include "schedule/config/profile.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/pipeline/pipeline.h"

@@ -1,6 +1,7 @@
 /* Copies that nobody reads go, and what is gathered for them: those that a layer's first forward makes
  * for a backward which then starts from the recomputation's. Nothing waits for a copy but through what it
  * writes. */
+#include "schedule/activations/passes.h"
 #include "schedule/emit/op_list.h"
 
 #include <stdlib.h>

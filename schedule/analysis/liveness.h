@@ -13,11 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct first_uses;
-struct order;
-
-#define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
-
 /* Does the buffer exist during the whole step? Those that are bound are flagged, too. */
 static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
 {
@@ -34,33 +29,5 @@ static inline bool lifetimes_held(const struct ir *ir, uint32_t buffer)
  * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
  * set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
-
-/* Bytes of each memory, for the role with the largest arena. */
-struct lifetimes_figures {
-    uint64_t arena[MEMORY_COUNT];
-    uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
-                                    list order */
-    uint64_t
-        held[MEMORY_COUNT]; /* the same, a buffer being live until some later first use is ordered
-                                    behind its free set: no arena can be smaller. held - live is
-                                    what unordered ops may not share, arena - held is waste. */
-    uint64_t enough[MEMORY_COUNT]; /* nobody looks for an arena smaller than one of so many */
-};
-
-/* Plans an offset for every buffer from the free sets as they stand, one arena per memory and
- * role, and sets ir->arena_bytes. Sizes are rounded up to a multiple of alignment (a power of
- * two). A buffer that nothing touches keeps the offset UINT64_MAX. Deterministic. figures may be
- * NULL. */
-void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
-
-/* The same for one role, whose order and first uses may be known already (or both NULL); offsets of other roles and
- * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
-void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, uint64_t alignment, bool tight,
-                         struct lifetimes_figures *figures);
-
-/* Call after all roles have been planned quickly. Plans the roles with the largest arenas again, carefully, until the
- * largest of all is one that was planned carefully, and sets ir->arena_bytes. of: the figures of each role. */
-void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of);
 
 #endif

@@ -4,6 +4,18 @@
 
 #include "schedule/emit/emit.h"
 
+/* How an attention choice emits: from the normed input [N, h] to the output [N, heads
+ * head_dim] before wo, and back from its gradient to the gradient of the normed input. The
+ * operator is what lies between the projection qkv[N, W] and the output; a choice that projects
+ * piece by piece has none of its own. */
+struct attention_emitter {
+    void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
+    void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
+    void (*operator_forward)(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+    void (*operator_backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+};
+extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
+
 /* The projection of all rows around the operator of the schedule's choice. */
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);

@@ -13,6 +13,7 @@
 #define SCHEDULE_ATTENTION_FPDT_H
 
 #include "schedule/attention/exchange.h"
+#include "schedule/emit/op_list.h"
 
 #include <stddef.h>
 
@@ -106,5 +107,9 @@ struct fpdt_target {
 };
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_target to);
+
+/* Chunks wait for what goes to the host (schedule/attention/fpdt_host.c): what two of them keep there, and
+ * two of what one rank gathers for all, are on the device at once. */
+void pass_keep(struct emit *e, struct program *program);
 
 #endif

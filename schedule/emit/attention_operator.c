@@ -1,6 +1,8 @@
 /* One layer's attention operator alone. */
+#include "schedule/emit/attention_operator.h"
 #include "schedule/attention/attention.h"
 #include "schedule/emit/layer.h"
+#include "schedule/emit/step.h"
 
 static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {

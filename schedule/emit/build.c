@@ -1,22 +1,23 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/emit/build.h"
+#include "schedule/activations/passes.h"
 #include "schedule/attention/attention.h"
+#include "schedule/attention/fpdt.h"
 #include "schedule/config/profile.h"
+#include "schedule/emit/attention_operator.h"
+#include "schedule/emit/finalize.h"
 #include "schedule/emit/op_list.h"
+#include "schedule/emit/process_groups.h"
+#include "schedule/emit/step.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
-#define ATTENTION(symbol, name, around, inner, cp, hp, corner)                                     \
-    {around##_forward, around##_backward, inner##_forward, inner##_backward},
-#include "schedule/config/attention_choices.def"
-#undef ATTENTION
-};
 
 static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
                        enum dtype dtype, int64_t count)
@@ -241,7 +242,7 @@ static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         pass_offload_kept(e, &program);
     if (whole)
         pass_weights(e, &program);
-    finish_role(e, &program, out, figures);
+    finalize_role(e, &program, out, figures);
     program_release(&program);
 }
 
@@ -308,7 +309,7 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
         begin_role(&e, stage);
         emit_and_rewrite(&e, out, &figures[stage]);
     }
-    finish(&e, out);
+    finalize(&e, out);
     if (c->pp > 1)
         lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
     else

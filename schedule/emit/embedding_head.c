@@ -1,7 +1,9 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
+#include "schedule/emit/embedding_head.h"
 #include "schedule/config/profile.h"
 #include "schedule/emit/layer.h"
 #include "schedule/weights/tensor_parallel.h"
+#include "schedule/weights/wide_sum.h"
 
 /* The group over which the table is cut, as a parameter of work. */
 static int64_t part_of(const struct emit *e)

@@ -1,6 +1,8 @@
 #include "schedule/emit/emit.h"
 
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
+#include "schedule/weights/wide_sum.h"
 
 #include <assert.h>
 #include <string.h>

@@ -258,20 +258,14 @@ struct emit {
     uint32_t hold_back_count, hold_back_capacity;
 };
 
-/* How an attention choice emits: from the normed input [N, h] to the output [N, heads
- * head_dim] before wo, and back from its gradient to the gradient of the normed input. The
- * operator is what lies between the projection qkv[N, W] and the output; a choice that projects
- * piece by piece has none of its own. */
-struct attention_emitter {
-    void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
-    void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
-    void (*operator_forward)(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-    void (*operator_backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-};
-extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
-
 /* The host waits until the compute stream has done all that was emitted. */
 void emit_host_sync(struct emit *e);
+
+/* Ops that follow are of this region of the step. */
+static inline void set_region(struct emit *e, enum region region)
+{
+    e->tags.region = (uint8_t)region;
+}
 
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
@@ -319,13 +313,6 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
-/* Between the two, gradients of the weight are summed in fp32 beside it, where the profile does
- * (schedule/weights/wide_sum.c). */
-void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
-void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* One piece: a product in the compute dtype, and its sum. */
-void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
-                       int64_t n, int64_t k);
 /* Computes what was put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
@@ -364,22 +351,5 @@ struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Outside the pairs of products of tensor ranks. */
 struct view emit_positions_own(const struct emit *e);
-
-/* From now on backward ops add to this micro-batch's gradients (schedule/weights/bundles.c). */
-void weights_of_micro_batch(struct emit *e, uint32_t micro);
-/* The same of a unit, where stages lend each other weights: to the stage's own gradients, or, if it is
- * shared, to gradients that its stages will sum (schedule/weights/lend.c). */
-void weights_of_unit(struct emit *e);
-
-/* Lays the ranks on a mesh and makes the groups (schedule/emit/process_groups.c). */
-void emit_mesh(struct emit *e);
-/* From now on ops and buffers are of a stage's ranks; stages come in order. */
-void emit_role(struct emit *e, uint32_t stage);
-
-/* --- layers and the whole step (schedule/emit/step.c, schedule/emit/attention_operator.c) --- */
-/* What the stage does in a step. */
-void emit_step(struct emit *e);
-/* One layer's attention operator alone. Ops in region none make what it starts from. */
-void emit_operator(struct emit *e);
 
 #endif

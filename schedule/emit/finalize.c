@@ -4,11 +4,13 @@
  * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
  * written anew, each column front to back. Roles are drafted and finished one after the other, so
  * that no more than one draft is in memory. */
+#include "schedule/emit/finalize.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/free_sets.h"
 #include "schedule/analysis/waits.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/ir/id_map.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
@@ -36,7 +38,7 @@ struct finish {
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
 };
 
-/* Everything but what finish() writes anew: those tables stay where they are. */
+/* Everything but what finalize() writes anew: those tables stay where they are. */
 static void swap_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a, was_b = *b;
@@ -325,8 +327,8 @@ static void write_role(const struct emit *e, const struct program *program, stru
     free(f.next_number);
 }
 
-void finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                 struct lifetimes_figures *figures)
+void finalize_role(const struct emit *e, const struct program *program, struct ir *out,
+                   struct lifetimes_figures *figures)
 {
     struct order order = {0};
     struct first_uses first_uses = {0};
@@ -345,7 +347,7 @@ void finish_role(const struct emit *e, const struct program *program, struct ir 
     order_release(&order);
 }
 
-void finish(const struct emit *e, struct ir *out)
+void finalize(const struct emit *e, struct ir *out)
 {
     swap_tables(e->ir, out);
 }

@@ -1,8 +1,10 @@
 /* One transformer layer as every strategy emits it: norms, projections and the feed-forward part,
  * forward and backward. What lies between norm1 and wo is the attention choice's business. */
 #include "schedule/emit/layer.h"
+#include "schedule/attention/attention.h"
 #include "schedule/config/profile.h"
 #include "schedule/weights/tensor_parallel.h"
+#include "schedule/weights/wide_sum.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  *
  * Emission appends ops to the tables of an ir; passes append more and decide the order
  * in which the finished schedule lists them. So a pass never moves a row: it makes a
- * new list of op ids, and edits operands of the rows it redirects. schedule/emit/finalize.c
+ * new list of op ids, and edits operands of the rows it redirects. schedule/emit/finalize.h
  * writes the rows out in list order. */
 #ifndef SCHEDULE_EMIT_OP_LIST_H
 #define SCHEDULE_EMIT_OP_LIST_H
@@ -43,35 +43,5 @@ static inline uint32_t program_operand(const struct ir *ir, uint32_t op, uint32_
     uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
 }
-
-/* Passes, in the order in which compose_build() runs them. Each replaces *program. */
-
-/* Layers forget what their forward kept, and compute it again before their backward. */
-void pass_recompute(struct emit *e, struct program *program);
-/* Copies between device and host whose result nobody reads are left out. */
-void pass_unread(struct emit *e, struct program *program);
-/* Chunks wait for what goes to the host (schedule/attention/fpdt_host.c): what two of them keep there, and
- * two of what one rank gathers for all, are on the device at once. */
-void pass_keep(struct emit *e, struct program *program);
-/* What recomputation starts from goes to the host in the forward and comes back before it is read. */
-void pass_offload(struct emit *e, struct program *program);
-/* The same of what selective checkpointing keeps (schedule/activations/offload_kept.c). */
-void pass_offload_kept(struct emit *e, struct program *program);
-/* Part of what the forward keeps goes to the host and comes back before it is read. */
-void pass_offload_ratio(struct emit *e, struct program *program);
-/* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
-void pass_weights(struct emit *e, struct program *program);
-
-/* Lays out bundles of tensors, and makes the buffers that live through the step. */
-void weights_setup(struct emit *e);
-
-/* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets, arena offsets. Of several
- * roles each is packed quickly, and lifetimes_tighten() has the last word; *figures: what packing took.
- * The draft e->ir then has no ops and buffers, and all its other tables, for the next role. */
-void finish_role(const struct emit *e, const struct program *program, struct ir *out,
-                 struct lifetimes_figures *figures);
-/* When all roles are there: gives *out those other tables; e->ir is of no further use. */
-void finish(const struct emit *e, struct ir *out);
 
 #endif

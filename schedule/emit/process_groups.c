@@ -9,6 +9,7 @@
  * at most one axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different
  * weights. Where there are more of them than key and value heads, those with the same heads are. Names of
  * axes count up to the first '_' for what lies along them (exec/bindings.h). */
+#include "schedule/emit/process_groups.h"
 #include "schedule/config/profile.h"
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/emit/emit.h"

@@ -1,8 +1,12 @@
 /* The training step of one stage: its actions in the order of its pipeline. Without a pipeline there
  * is one stage, and no message. */
+#include "schedule/emit/step.h"
 #include "schedule/attention/fpdt.h"
+#include "schedule/emit/embedding_head.h"
 #include "schedule/emit/layer.h"
 #include "schedule/pipeline/stage.h"
+#include "schedule/weights/bundles.h"
+#include "schedule/weights/lend.h"
 
 #include <stdlib.h>
 #include <string.h>

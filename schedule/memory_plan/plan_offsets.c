@@ -1,6 +1,7 @@
 /* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
  * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/memory_plan/pack.h"

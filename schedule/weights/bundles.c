@@ -4,6 +4,7 @@
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
  * (and, where stages hold parts of what they are lent, every stage's) is a multiple of 8 elements (16 bytes
  * in bf16). docs/strategies.md, "Weights". */
+#include "schedule/weights/bundles.h"
 #include "schedule/config/profile.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/lend.h"

@@ -62,4 +62,8 @@ op_id lend_sum_parts(struct emit *e, struct lent *lent);
 /* Where its sums are added: of the owner, in its own gradient. */
 struct view lend_part_of_gradient(const struct emit *e, const struct lent_part *part);
 
+/* The same of a unit, where stages lend each other weights: to the stage's own gradients, or, if it is
+ * shared, to gradients that its stages will sum (schedule/weights/lend.c). */
+void weights_of_unit(struct emit *e);
+
 #endif

@@ -2,6 +2,7 @@
  * copy of the weights, and given back to the stage that owns them. */
 #include "schedule/config/profile.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"
 #include "schedule/weights/weights.h"
 

@@ -11,6 +11,7 @@
 #include "schedule/weights/shard.h"
 #include "schedule/config/profile.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* The optimizer's step on what a stage has of its bundles: clipping, then AdamW on each, on the device or
  * on the host, and the new parameters to where they are read. */
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
 static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)

@@ -1,16 +1,8 @@
-/* schedule/weights/weights.h: what the weight choices share. */
+/* schedule/weights/weights.h: how weights are gathered, their gradients reduced and clipped, and the optimizer run. */
 #ifndef SCHEDULE_WEIGHTS_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_WEIGHTS_H
 
 #include "schedule/emit/op_list.h"
-
-/* ZeRO-3 and HSDP hold parameters as parts; ZeRO-2 and these two reduce gradients in every
- * micro-batch, since whole gradients must not stay. */
-bool weights_sharded_params(const struct choices *choices);
-bool weights_reduce_each_micro_batch(const struct choices *choices);
-/* Whether whole gradients are zeroed before the step, and looked through before they are reduced,
- * as Megatron-LM does: passes over memory of their own. */
-bool weights_pass_over_gradients(const struct choices *choices);
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
 /* Whether a step does. */
@@ -27,15 +19,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count,
                     struct program *program);
 
-/* --- what both use (schedule/weights/bundles.c) --- */
-/* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
-op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
-                         buffer_id from, buffer_id to);
-/* A buffer for a rank's part of a bundle. */
-buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                               enum category category, enum dtype dtype, enum memory memory);
-
-/* Layers of a bundle. */
-int64_t weights_layers_together(const struct choices *choices);
+/* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
+void pass_weights(struct emit *e, struct program *program);
 
 #endif

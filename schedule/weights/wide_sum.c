@@ -1,6 +1,7 @@
 /* Gradients of a weight that pieces of the tokens add up to, in fp32 beside the gradient: zeros, then
  * of each piece a product in the compute dtype that is added, and one cast at the end
  * (DeepSpeed's fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
+#include "schedule/weights/wide_sum.h"
 #include "schedule/config/profile.h"
 #include "schedule/emit/emit.h"
 

@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "schedule/analysis/liveness.h"
 #include "schedule/analysis/waits.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/exec/matrix.h"
 
 struct mutant {

@@ -8,6 +8,7 @@
 #include "exec/microbench_operands.h"
 #include "exec/number.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 
 #include <math.h>

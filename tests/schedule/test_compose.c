@@ -5,6 +5,7 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/config/strategies.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/verify/verify.h"
 #include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"

@@ -1,5 +1,6 @@
 #include "schedule/analysis/liveness.h"
 
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 

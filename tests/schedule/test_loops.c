@@ -1,5 +1,6 @@
 #include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/schedule/composed.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "schedule/config/choices.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/emit/build.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 #include "tests/schedule/shapes.h"

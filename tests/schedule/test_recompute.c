@@ -1,4 +1,5 @@
 #include "schedule/analysis/liveness.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/schedule/composed.h"
 
 #include <stdlib.h>

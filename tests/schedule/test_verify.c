@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 

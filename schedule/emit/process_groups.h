@@ -1,0 +1,12 @@
+/* schedule/emit/process_groups.h: the ranks of a schedule on a device mesh, its process groups and its roles. */
+#ifndef SCHEDULE_EMIT_PROCESS_GROUPS_H
+#define SCHEDULE_EMIT_PROCESS_GROUPS_H
+
+#include "schedule/emit/emit.h"
+
+/* Lays the ranks on a mesh and makes the groups (schedule/emit/process_groups.c). */
+void emit_mesh(struct emit *e);
+/* From now on ops and buffers are of a stage's ranks; stages come in order. */
+void emit_role(struct emit *e, uint32_t stage);
+
+#endif
