@@ -8,9 +8,9 @@
 #include "exec/cpu/kernels.h"
 #include "exec/exec.h"
 #include "exec/plan.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>

@@ -4,8 +4,8 @@
 #include "predict/longhaul.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
 #include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 
 #include <stdio.h>

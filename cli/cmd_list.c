@@ -6,8 +6,8 @@
 #include "models/cost.h"
 #include "models/mfu.h"
 #include "models/transformer.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/reserved/reserved.h"
 #include "schedule/verify/verify.h"
 

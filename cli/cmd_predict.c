@@ -9,7 +9,7 @@
 #include "cli/setup/read_setup.h"
 #include "predict/alternatives.h"
 #include "predict/prediction.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/verify/verify.h"
 
 #include <string.h>

@@ -13,12 +13,12 @@
 #include "exec/bootstrap.h"
 #include "exec/plan.h"
 #include "exec/training.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
-#include "schedule/emit/build.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 
 #include <inttypes.h>

@@ -6,9 +6,9 @@
 #include "cli/setup/read_setup.h"
 #include "schedule/activations/classes.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "models/transformer.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "cli/idle_options.h"
 
 #include "base/arena.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 #include <stdio.h>
 

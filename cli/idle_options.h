@@ -6,7 +6,7 @@
 #define CLI_IDLE_OPTIONS_H
 
 #include "cli/options.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 #include <stdbool.h>
 #include <stdint.h>

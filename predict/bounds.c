@@ -1,13 +1,14 @@
 #include "predict/bounds.h"
 
 #include "schedule/activations/classes.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
-#include "schedule/emit/build.h"
+#include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/pipeline/ratios.h"
-#include "schedule/weights/tensor_parallel.h"
+#include "schedule/step/build.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 #include "predict/intervals.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *
  *  1. Load:    setup_load_model(&setup, "llama3-8b", NULL, NULL, &diag)
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
- *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/config/choices.h).
+ *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/choices/choices.h).
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
  *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() makes the
  *              further defaults of strategy "sppo".

@@ -2,14 +2,14 @@
 
 #include "base/units.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/config/chains.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/chains.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
-#include "schedule/emit/build.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
+#include "schedule/step/build.h"
 #include "sim/even.h"
 #include "sim/jitter.h"
 

@@ -3,7 +3,7 @@
 #include "cli/folder/chakra_out.h"
 #include "cli/folder/snapshot_out.h"
 #include "cli/folder/trace_folder.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "schedule/ir/ir_text.h"
 
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 
 #include <assert.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "predict/plan/expressible.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 /* Appends the settings; lines that begin with '#' say what is left out. */
 void settings_print(struct text *out, enum framework framework, const struct choices *choices);

@@ -8,8 +8,8 @@
 #include "predict/intervals.h"
 #include "predict/link_classes.h"
 #include "predict/setup/partition_option.h"
-#include "schedule/config/profile.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "sim/even.h"
 
 #include <float.h>

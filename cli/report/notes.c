@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "predict/intervals.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "sim/even.h"
 
 #include <math.h>

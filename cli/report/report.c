@@ -7,8 +7,8 @@
 
 #include "base/units.h"
 #include "models/mfu.h"
-#include "schedule/config/profile.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 
 #include <assert.h>
 #include <float.h>

@@ -4,8 +4,8 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "predict/setup/partition_option.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};

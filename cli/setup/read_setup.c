@@ -4,7 +4,7 @@
 #include "cli/setup/options.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 
 #include <errno.h>
 #include <string.h>

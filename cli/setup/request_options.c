@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 #include "predict/setup/partition_option.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define CLI_SETUP_REQUEST_OPTIONS_H
 
 #include "base/text.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
 #include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/transformer.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 
 #include <stdio.h>
 #include <string.h>

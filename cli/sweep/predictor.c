@@ -2,8 +2,8 @@
 
 #include "cli/idle_options.h"
 #include "cli/setup/read_setup.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include "predict/progress.h"
 #include "predict/setup/subsequences.h"
 #include "predict/workers.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 #include "predict/plan/expressible.h"
 
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_degrees.h"
-#include "schedule/config/strategies.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <string.h>

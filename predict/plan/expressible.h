@@ -7,8 +7,8 @@
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
 #include "base/text.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 
 #include <stdbool.h>
 

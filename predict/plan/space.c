@@ -2,11 +2,11 @@
 
 #include "predict/bounds.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
+#include "schedule/config/sppo.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/pipeline/sppo.h"
 
 #include <stdlib.h>
 #include <string.h>

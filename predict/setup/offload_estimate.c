@@ -2,9 +2,9 @@
 
 #include "models/cost.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
 #include "schedule/ir/ir.h"
 #include "schedule/pipeline/pipeline.h"
+#include "schedule/step/build.h"
 
 /* Adds to seconds[s] those of the forward kernels in layers, of the first role and subsequence s. */
 static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,

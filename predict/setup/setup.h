@@ -1,5 +1,5 @@
 /* predict/setup/setup.h: what a prediction is about: a model, a cluster with its costs, and a request, which is the
- * plain struct of choices that the caller fills (schedule/config/choices.h). */
+ * plain struct of choices that the caller fills (schedule/choices/choices.h). */
 #ifndef PREDICT_SETUP_SETUP_H
 #define PREDICT_SETUP_SETUP_H
 
@@ -8,7 +8,7 @@
 #include "models/cluster.h"
 #include "models/cost.h"
 #include "models/transformer.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 #include <stdbool.h>
 

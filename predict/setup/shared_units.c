@@ -3,9 +3,10 @@
 #include "base/arena.h"
 #include "models/work.h"
 #include "predict/setup/unit_rates.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
+#include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/multiplex.h"
-#include "schedule/weights/tensor_parallel.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "predict/setup/offload_estimate.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/unit_rates.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 #include "schedule/pipeline/partition.h"
 #include "schedule/pipeline/pipeline.h"
 

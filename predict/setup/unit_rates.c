@@ -1,7 +1,7 @@
 #include "predict/setup/unit_rates.h"
 
 #include "models/cost.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 
 /* So many that the last wave of a kernel's blocks, which does not fill the device, is a small part. */
 enum { ROWS = 65536 };

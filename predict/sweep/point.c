@@ -1,8 +1,8 @@
 #include "predict/sweep/point.h"
 
 #include "predict/longhaul.h"
-#include "schedule/config/profile.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "traces/records.h"
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #define PREDICT_VALIDATE_BASELINE_H
 
 #include "models/cluster.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 /* Plain numbers, of one rank. */
 struct baseline {

@@ -1,7 +1,7 @@
 #include "predict/validate/external_validation.h"
 
 #include "predict/workers.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "predict/validate/sppo_row.h"
 #include "predict/validate/subsequence_row.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 
 #include <stdlib.h>
 #include <string.h>

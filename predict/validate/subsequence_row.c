@@ -4,8 +4,8 @@
 #include "predict/validate/measured_row.h"
 #include "schedule/activations/classes.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
 #include "schedule/pipeline/partition.h"
+#include "schedule/step/build.h"
 
 #include <stdlib.h>
 #include <string.h>

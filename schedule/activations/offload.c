@@ -9,7 +9,7 @@
  * fetched while this one's backward runs. A layer's forward then starts when the copy of the layer before the
  * last has ended: else nothing that computes would ever learn that a copy's bytes are free. */
 #include "schedule/activations/passes.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/pipeline/pipeline.h"
 

@@ -12,7 +12,7 @@
  * A unit whose backward comes next keeps everything. */
 #include "schedule/activations/classes.h"
 #include "schedule/activations/passes.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/ratios.h"

@@ -14,7 +14,7 @@
  * core alone is repeated, for its own backward, and all else stays, its output too, which the output
  * projection's weight gradient reads. */
 #include "schedule/activations/passes.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/pipeline/pipeline.h"
 

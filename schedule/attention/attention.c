@@ -3,6 +3,6 @@
 const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
 #define ATTENTION(symbol, name, around, inner, cp, hp, corner)                                     \
     {around##_forward, around##_backward, inner##_forward, inner##_backward},
-#include "schedule/config/attention_choices.def"
+#include "schedule/choices/attention_choices.def"
 #undef ATTENTION
 };

@@ -41,10 +41,6 @@ void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* Whether what other chunks read goes to the host: where there are others, and it is asked for. */
-bool fpdt_offloads(const struct choices *choices);
-/* ... and whether one rank keeps and fetches a chunk for all (FETCH_ONE). */
-bool fpdt_fetches_by_one(const struct choices *choices);
 
 /* What a tile of each direction fetches of one chunk, alone, behind a synchronisation of the host. */
 void fpdt_fetch_alone(struct emit *e);

@@ -1,5 +1,5 @@
 #include "schedule/attention/exchange.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 #include <assert.h>
 

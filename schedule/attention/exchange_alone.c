@@ -2,7 +2,7 @@
  * between two synchronisations, what the core would leave put there by fills. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
-#include "schedule/emit/layer.h"
+#include "schedule/emit/emit.h"
 
 static void synchronize(struct emit *e)
 {

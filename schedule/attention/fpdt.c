@@ -2,17 +2,8 @@
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
-#include "schedule/config/profile.h"
-
-bool fpdt_offloads(const struct choices *c)
-{
-    return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
-}
-
-bool fpdt_fetches_by_one(const struct choices *c)
-{
-    return fpdt_offloads(c) && c->fetch == FETCH_ONE;
-}
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
 {

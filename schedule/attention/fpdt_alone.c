@@ -3,7 +3,8 @@
  * host. What was kept of the chunk is put there by fills. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
-#include "schedule/emit/layer.h"
+#include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 
 /* A tensor that an op which is not here would have written. */
 static struct view given(struct emit *e, const char *stem, enum category category, enum dtype dtype,

@@ -4,7 +4,7 @@
  * tile. With queries outside it is the other way round: see fpdt_by_query.c. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  * and values fetched one tile ahead, and the all-to-all of its output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 #include <stddef.h>
 

@@ -8,7 +8,8 @@
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
 
 static struct view new_like(const struct fpdt *f, struct view x, int64_t count, const char *stem,

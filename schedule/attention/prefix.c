@@ -12,10 +12,11 @@
  * heads on their own; gradients for them are summed where they arise and reduce-scattered when they are
  * complete. What a shorter piece lacks goes as zeros to where the next subsequence's keys will be, and
  * gradients are taken from there that have had their use. How stages that share the last subsequences
- * come by the keys before those is schedule/pipeline/keys.c. */
+ * come by the keys before those is schedule/step/kv_exchange.c. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/pieces.h"
+#include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Tokens of a sequence, seen by the core, up to the beginning and the end of the subsequence; up to

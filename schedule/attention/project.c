@@ -1,8 +1,8 @@
 #include "schedule/attention/project.h"
 
 #include "schedule/attention/attention.h"
-#include "schedule/config/profile.h"
-#include "schedule/weights/tensor_parallel.h"
+#include "schedule/choices/profile.h"
+#include "schedule/emit/tensor_parallel.h"
 
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
 {

@@ -1,5 +1,5 @@
 #include "schedule/attention/ring.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 /* Tiles of a block from a rank before this one (in the order of the tokens' first slices) and of
  * one from behind it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */

@@ -5,7 +5,7 @@
  * Gathered keys and values are gathered again; their gradients go round all the same (PyTorch), or
  * each rank's part of all blocks is reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 struct sums {
     struct view dq;  /* fp32 */

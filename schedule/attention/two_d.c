@@ -4,7 +4,7 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/attention/ring.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 static struct ring_shape shape_of(const struct exchange *z)
 {

@@ -8,7 +8,7 @@
  * input, the output and its statistics is saved. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 
 /* The three tensors of the projection: heads of each per rank, and their rows of wqkv and its bias
  * in the order of the stages: [count, P head_dim, hidden]. */

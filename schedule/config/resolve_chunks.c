@@ -1,6 +1,6 @@
 /* Chunks of a sequence (FPDT), and what follows from them. */
-#include "schedule/attention/attention.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/config/resolve_degrees.h"
 
 #include <stdio.h>

@@ -1,12 +1,14 @@
 #include "schedule/config/resolve_degrees.h"
+#include "schedule/config/sppo.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/pipeline/sppo.h"
-#include "schedule/weights/tensor_parallel.h"
 
 #include "base/text.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/tensor_share.h"
+#include "schedule/config/mesh_parts.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
+#include "schedule/config/resolve_pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define SCHEDULE_CONFIG_RESOLVE_CONFIG_H
 
 #include "base/diag.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 /* Fills every open field, checks sizes and the table of legal products. Messages say which
  * values would do. note (may be NULL) receives what was filled in that a user should know. */

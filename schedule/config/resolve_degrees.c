@@ -1,8 +1,8 @@
 #include "schedule/config/resolve_degrees.h"
 
-#include "schedule/config/profile.h"
-#include "schedule/config/strategies.h"
-#include "schedule/weights/tensor_parallel.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/tensor_share.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 
 #include "base/text.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/strategies.h"
 
 /* "1, 2, 4 or 8" */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
@@ -39,26 +39,5 @@ struct resolve_pieces {
 struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
-
-/* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
-enum along {
-    ALONG_DP,
-    ALONG_PP,
-    ALONG_OUTER,
-    ALONG_INNER,
-    ALONG_HP,
-    ALONG_TP,
-    ALONG_TP_COPY, /* of ranks that hold the same key and value heads */
-    ALONG_COUNT
-};
-struct mesh_part {
-    const char *name;
-    uint32_t size;
-    uint8_t along; /* enum along: what lies along it */
-    uint8_t order; /* among the parts of the ring, slowest first */
-};
-enum { MESH_PARTS_MAX = 7 };
-/* The parts in the order of ranks, slowest first; returns how many (schedule/emit/process_groups.c). */
-uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 
 #endif

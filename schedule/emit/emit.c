@@ -1,8 +1,7 @@
 #include "schedule/emit/emit.h"
 
-#include "schedule/weights/bundles.h"
-#include "schedule/weights/weights.h"
-#include "schedule/weights/wide_sum.h"
+#include "schedule/config/derived.h"
+#include "schedule/emit/wide_sum.h"
 
 #include <assert.h>
 #include <string.h>
@@ -333,14 +332,6 @@ struct view emit_positions_own(const struct emit *e)
 {
     int64_t tp = (int64_t)e->tensor.size;
     return view_rows(e->positions_own, e->first_token / tp, e->own_n, 1);
-}
-
-struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)
-{
-    int64_t size = (rows + pieces - 1) / pieces;
-    int64_t begin = i * size < rows ? i * size : rows;
-    int64_t end = begin + size < rows ? begin + size : rows;
-    return (struct piece){begin, end - begin};
 }
 
 void emit_hold(struct emit *e, buffer_id buffer, op_id until)

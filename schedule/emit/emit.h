@@ -3,14 +3,14 @@
  * Emission writes the training step of one role as ops in list order, as if every weight
  * were whole and every activation kept; passes rewrite that (schedule/emit/op_list.h). Ops get
  * no waits here except those that are part of an implementation's behaviour: data
- * dependencies across streams are inferred at the end (schedule/emit/finalize.c).
+ * dependencies across streams are inferred at the end (schedule/step/finalize.c).
  *
  * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h
  * hidden, W = (heads + 2 kv_heads) head_dim. Activations are row-major [rows, columns]. */
 #ifndef SCHEDULE_EMIT_EMIT_H
 #define SCHEDULE_EMIT_EMIT_H
 
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/ir/ir.h"
 
 #include <stdbool.h>
@@ -332,11 +332,6 @@ void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, st
                            struct view x, struct view rstd, struct view dx, int64_t rows,
                            int64_t cols);
 
-/* Rows of piece i when rows are cut into `pieces` (the last may be shorter), and where it begins. */
-struct piece {
-    int64_t begin, rows;
-};
-struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i);
 void emit_hold(struct emit *e, buffer_id buffer, op_id until);
 void emit_hold_back(struct emit *e, op_id op, op_id until);
 /* The core of attention made this buffer. */

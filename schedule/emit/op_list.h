@@ -2,7 +2,7 @@
  *
  * Emission appends ops to the tables of an ir; passes append more and decide the order
  * in which the finished schedule lists them. So a pass never moves a row: it makes a
- * new list of op ids, and edits operands of the rows it redirects. schedule/emit/finalize.h
+ * new list of op ids, and edits operands of the rows it redirects. schedule/step/finalize.h
  * writes the rows out in list order. */
 #ifndef SCHEDULE_EMIT_OP_LIST_H
 #define SCHEDULE_EMIT_OP_LIST_H

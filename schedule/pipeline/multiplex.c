@@ -1,7 +1,8 @@
 #include "schedule/pipeline/multiplex.h"
 
 #include "base/arena.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/pieces.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/pipeline/orders.h"
 
 #include <assert.h>
@@ -39,21 +40,6 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
 {
     return stage == chunk || (stage > chunk ? multiplex_end_of_first(c, chunk) > 0
                                             : multiplex_begin_of_last(c, chunk) < c->subsequences);
-}
-
-uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
-{
-    char name[MESH_NAME_MAX];
-    struct axis_set axis = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp")};
-    if (share.count < e->choices->pp) {
-        uint32_t *set = arena_array(&e->arena, share.count, sizeof *set);
-        for (uint32_t i = 0; i < share.count; i++)
-            set[i] = share.first + i;
-        axis.count = share.count;
-        axis.set = set;
-    }
-    snprintf(name, sizeof name, "%s%u-%u", what, share.first, share.first + share.count - 1);
-    return ir_add_group(e->ir, name, &axis, 1);
 }
 
 /* ---- what it needs ---- */

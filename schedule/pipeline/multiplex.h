@@ -8,7 +8,6 @@
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
 #include "base/text.h"
-#include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 
 /* Neighbouring stages that each take a piece of one subsequence through one chunk, in order: equal ones
@@ -27,10 +26,6 @@ uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
 
 /* Whether a stage has a part of some subsequence of a chunk. */
 bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
-
-/* The stages as a group, of ranks that have the same place in each: a communicator for each stream, since
- * members of a group say all in one order. */
-uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
 
 /* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can.
  * lengths: those of the choices are what will be built. */

@@ -5,7 +5,7 @@
  * micro-batch m. A stage's program is a list of actions, each one unit through one chunk: forward,
  * backward, or, where a pipeline splits the backward, the gradients of inputs and later those of
  * weights. A pipeline is the order of these actions; all else (messages, what is kept, what is
- * freed) follows from it (schedule/emit/step.c).
+ * freed) follows from it (schedule/step/step.c).
  *
  * Orders respect what the chunks need of each other on any timing: actions that send and those
  * that receive the same message stand in the same order on both sides, and no cycle of stages waits
@@ -13,7 +13,7 @@
 #ifndef SCHEDULE_PIPELINE_PIPELINE_H
 #define SCHEDULE_PIPELINE_PIPELINE_H
 
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 
 /* The most units, subsequences times micro-batches, of a step: their numbers in ops have 16 bits. */
 enum { PIPELINE_UNITS_MAX = 65000 };
@@ -101,8 +101,5 @@ int64_t pipeline_prefix(const struct choices *choices, uint32_t s);
 
 /* Fills pp, pipeline, virtual stages and subsequences from the request, and checks them. ranks and
  * the batch of *choices are set. */
-struct request;
-enum status pipeline_resolve(struct choices *choices, const struct request *request,
-                             struct diag *diag);
 
 #endif

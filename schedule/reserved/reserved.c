@@ -2,9 +2,9 @@
 
 #include "base/arena.h"
 #include "schedule/analysis/liveness.h"
-#include "schedule/emit/build.h"
 #include "schedule/reserved/caching_allocator.h"
 #include "schedule/reserved/replay.h"
+#include "schedule/step/build.h"
 
 #include <assert.h>
 #include <math.h>

@@ -13,9 +13,9 @@
 
 #include "base/text.h"
 #include "models/cluster.h"
-#include "schedule/config/choices.h"
-#include "schedule/emit/build.h"
+#include "schedule/choices/choices.h"
 #include "schedule/ir/ir.h"
+#include "schedule/step/build.h"
 
 #include <stdbool.h>
 #include <stdint.h>

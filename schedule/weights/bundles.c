@@ -5,10 +5,12 @@
  * (and, where stages hold parts of what they are lent, every stage's) is a multiple of 8 elements (16 bytes
  * in bf16). docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
+#include "schedule/config/derived.h"
+#include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/lend.h"
-#include "schedule/weights/tensor_parallel.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -52,27 +54,6 @@ static enum weight weight_of(const char *name)
             return weight_names[i].weight;
     assert(!"a tensor of models/transformer.h that emission does not know");
     return WEIGHT_COUNT;
-}
-
-static bool sharded_params(const struct choices *c)
-{
-    return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
-}
-
-bool weights_reduce_each_micro_batch(const struct choices *c)
-{
-    return sharded_params(c) || c->weights == CHOICE_WEIGHTS_ZERO2;
-}
-
-bool weights_pass_over_gradients(const struct choices *c)
-{
-    return c->profile->grad_passes && c->scope == SCOPE_STEP &&
-           !weights_reduce_each_micro_batch(c) && !pipeline_lends_weights(c);
-}
-
-bool weights_sharded_params(const struct choices *c)
-{
-    return sharded_params(c);
 }
 
 /* The tensors of a part, those that tensor ranks cut first. All layers have the same. */
@@ -193,15 +174,6 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
                                                                      .elements = elements});
     e->bundle[e->bundle_count++] =
         (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
-}
-
-int64_t weights_layers_together(const struct choices *c)
-{
-    int64_t layer = transformer_layer_parameters(c->model);
-    if (sharded_params(c) || pipeline_lends_weights(c) || c->profile->bucket_elements <= layer)
-        return 1;
-    int64_t together = c->profile->bucket_elements / layer;
-    return together < c->model->layers ? together : c->model->layers;
 }
 
 /* A tied embedding that two stages hold is a bundle of its own, the same on both. */
@@ -359,7 +331,7 @@ static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->bundle[b];
-    bool shard_params = sharded_params(c);
+    bool shard_params = weights_sharded_params(c);
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
     /* then the parameters are what the optimizer updates */
     bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&

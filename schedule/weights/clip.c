@@ -8,14 +8,10 @@
  * max_norm / (norm + 1e-6), at most 1, then scales what AdamW reads, or, in a pass of its own, what there is.
  * Megatron-LM scales only where that is below 1, which no schedule knows: there it is AdamW that does, for
  * nothing. */
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/weights.h"
-
-bool weights_clip_gradients(const struct choices *c)
-{
-    return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
-}
 
 static struct view gradient(const struct emit *e, uint32_t b)
 {

@@ -1,5 +1,6 @@
 #include "schedule/weights/lend.h"
 
+#include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
 struct lend_task lend_task_of(const struct emit *e, uint32_t op)

@@ -2,6 +2,7 @@
  *
  * The parts of the owner are in what it has of the bundle anyway: its parameters, from which it sends, and
  * its gradients, to which its part of each sum is added. */
+#include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/lend.h"
 

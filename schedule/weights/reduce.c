@@ -1,6 +1,7 @@
 /* Gradients of sharded and replicated weights: padded, summed over tensor ranks, reduced over those that share a
  * copy of the weights, and given back to the stage that owns them. */
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"

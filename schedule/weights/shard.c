@@ -9,7 +9,8 @@
  * micro-batch reduced is added to the kept part there, where computation waits for the reduction
  * anyway: after the reduction itself it would stop computation until that has ended. */
 #include "schedule/weights/shard.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"

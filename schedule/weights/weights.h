@@ -5,8 +5,6 @@
 #include "schedule/emit/op_list.h"
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
-/* Whether a step does. */
-bool weights_clip_gradients(const struct choices *choices);
 /* A buffer of one number that holds the sum of the squares of all gradients' elements, those of all ranks
  * and stages, from here on; where the profile scales gradients in a pass of its own they are scaled
  * too. bundles: those that this stage updates, in the order in which it does. What AdamW is to scale by, in

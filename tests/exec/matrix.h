@@ -8,11 +8,11 @@
 #define TESTS_EXEC_MATRIX_H
 
 #include "exec/agreement.h"
-#include "schedule/config/choices.h"
-#include "schedule/config/profile.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"

@@ -8,7 +8,7 @@
 #define TESTS_EXEC_MUTATION_CHECK_H
 
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/exec/mutants.h"
 
 static const char *mutation_backend; /* NULL: the processor */

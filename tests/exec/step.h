@@ -9,9 +9,9 @@
 #include "exec/exec.h"
 #include "exec/reference.h"
 #include "exec/training.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 
 #include <inttypes.h>

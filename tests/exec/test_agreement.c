@@ -1,8 +1,8 @@
 /* The rule of exec/agreement.h where terms are few: models of 4 to 12 columns, in every type. */
 #include "exec/agreement.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,7 +1,7 @@
 /* Schedules on a GPU that their ranks share: gradients, mutants, and how rounding grows with the
  * length of a ring. */
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/exec/gpu.h"
 #include "tests/exec/matrix.h"
 #include "tests/exec/mutation_check.h"

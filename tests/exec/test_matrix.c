@@ -4,8 +4,8 @@
 #include "tests/exec/step.h"
 
 #include "base/text.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 
 enum { PRODUCTS = 60 };
 

@@ -1,8 +1,8 @@
 /* Activations that leave by ratio come back as they were: each pipeline, with tensors that are split,
  * with and without the waits of an implementation, computes the reference's step. */
-#include "schedule/config/profile.h"
+#include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/exec/matrix.h"
 
 static const struct {

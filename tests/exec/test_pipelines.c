@@ -1,7 +1,7 @@
 /* Every pipeline computes exact gradients: over stages, units, models (tied embeddings, grouped
  * queries), weights and recomputation. */
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/exec/matrix.h"
 

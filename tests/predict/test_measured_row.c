@@ -2,7 +2,7 @@
 
 #include "predict/validate/sppo_run.h"
 
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 #include "tests/check.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "predict/plan/best.h"
 #include "predict/setup/subsequences.h"
 #include "predict/workers.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
 

@@ -4,9 +4,9 @@
 
 #include "models/cluster.h"
 #include "models/cost.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "sim/sim.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"

@@ -2,9 +2,9 @@
 #ifndef TESTS_SCHEDULE_COMPOSED_H
 #define TESTS_SCHEDULE_COMPOSED_H
 
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 

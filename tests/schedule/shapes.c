@@ -1,5 +1,5 @@
 #include "tests/schedule/shapes.h"
-#include "schedule/config/strategies.h"
+#include "schedule/choices/strategies.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SCHEDULE_SHAPES_H
 #define TESTS_SCHEDULE_SHAPES_H
 
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "tests/check.h"
 
 #define SHAPE_COUNT 6

@@ -1,13 +1,14 @@
 /* The schedules that choices make: legal products verify, work does not depend on the strategy. */
 #include "base/text.h"
 #include "schedule/analysis/liveness.h"
-#include "schedule/config/chains.h"
+#include "schedule/choices/chains.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/tensor_share.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
+#include "schedule/emit/tensor_parallel.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/verify/verify.h"
-#include "schedule/weights/tensor_parallel.h"
 #include "tests/schedule/composed.h"
 
 #include <stdio.h>

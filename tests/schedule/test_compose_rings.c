@@ -1,7 +1,7 @@
 /* Rings and 2D attention as composed: what moves, what is kept, what a part of them is. */
 #include "base/text.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/strategies.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/composed.h"

@@ -3,7 +3,7 @@
 #include "schedule/analysis/happens_before.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 

@@ -1,9 +1,9 @@
 /* What stages that share subsequences send each other of weights and their gradients, counted by hand: 4
  * stages of 2 layers, 6 subsequences. Chunk i's first 3 - i are shared by stages i .. 3, its last i by 0 ..
  * i. */
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 
 static const struct transformer model = {.name = "eight layers",

@@ -1,10 +1,10 @@
 #include "schedule/memory_plan/pack.h"
 
 #include "schedule/analysis/liveness.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
 #include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
 #include "tests/schedule/shapes.h"

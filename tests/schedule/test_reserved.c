@@ -1,9 +1,9 @@
 #include "schedule/reserved/reserved.h"
 
 #include "base/diag.h"
-#include "schedule/config/choices.h"
+#include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What strategy sppo makes of the degrees that are left open. */
 #include "schedule/config/resolve_config.h"
-#include "schedule/pipeline/sppo.h"
+#include "schedule/config/sppo.h"
 #include "tests/check.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * memory while attention runs, beside plain Ulysses. */
 #include "schedule/analysis/happens_before.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/emit/build.h"
+#include "schedule/step/build.h"
 #include "schedule/verify/verify.h"
 #include "tests/schedule/shapes.h"
 

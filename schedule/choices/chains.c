@@ -1,0 +1,104 @@
+/* Bytes of an element, counted operator by operator; every cast between 16 bits and fp32 is 6, a
+ * product of two fp32 tensors 12, of one with a number for each row 8. */
+#include "schedule/choices/chains.h"
+#include "schedule/choices/profile.h"
+
+#include <string.h>
+
+struct row {
+    uint8_t kind, kernels;
+    double bytes;
+    double again; /* added where the layer keeps its activations */
+    double compiled;
+    uint8_t kernels_compiled;
+};
+
+/* torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of
+ * 2024; SAC and FSDP do not fuse). The three inputs' gradients of wq, wk, wv and the two of w1, w3
+ * are added by kernels of their own before a norm's backward: 12 and 6 bytes, 9 in the mean, of
+ * which a compiled norm's backward still reads 3. */
+static const struct row torchtitan[] = {
+    /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4 */
+    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
+    /* weight: 4, its gradient 6 + 2; cast 6; x's factor 8, rsqrt's 12 + 4; mean 4; pow's
+       derivative 8 + 8 + 12; sum of both gradients 12; cast 6 */
+    {.kind = WORK_RMSNORM_BACKWARD,
+     .kernels = 17,
+     .bytes = 92 + 9,
+     .compiled = 6 + 3,
+     .kernels_compiled = 2},
+    /* float 6, complex product 8, type_as 6; the same back */
+    {.kind = WORK_ROPE, .kernels = 3, .bytes = 20},
+    {.kind = WORK_ROPE_BACKWARD, .kernels = 3, .bytes = 20},
+    /* silu 4, product 6; two products 12, silu's derivative 6 */
+    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+};
+
+/* InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) by apex's fused kernel,
+ * which doc/install.md asks for; rotations are flash-attn's kernel, silu times product is one
+ * torch.jit.script function. dropout_selective_checkpoint, on by default and only where the layer
+ * itself is not recomputed, runs each cast and norm again in the backward, the second with its
+ * residual sum: 12 + 6 / 2. */
+static const struct row internevo[] = {
+    {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
+    /* gradient of x 10, of the weight 6, cast back 6 */
+    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
+};
+
+/* InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
+ * InternEvo's. doc/install.md has torch 1.13.1, whose AdamW takes one operator after the other by
+ * default (torch/optim/adamw.py, _single_tensor_adamw()). */
+static const struct row internlm[] = {
+    {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
+    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
+    /* compute_norm(): float() 6, apex's norm 4 */
+    {.kind = WORK_SQUARE_SUM, .kernels = 2, .bytes = 10},
+    /* mul_() of the fp32 gradients */
+    {.kind = WORK_CLIP, .kernels = 1, .bytes = 8},
+    /* flatten() 4, to fp32 6; decay 8, first moment 8 + 12, second 8 + 12, square root 8, division
+       8, eps 8, addcdiv_() 16; copy to bf16 6 */
+    {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
+};
+
+/* transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm is
+ * torchtitan's, operator by operator, and so are the branches and the feed-forward part; rotations
+ * stay in 16 bits. */
+static const struct row hf[] = {
+    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
+    {.kind = WORK_RMSNORM_BACKWARD,
+     .kernels = 17,
+     .bytes = 92 + 9,
+     .compiled = 6 + 3,
+     .kernels_compiled = 2},
+    /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6 */
+    {.kind = WORK_ROPE, .kernels = 5, .bytes = 20},
+    /* both products 8, minus 2, of both halves zeros and a copy 8, their sum 6, and with the other
+       6 */
+    {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30},
+    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+};
+
+static const struct {
+    const struct row *row;
+    size_t count;
+} tables[CHAINS_COUNT] = {
+    [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan)},
+    [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo)},
+    [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm)},
+    [CHAINS_HF] = {hf, ARRAY_LEN(hf)},
+};
+
+void chains_of(const struct profile *profile, bool compile, bool kept,
+               struct cost_chain chain[WORK_KIND_COUNT])
+{
+    enum chains chains = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
+    memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
+    for (size_t i = 0; i < tables[chains].count; i++) {
+        const struct row *row = &tables[chains].row[i];
+        struct cost_chain eager = {row->bytes + (kept ? row->again : 0), row->kernels};
+        struct cost_chain fused = {row->compiled, row->kernels_compiled};
+        chain[row->kind] = compile ? fused : eager;
+    }
+}

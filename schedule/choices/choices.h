@@ -1,0 +1,226 @@
+/* schedule/choices/choices.h: the choices that make a training step's schedule, and what a user asks for.
+ *
+ * A schedule is the product of choices (attention, weights, pipeline, activations, optimizer, batch), each a
+ * small registry. `struct request` is what the user gave, with fields left open; `struct choices` has every
+ * field filled (schedule/config/resolve_config.h). */
+#ifndef SCHEDULE_CHOICES_CHOICES_H
+#define SCHEDULE_CHOICES_CHOICES_H
+
+#include "base/diag.h"
+#include "models/states.h"
+#include "models/transformer.h"
+#include "models/work.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum attention_choice {
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) CHOICE_ATTENTION_##symbol,
+#include "schedule/choices/attention_choices.def"
+#undef ATTENTION
+    CHOICE_ATTENTION_COUNT
+};
+
+/* By which axes the ranks of a sequence share it, by choice; corner: a degree of 1 leaves a simpler choice. */
+struct attention_axes {
+    bool cp, hp, corner;
+};
+extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
+
+/* Which of the two are neighbours in the order of ranks. */
+enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
+
+/* Where the stages of a pipeline lie: outermost, so that all ranks of a stage are neighbours, as frameworks
+ * have them; or inside dp, so that the stages of a sequence are. */
+enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
+
+/* Which ranks of a ring are a window: neighbours, or the even ones of a node and then its odd ones,
+ * so that those that leave it do so by different NICs. */
+enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
+
+/* Which tokens a rank of a ring holds. */
+enum ring_layout { RING_ZIGZAG, RING_CONTIGUOUS, RING_STRIPED, RING_LAYOUT_COUNT };
+
+/* How the keys and values of all ranks of a ring come to each of them. */
+enum rotation {
+    ROTATE_PROFILE,
+    ROTATE_P2P,        /* a message to the next rank in every step */
+    ROTATE_ALL_TO_ALL, /* the same as an all-to-all with one peer: a step starts with the last rank */
+    ROTATE_ALL_GATHER, /* all at once, behind the first tile */
+    ROTATION_COUNT
+};
+
+/* What the backward of a chunked sequence loops over outside: chunks of keys and values, whose
+ * gradients then stay, or of queries. */
+enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
+
+/* Whether what other chunks will read of a chunk waits on the host. */
+enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
+
+/* Which rank brings keys and values back from the host for a tile: every rank its own part, or one rank the parts of all,
+ * which it scatters; for a chunk that rank is the chunk's number modulo the head ranks. */
+enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
+
+enum weights_choice {
+    CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
+    CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
+    CHOICE_WEIGHTS_ZERO2,      /* and gradients */
+    CHOICE_WEIGHTS_ZERO3,      /* and parameters */
+    CHOICE_WEIGHTS_HSDP,       /* as ZeRO-3 within `shard` ranks, replicated across */
+    CHOICE_WEIGHTS_COUNT
+};
+
+enum pipeline_choice {
+    CHOICE_PIPELINE_NONE,
+    CHOICE_PIPELINE_GPIPE,
+    CHOICE_PIPELINE_1F1B,
+    CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
+    CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
+    CHOICE_PIPELINE_ZB_V,        /* the same, down the stages and back up */
+    CHOICE_PIPELINE_TERAPIPE,    /* GPipe over subsequences */
+    CHOICE_PIPELINE_SEQ1F1B,     /* 1F1B over subsequences */
+    CHOICE_PIPELINE_MSP,         /* TeraPipe with multiplexed sequence partitioning (SPPO) */
+    CHOICE_PIPELINE_COUNT
+};
+
+/* How stages that share subsequences (CHOICE_PIPELINE_MSP) come by each other's weights, and what becomes
+ * of the gradients that they make for them. */
+enum helper_weights {
+    HELPERS_BROADCAST, /* layer by layer from their owner, to which gradients are summed the same way */
+    HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
+    HELPERS_SHARD,     /* each of those that share holds a part, of parameters and of gradients */
+    HELPERS_COUNT
+};
+
+/* Subsequences that such stages share, as far as the pipeline's phases have them: so many of the first, while
+ * it fills, and of the last, while it drains. SHARED_ALL: as many as the phases have. */
+struct shared_units {
+    uint32_t first, last;
+};
+#define SHARED_ALL UINT32_MAX
+
+enum activations_choice {
+    CHOICE_ACTIVATIONS_KEEP,              /* everything the backward reads stays */
+    CHOICE_ACTIVATIONS_SELECTIVE,         /* layer inputs and what attention's core made stay */
+    CHOICE_ACTIVATIONS_FULL,              /* layer inputs stay, the rest is recomputed */
+    CHOICE_ACTIVATIONS_OFFLOAD,           /* layer inputs go to the host, the rest is recomputed */
+    CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, /* as selective; what the core made goes to the host */
+    CHOICE_ACTIVATIONS_SELECTIVE_OP,      /* as selective, and every second product stays */
+    CHOICE_ACTIVATIONS_SELECTIVE_LAYER,   /* every second layer as full, the others as keep */
+    CHOICE_ACTIVATIONS_SELECTIVE_CORE,    /* all stays but what only attention's core needs */
+    CHOICE_ACTIVATIONS_RATIO, /* part of what the backward reads goes to the host, none recomputed */
+    CHOICE_ACTIVATIONS_COUNT
+};
+
+/* Whether attention drops scores: as the profile has it, or as asked. */
+enum dropout { DROPOUT_PROFILE, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
+
+enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
+
+/* What is scheduled: the training step of the whole model; one layer, forward, recomputed and
+ * backward, with its weights' gathers and reductions and no optimizer; or its attention operator
+ * alone, from the projected queries, keys and values to the output and back, without positions and
+ * head norms. */
+enum scope {
+    SCOPE_STEP,
+    SCOPE_LAYER,
+    SCOPE_ATTENTION,
+    SCOPE_ATTENTION_FORWARD,
+    SCOPE_ATTENTION_BACKWARD, /* with the forward it needs, which is no part of it */
+    SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
+    SCOPE_FETCH,    /* what a tile of each direction fetches from the host, by itself */
+    SCOPE_LAYERS,   /* the step without embedding, head, loss, reductions and optimizer */
+    SCOPE_LAYERS_FORWARD,
+    SCOPE_COUNT
+};
+
+struct profile; /* schedule/choices/profile.h */
+
+struct choices {
+    const struct transformer *model;
+    const struct profile *profile;
+    uint8_t strategy; /* row of compose_strategies() */
+    uint8_t scope;    /* enum scope */
+    uint8_t attention, weights, pipeline, activations, optimizer;
+    uint8_t states; /* enum states */
+    bool attention_dropout;
+    uint8_t attention_impl;
+    int sm;        /* compute capability of the device times ten, for kernel workspaces */
+    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
+
+    uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
+    int64_t gpus_per_node; /* of the cluster; 0: not known */
+    uint32_t dp, pp, cp, hp;
+    uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
+    uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
+    uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
+    const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
+    bool uneven;             /* lengths are yet to be made: not to be built */
+    uint8_t helpers;         /* enum helper_weights */
+    struct shared_units shared;
+    uint8_t placement;       /* enum placement */
+    uint8_t stage_placement; /* enum stage_placement */
+    uint8_t ring_layout;     /* enum ring_layout */
+    uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
+    uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
+                       or fewer (HSDP; of ZeRO-1, that share one copy of its states) */
+    int64_t seq;    /* tokens of one sequence */
+    int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
+    uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
+    uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+    /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
+       offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
+    double offload_ratio, offload_hidden;
+    const double *offload_hidden_of; /* the same of each subsequence's computation; NULL: alike.
+                                        Memory of the caller. */
+    int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
+    uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
+    uint8_t kv_offload, chunk_order,
+        fetch; /* enum kv_offload, enum chunk_order, enum chunk_fetch */
+    /* torch.compile: chains and merges are one kernel each, the first tile waits for gathered
+       blocks */
+    bool compile;
+};
+
+/* What the user asked for: 0 or a negative number leaves a field open. */
+struct request {
+    const struct transformer *model;
+    const char *strategy, *profile; /* NULL: ulysses, published */
+    const char *impl; /* what `published` stands for; NULL: the strategy's own default */
+    int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
+    int states;                                                 /* enum states */
+    int dropout;                                                /* enum dropout */
+    int64_t ranks;
+    int64_t dp, cp, hp, tp, shard;
+    int64_t pp, virtual_stages, subsequences;
+    const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
+    /* Where lengths are not given: 0: equal ones. Above: a rule of the caller's, who makes them
+       before he builds; the request resolves without them. */
+    int partition;
+    int pipeline;                      /* enum pipeline_choice; 0: left open */
+    int helpers;                       /* enum helper_weights */
+    const struct shared_units *shared; /* NULL: all. Borrowed. */
+    bool shared_open;                  /* the caller makes `shared` of costs before he builds */
+    int placement, ring_layout;        /* enum placement, enum ring_layout */
+    int stage_placement;               /* enum stage_placement */
+    int64_t window;
+    int windows; /* enum windows */
+    int rotate;  /* enum rotation */
+    bool compile;
+    int scope; /* enum scope */
+    int64_t seq, global_batch, micro_batch;
+    int64_t loss_chunks, ffn_chunks;
+    double offload_ratio;  /* 0: open: all of it */
+    double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
+    const double *offload_hidden_of; /* the same of each subsequence's; NULL: alike. Borrowed. */
+    bool offload_adaptive;           /* the caller makes offload_hidden of costs before he builds */
+    int64_t chunk;
+    int kv_offload, chunk_order, fetch;
+    int sm; /* compute capability of the cluster's device times ten; 0: not known */
+    int64_t gpus_per_node;
+};
+
+#endif

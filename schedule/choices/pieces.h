@@ -1,0 +1,19 @@
+/* schedule/choices/pieces.h: rows cut into pieces. */
+#ifndef SCHEDULE_CHOICES_PIECES_H
+#define SCHEDULE_CHOICES_PIECES_H
+
+#include <stdint.h>
+
+/* Rows of piece i when rows are cut into `pieces` (the last may be shorter), and where it begins. */
+struct piece {
+    int64_t begin, rows;
+};
+static inline struct piece emit_piece(int64_t rows, int64_t pieces, int64_t i)
+{
+    int64_t size = (rows + pieces - 1) / pieces;
+    int64_t begin = i * size < rows ? i * size : rows;
+    int64_t end = begin + size < rows ? begin + size : rows;
+    return (struct piece){begin, end - begin};
+}
+
+#endif

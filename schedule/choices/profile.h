@@ -1,0 +1,121 @@
+/* schedule/choices/profile.h: what tells one implementation of the same schedule from another.
+ *
+ * A profile is a row of switches, each read by the emitter or the pass that it concerns. The rows stand in
+ * schedule/choices/strategies.c; docs/strategies.md has the source of every cell. */
+#ifndef SCHEDULE_CHOICES_PROFILE_H
+#define SCHEDULE_CHOICES_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where key and value heads are copied when they do not divide over the head ranks. */
+enum kv_replication {
+    KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
+    KV_TO_HEADS, /* to as many heads as queries have, before the all-to-all, always */
+    KV_REPLICATION_COUNT
+};
+
+/* What becomes of gradients between the last reduction and AdamW. */
+enum clipping {
+    CLIPPING_NONE,
+    CLIPPING_IN_STEP,  /* the norm of all is taken, and AdamW scales what it reads */
+    CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
+};
+
+/* Whose code says which work runs as a chain of kernels, and what the chain moves:
+ * schedule/choices/chains.c. */
+enum chains {
+    CHAINS_FUSED,
+    CHAINS_TORCHTITAN,
+    CHAINS_INTERNEVO,
+    CHAINS_INTERNLM,
+    CHAINS_HF,
+    CHAINS_COUNT
+};
+
+/* What tells one implementation of the same schedule from another. docs/strategies.md has
+ * the source of every cell. */
+struct profile {
+    const char *name, *summary;
+    uint8_t attention_impl;    /* enum attention_impl on A100-class devices */
+    uint8_t attention_impl_90; /* and on Hopper and later */
+    uint8_t kv_replication;    /* enum kv_replication */
+    uint8_t copies_before,
+        copies_after;  /* layout passes over a tensor before and after its all-to-all */
+    bool rope_after;   /* rotate after the all-to-all, on all positions */
+    bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
+    bool sync_backward;
+    uint8_t rotation;     /* enum rotation */
+    bool ring_retains;    /* TransformerEngine's ring: attention/ring_retained.c */
+    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
+    bool params_f32; /* sharded parameters are fp32, the optimizer's own, and cast to be gathered */
+    bool ring_packs; /* what goes round is copied into a message of its own first */
+    bool gathers_first;  /* the first tile too waits for gathered keys and values */
+    bool gathered_shift; /* gradients of gathered keys and values go round; else they are
+                            reduce-scattered */
+    bool core_sync; /* forward: the host waits for the device before and after attention's core */
+    double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
+                               which an all-to-all then does, one for each rank; 0: none does */
+    bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
+    bool
+        messages_sync; /* stages of a plain pipeline: the host waits for every message, and posts the
+                           next action's receive only then */
+    bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
+    bool prefix_grad_f32;     /* their gradients are summed in fp32 */
+    bool interleaves_windows; /* context-first, where a node holds two windows or more */
+    bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
+    bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */
+    int64_t vocabulary_unit;  /* their parts of the vocabulary are multiples of it, with rows that
+                                 stand for no token; 0: 1 */
+    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
+    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
+    bool loss_apart;    /* where they are not: the gradient of the logits has a buffer of its own */
+    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    bool reduces_f32;   /* where ranks share a sequence, gradients are cast to fp32 to be reduced to
+                           shards, and their sums are cast back */
+    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
+    bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
+    int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */
+    bool rotary_tables;    /* angles, cosine and sine of the whole sequence stay on every rank */
+    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
+    int64_t
+        bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
+    bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before
+                               they are reduced, each in a pass of its own */
+    bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
+                                flat tensor and divided first: two passes */
+    uint8_t
+        bucket_passes; /* copies of 16-bit or 32-bit gradients that are reduced once a step, made
+                                of each bucket first: into a flat tensor, of that, and back; 0: none */
+    bool all_reduces;  /* these, when a rank updates only a part, are summed on all ranks */
+    bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
+    bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
+    int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
+    uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
+    bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
+    bool gathers_behind_core; /* these, when attention's core is over; else when the layer begins */
+    bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
+                         nothing waits for soon another; else one stream per direction */
+    bool chunk_sync; /* the host waits behind every tile, and at a barrier behind all-to-alls */
+    bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
+                          of the queries goes to the host behind each */
+    bool chunk_norm;   /* the normed input of a chunk goes to the host too */
+    bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
+    bool loss_again; /* the backward of pieces of the loss computes their logits again */
+    bool
+        loss_host; /* and their input goes to the host and comes back by blocking pageable copies */
+    bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
+    bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
+    uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
+    bool clipping_sync;  /* the host reads the norm before it goes on */
+    uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
+    bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
+    bool attention_dropout; /* attention drops scores, but in FPDT's kernels */
+    double host_factor;     /* host issue time relative to plain eager launches */
+    double host_per_step_s; /* framework time of every rank between backward and optimizer */
+    double
+        host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
+                                  to the host or back */
+};
+
+#endif

@@ -1,0 +1,273 @@
+/* The registries: strategies, profiles, and the names of choices. docs/strategies.md gives the
+ * source of every cell. */
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/profile.h"
+
+const char *const attention_names[CHOICE_ATTENTION_COUNT] = {
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) name,
+#include "schedule/choices/attention_choices.def"
+#undef ATTENTION
+};
+const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT] = {
+#define ATTENTION(symbol, name, around, inner, cp, hp, corner) {cp, hp, corner},
+#include "schedule/choices/attention_choices.def"
+#undef ATTENTION
+};
+const char *const weights_names[CHOICE_WEIGHTS_COUNT] = {"replicated", "zero1", "zero2", "zero3",
+                                                         "hsdp"};
+const char *const pipeline_names[CHOICE_PIPELINE_COUNT] = {
+    "none", "gpipe", "1f1b", "interleaved", "zb-1p", "zb-v", "terapipe", "seq1f1b", "msp"};
+const char *const helper_names[HELPERS_COUNT] = {"broadcast", "replicate", "shard"};
+const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
+    "keep",         "selective",       "full",           "offload", "selective-offload",
+    "selective-op", "selective-layer", "selective-core", "ratio"};
+const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
+const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
+const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped"};
+const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
+const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
+const char *const scope_names[SCOPE_COUNT] = {
+    "model",           "layer",         "attention",
+    "attention:fwd",   "attention:bwd", "attention:exchange",
+    "attention:fetch", "layers",        "layers:fwd"};
+const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
+const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
+const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
+const char *const dropout_names[DROPOUT_COUNT] = {"profile", "off", "on"};
+const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
+
+/* clang-format off */
+static const struct strategy strategies[] = {
+    {.name = "ulysses", .summary = "trade sequence shards for head shards around attention (DeepSpeed-Ulysses)",
+     .attention = CHOICE_ATTENTION_ULYSSES, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed", .compared_ranks = 32},
+    {.name = "ring", .summary = "pass key and value blocks round the ranks of a sequence (Ring Attention, zigzag)",
+     .attention = CHOICE_ATTENTION_RING, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .compared_ranks = 64},
+    {.name = "2d", .summary = "Ulysses inside groups of ranks, a ring or a double ring between them (LoongTrain)",
+     .attention = CHOICE_ATTENTION_2D, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .compared_ranks = 64},
+    {.name = "fpdt", .summary = "Ulysses chunk by chunk, the other chunks' keys and values on the host (FPDT, Ulysses-Offload)",
+     .attention = CHOICE_ATTENTION_FPDT, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_OFFLOAD, .profile = "deepspeed", .compared_ranks = 8},
+    {.name = "upipe", .summary = "Ulysses in stages of one query head a rank, so that q, k and v exist for one stage (Untied Ulysses)",
+     .attention = CHOICE_ATTENTION_UPIPE, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "torchtitan"},
+    {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .compared_ranks = 16},
+    {.name = "sppo", .summary = "megatron-sp on subsequences in a pipeline, activations to the host by ratio (SPPO)",
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .tensor = true,
+     .subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron", .compared_ranks = 64},
+    {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
+     .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
+};
+
+/* What neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or buffer that it
+ * stands for is one framework's own. docs/strategies.md, "Profile neutral", has the reason of every choice. */
+#define WELL_MADE                                                                                                     \
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
+     .kv_replication = KV_TO_RANKS,                                                                                    \
+     .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */              \
+     .rotation = ROTATE_P2P,            /* two blocks alive, hidden behind tiles */                                    \
+     .ring_grad_f32 = true, .prefix_grad_f32 = true, /* exact as the other sums */                                     \
+     .vocabulary_unit = 64,             /* of tensor ranks: 128 bytes, what tensor cores take at full rate */          \
+     .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */  \
+     .params_f32 = true,                /* as FSDP2: no bf16 copy beside the optimizer's shard */                      \
+     .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */         \
+     .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
+     .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
+     .prefetch = 1,                                                                                                    \
+     .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
+     .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
+
+static const struct profile profiles[] = {
+    {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
+     .copies_before = 2, .copies_after = 2,
+     .rope_after = true, .sync_forward = true, .sync_backward = true,
+     .rotation = ROTATE_P2P,
+     .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
+     .tensor_after = true, .tensor_buffer = true, /* as Megatron, of which it is a copy */
+     .vocabulary_unit = 128,            /* the same */
+     .prefix_copied = true,             /* and no subsequences: as Seq1F1B, torch.cat */
+     .recompute_whole = true,
+     .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
+     .grad_dtype = DTYPE_BF16,
+     .reduces_f32 = true,               /* seq_parallel_communication_data_type is fp32 by default: engine.py */
+     .offload_blocking = true,          /* .to('cpu'), pageable */
+     .bucket_elements = 500000000,      /* reduce_bucket_size */
+     .holds_bucket = true,              /* contiguous_gradients of stage 3 */
+     .rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
+     .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
+     .prefetch = 0,                     /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
+     .waits_for_reductions = true,
+     .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
+     .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
+     .loss_again = true,                /* FPDT_LogitsLoss keeps its input alone */
+     .loss_host = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
+     .chunk_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
+     .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
+     .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,             /* total_norm.item() */
+     .attention_dropout = true,         /* on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
+     .host_factor = 1.0,
+     .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
+    {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,            /* as TransformerEngine's ring, megatron-te */
+     .ring_grad_f32 = true,
+     .tensor_after = true,              /* CUDA_DEVICE_MAX_CONNECTIONS=1: launched in the order of the code */
+     .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
+     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
+     .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
+     .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
+     .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
+     .offload_grain = 1048576,          /* the same */
+     .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
+     .loss_f32 = true,                  /* vocab_parallel_cross_entropy(logits.float()) */
+     .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */
+     .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */
+     .grad_passes = true,               /* zero_grad_buffer(); start_grad_sync(): check_for_nan_in_grad */
+     .reduce_at_end = true,             /* overlap_grad_reduce is off by default: finalize_model_grads() */
+     .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
+     .clipping_sync = true,             /* total_norm.item() */
+     .host_factor = 1.0},
+    {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,
+     .interleaves_windows = true,
+     .tensor_after = true,
+     .core_sync = true,                 /* torch.cuda.synchronize() before and after the local attention */
+     .host_per_list_s = 100e-6,         /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
+     .prefix_copied = true,             /* it has no subsequences: as Seq1F1B, torch.cat */
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_BF16,
+     .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .gathers_behind_core = true,       /* _pre_forward_hook_for_out_proj */
+     .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
+     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,
+     .chains = CHAINS_INTERNEVO,        /* norm(x.float()) */
+     .host_factor = 1.0},
+    {.name = "internlm", .summary = "InternLM's training code of 2023, of which InternEvo was made",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_RANKS,     /* it has no grouped queries and no ring: as internevo */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,
+     .tensor_after = true,
+     .prefix_copied = true,
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_BF16,
+     .bucket_elements = 536870912,      /* reduce_bucket_size, which is compared with param.numel() */
+     .bucket_passes = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
+     .all_reduces = true,               /* reduce_rank=None: dist.all_reduce() */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .host_per_step_s = 0.3,            /* as internevo */
+     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .clipping_sync = true,
+     .chains = CHAINS_INTERNLM,         /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
+     .host_factor = 1.0},
+    {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */
+     .ring_one_stream = true,           /* one process group, one NCCL stream */
+     .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */
+     .gathered_shift = true,            /* gradients always go round by all_to_all */
+     .ring_grad_f32 = true,             /* convert_to_f32 */
+     .recompute_whole = true,
+     .loss_f32 = true,                  /* logits.float() before the loss */
+     .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
+     .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
+     .chains = CHAINS_TORCHTITAN,       /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
+     .host_factor = 1.0},
+    {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
+     .kv_replication = KV_TO_HEADS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as torchtitan */
+     .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
+     .ring_grad_f32 = true,
+     .recompute_whole = true,           /* checkpoint_wrapper: the whole block */
+     .loss_apart = true,                /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
+     .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
+     .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
+     .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
+     .prefetch = 1,                     /* BACKWARD_POST is issued behind a unit's backward, by a host that runs ahead */
+     .waits_for_reductions = true,      /* _post_backward_final_callback() */
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
+     .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */
+     .host_factor = 1.0},
+    {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
+     .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
+     .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
+     .kv_replication = KV_TO_HEADS,     /* repeat_kv; assumed: sdpa itself could group heads */
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* cp_comm_strategy's default */
+     .ring_one_stream = true,           /* PyTorch's _context_parallel, as torchtitan */
+     .ring_packs = true, .gathered_shift = true,
+     .ring_grad_f32 = true,
+     .recompute_whole = true,           /* gradient_checkpointing of whole layers */
+     .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
+     .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
+     .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
+     .clipping_sync = true,             /* grad_norm is logged */
+     .chains = CHAINS_HF,               /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
+     .host_factor = 1.0},
+    {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
+     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_P2P,            /* cp_comm_type's default */
+     .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
+     .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
+     .messages_sync = true,             /* as megatron */
+     .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
+     .recompute_whole = true,
+     .grad_dtype = DTYPE_F32,           /* main_grad */
+     .bucket_elements = 40000000,       /* bucket_size of its data parallelism */
+     .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_STEP,      /* as megatron */
+     .clipping_sync = true,
+     .host_factor = 1.0},
+    {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
+     WELL_MADE, .host_factor = 1.0},    /* a plain PyTorch program: the device file's host costs */
+    {.name = "ideal", .summary = "neutral without host and framework time: what the method itself takes",
+     WELL_MADE, .host_factor = 0.0},
+};
+/* clang-format on */
+
+const struct strategy *compose_strategies(size_t *count)
+{
+    *count = ARRAY_LEN(strategies);
+    return strategies;
+}
+
+const struct profile *compose_profiles(size_t *count)
+{
+    *count = ARRAY_LEN(profiles);
+    return profiles;
+}

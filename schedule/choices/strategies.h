@@ -1,0 +1,38 @@
+/* schedule/choices/strategies.h: the strategies and profiles that users name, and the names of all choices.
+ *
+ * A strategy is a named combination of choices with defaults. */
+#ifndef SCHEDULE_CHOICES_STRATEGIES_H
+#define SCHEDULE_CHOICES_STRATEGIES_H
+
+#include "base/diag.h"
+#include "schedule/choices/choices.h"
+#include "schedule/choices/profile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows for `list` and for option values; names[i] of a choice is its text name. */
+struct strategy {
+    const char *name, *summary;
+    uint8_t attention, weights, pipeline, activations;
+    const char *profile;    /* what `published` stands for */
+    bool tensor;            /* tp, when open, is as many ranks of a node as fit */
+    bool subsequences;      /* and so are pp and subsequences: schedule/config/sppo.h */
+    int64_t compared_ranks; /* the most on which a step of it was compared with a measured one
+                               (traces/published/measurements.csv); 0: on none */
+};
+const struct strategy *compose_strategies(size_t *count);
+const struct profile *compose_profiles(size_t *count);
+/* Whether there is such a strategy and such a profile; NULL is not asked about. */
+enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag);
+/* Text names of the values of each choice, as many as its enum counts. */
+/* clang-format off */
+extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
+    *const attention_names[], *const pipeline_names[], *const placement_names[],
+    *const stage_placement_names[], *const ring_layout_names[], *const windows_names[],
+    *const rotation_names[], *const helper_names[], *const scope_names[],
+    *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[];
+/* clang-format on */
+
+#endif

@@ -1,0 +1,50 @@
+#include "schedule/choices/tensor_share.h"
+
+#include <string.h>
+
+bool tensor_share_fits(const struct transformer *m, int64_t tp)
+{
+    return m->heads % tp == 0 && m->ffn % tp == 0 &&
+           (m->kv_heads % tp == 0 || tp % m->kv_heads == 0);
+}
+
+int64_t tensor_kv_copies(const struct transformer *m, int64_t tp)
+{
+    return m->kv_heads % tp == 0 ? 1 : tp / m->kv_heads;
+}
+
+struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit)
+{
+    struct transformer share = *model;
+    share.heads /= tp;
+    share.kv_heads = model->kv_heads % tp == 0 ? model->kv_heads / tp : 1;
+    share.ffn /= tp;
+    share.vocab = (model->vocab + tp * unit - 1) / (tp * unit) * unit;
+    return share;
+}
+
+int64_t tensor_vocabulary_unit(const struct profile *profile)
+{
+    return profile->vocabulary_unit > 0 ? profile->vocabulary_unit : 1;
+}
+
+struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows)
+{
+    static const char *const by_rows[] = {"w1.weight", "w1.bias", "embedding.weight",
+                                          "head.weight"};
+    int64_t q = transformer_q_width(whole), kv = transformer_kv_width(whole);
+    if (strncmp(name, "wqkv.", 5) == 0)
+        return (struct tensor_cut){.rows = true,
+                                   .block = {{"q", q, false}, {"k", kv, true}, {"v", kv, true}},
+                                   .blocks = 3};
+    if (strncmp(name, "w13.", 4) == 0)
+        return (struct tensor_cut){.rows = true,
+                                   .block = {{"gate", rows / 2, false}, {"up", rows / 2, false}},
+                                   .blocks = 2};
+    struct tensor_cut cut = {.block = {{NULL, rows, false}}, .blocks = 1};
+    for (size_t i = 0; i < ARRAY_LEN(by_rows); i++)
+        cut.rows = cut.rows || strcmp(name, by_rows[i]) == 0;
+    cut.vocabulary = strcmp(name, "embedding.weight") == 0 || strcmp(name, "head.weight") == 0;
+    cut.cols = strcmp(name, "wo.weight") == 0 || strcmp(name, "w2.weight") == 0;
+    return cut;
+}

@@ -1,0 +1,44 @@
+#include "schedule/config/derived.h"
+#include "schedule/choices/profile.h"
+#include "schedule/pipeline/pipeline.h"
+
+bool weights_sharded_params(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
+}
+
+bool weights_reduce_each_micro_batch(const struct choices *c)
+{
+    return weights_sharded_params(c) || c->weights == CHOICE_WEIGHTS_ZERO2;
+}
+
+bool weights_pass_over_gradients(const struct choices *c)
+{
+    return c->profile->grad_passes && c->scope == SCOPE_STEP &&
+           !weights_reduce_each_micro_batch(c) && !pipeline_lends_weights(c);
+}
+
+int64_t weights_layers_together(const struct choices *c)
+{
+    int64_t layer = transformer_layer_parameters(c->model);
+    if (weights_sharded_params(c) || pipeline_lends_weights(c) ||
+        c->profile->bucket_elements <= layer)
+        return 1;
+    int64_t together = c->profile->bucket_elements / layer;
+    return together < c->model->layers ? together : c->model->layers;
+}
+
+bool weights_clip_gradients(const struct choices *c)
+{
+    return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
+}
+
+bool fpdt_offloads(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
+}
+
+bool fpdt_fetches_by_one(const struct choices *c)
+{
+    return fpdt_offloads(c) && c->fetch == FETCH_ONE;
+}

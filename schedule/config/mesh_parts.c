@@ -1,0 +1,40 @@
+#include "schedule/config/mesh_parts.h"
+
+/* The context ranks: windows of an outer ring, ranks of an inner one. Interleaved, rank 2 k + o of a
+ * node is the k-th of its even (o = 0) or odd ranks, and the ring takes the even ones first. */
+static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
+{
+    uint32_t w = c->window, node = c->interleaved;
+    if (node > 0) {
+        part[0] = (struct mesh_part){"cp_node", c->cp / node, ALONG_OUTER, 0};
+        part[1] = (struct mesh_part){"cp_window", node / 2 / w, ALONG_OUTER, 2};
+        part[2] = (struct mesh_part){"cp_in", w, ALONG_INNER, 3};
+        part[3] = (struct mesh_part){"cp_odd", 2, ALONG_OUTER, 1};
+        return 4;
+    }
+    bool two = w > 1 && w < c->cp;
+    part[0] = (struct mesh_part){two ? "cp_out" : "cp", c->cp / w, ALONG_OUTER, 0};
+    part[1] = (struct mesh_part){two ? "cp_in" : "cp", w, ALONG_INNER, 3};
+    return 2;
+}
+
+uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX])
+{
+    const struct mesh_part stages = {"pp", c->pp, ALONG_PP, 0};
+    uint32_t count = 0;
+    if (c->pp > 1 && c->stage_placement == STAGES_OUTER)
+        part[count++] = stages;
+    part[count++] = (struct mesh_part){"dp", c->dp, ALONG_DP, 0};
+    if (c->pp > 1 && c->stage_placement == STAGES_INNER)
+        part[count++] = stages;
+    if (c->placement == PLACEMENT_CONTEXT_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    struct mesh_part ring[4];
+    uint32_t parts = ring_parts(c, ring);
+    for (uint32_t i = 0; i < parts; i++)
+        if (ring[i].size > 1)
+            part[count++] = ring[i];
+    if (c->placement == PLACEMENT_HEAD_FIRST)
+        part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
+    return count;
+}

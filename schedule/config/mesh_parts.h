@@ -1,0 +1,30 @@
+/* schedule/config/mesh_parts.h: the axes of the device mesh that choices ask for. */
+#ifndef SCHEDULE_CONFIG_MESH_PARTS_H
+#define SCHEDULE_CONFIG_MESH_PARTS_H
+
+#include "schedule/choices/choices.h"
+
+#include <stdint.h>
+
+/* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
+enum along {
+    ALONG_DP,
+    ALONG_PP,
+    ALONG_OUTER,
+    ALONG_INNER,
+    ALONG_HP,
+    ALONG_TP,
+    ALONG_TP_COPY, /* of ranks that hold the same key and value heads */
+    ALONG_COUNT
+};
+struct mesh_part {
+    const char *name;
+    uint32_t size;
+    uint8_t along; /* enum along: what lies along it */
+    uint8_t order; /* among the parts of the ring, slowest first */
+};
+enum { MESH_PARTS_MAX = 7 };
+/* The parts in the order of ranks, slowest first; returns how many. */
+uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
+
+#endif

@@ -1,0 +1,175 @@
+#include "schedule/config/resolve_pipeline.h"
+#include "schedule/config/resolve_degrees.h"
+#include "schedule/pipeline/multiplex.h"
+#include "schedule/pipeline/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum status check_layers(const struct choices *c, struct diag *diag)
+{
+    uint32_t chunks = pipeline_chunks(c);
+    if ((int64_t)chunks <= c->model->layers)
+        return STATUS_OK;
+    char what[160];
+    struct text would = {0};
+    snprintf(what, sizeof what, "%lld layers do not fill %u chunks (pp %u x %u virtual stages)",
+             (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
+    int64_t chunks_fit = c->pipeline == CHOICE_PIPELINE_INTERLEAVED ? c->model->layers / c->pp : 0,
+            stages_fit = c->model->layers / c->virtual_stages;
+    while (stages_fit > 1 && c->ranks % stages_fit != 0)
+        stages_fit--;
+    stages_fit = stages_fit > 1 ? stages_fit : 1;
+    if (chunks_fit > 1)
+        text_printf(&would, "--virtual-stages %lld or less", (long long)chunks_fit);
+    else
+        text_printf(&would, "--pp %lld", (long long)stages_fit);
+    return resolve_bad_size(diag, chunks_fit > 1 ? "--virtual-stages" : "--pp", what, &would);
+}
+
+static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
+{
+    bool pieces = r->subsequences > 1, chunks = r->virtual_stages > 1;
+    c->pipeline = (uint8_t)r->pipeline;
+    if (c->pp == 1 && c->pipeline == CHOICE_PIPELINE_NONE)
+        return STATUS_OK;
+    if (c->pp == 1)
+        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                          "%s has one stage; --pp 2 or more would do", pipeline_of(c)->name);
+    if (c->pipeline == CHOICE_PIPELINE_NONE)
+        c->pipeline = chunks   ? CHOICE_PIPELINE_INTERLEAVED
+                      : pieces ? CHOICE_PIPELINE_SEQ1F1B
+                               : CHOICE_PIPELINE_1F1B;
+    return STATUS_OK;
+}
+
+static enum status resolve_virtual_stages(struct choices *c, const struct request *r,
+                                          struct diag *diag)
+{
+    const struct pipeline *row = pipeline_of(c);
+    int64_t asked = r->virtual_stages > 0 ? r->virtual_stages : row->chunks > 0 ? row->chunks : 2;
+    if (asked > 255 || (row->chunks > 0 && asked != row->chunks))
+        return diag_error(diag, (struct loc){.name = "--virtual-stages"}, STATUS_BAD_INPUT,
+                          "is %lld with --pipeline %s; %s would do", (long long)asked, row->name,
+                          row->chunks == 1   ? "1, or --pipeline interleaved,"
+                          : row->chunks == 2 ? "2"
+                                             : "1 to 255");
+    c->virtual_stages = (uint32_t)asked;
+    c->helpers = (uint8_t)r->helpers;
+    return check_layers(c, diag);
+}
+
+/* Every length cuts evenly over the ranks of a stage, and together they are the sequence. */
+static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
+                                   struct diag *diag)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < c->subsequences; i++) {
+        if (lengths[i] < 1 || lengths[i] % ranks != 0)
+            return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
+                              "subsequence %u has %lld tokens; a multiple of %lld would do", i,
+                              (long long)lengths[i], (long long)ranks);
+        sum += lengths[i];
+    }
+    if (sum != c->seq)
+        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
+                          "%u subsequences have %lld tokens; the sequence has %lld",
+                          c->subsequences, (long long)sum, (long long)c->seq);
+    c->lengths = lengths;
+    return STATUS_OK;
+}
+
+static enum status resolve_subsequences(struct choices *c, const struct request *r,
+                                        struct diag *diag)
+{
+    int64_t pieces = r->subsequences > 0 ? r->subsequences : 1;
+    int64_t unit = (int64_t)c->cp * c->hp * c->tp;
+    char what[160];
+    struct text would = {0};
+    c->subsequences = 1;
+    if (pieces == 1)
+        return STATUS_OK;
+    if (!pipeline_of(c)->subsequences)
+        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                          "%s takes whole sequences; over subsequences it is --pipeline %s",
+                          pipeline_of(c)->name,
+                          c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
+    if (c->cp > 1)
+        return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
+                          "the keys of all subsequences so far would go round a ring of %u context "
+                          "ranks again for each one; --cp 1, with head or tensor ranks, would do",
+                          c->cp);
+    if (pieces * c->accumulation > PIPELINE_UNITS_MAX)
+        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
+                          "%lld subsequences of %u micro-batches are more than %d units; fewer "
+                          "would do",
+                          (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
+    if (r->lengths != NULL) {
+        c->subsequences = (uint32_t)pieces;
+        return resolve_lengths(c, r->lengths, unit, diag);
+    }
+    c->uneven = r->partition > 0;
+    if (!c->uneven && c->seq % (pieces * unit) != 0) {
+        int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
+        snprintf(what, sizeof what,
+                 "%lld tokens do not divide into %lld subsequences over %lld ranks",
+                 (long long)c->seq, (long long)pieces, (long long)unit);
+        text_printf(&would, "%lld tokens", (long long)above);
+        return resolve_bad_size(diag, "--subsequences", what, &would);
+    }
+    c->subsequences = (uint32_t)pieces;
+    return STATUS_OK;
+}
+
+/* Interleaved units go through the chunks P at a time. */
+static enum status check_groups(const struct choices *c, struct diag *diag)
+{
+    uint32_t units = pipeline_units(c), each = c->subsequences, batches = 1;
+    if (pipeline_of(c)->chunks != 0 || units % c->pp == 0)
+        return STATUS_OK;
+    while (batches * each % c->pp != 0)
+        batches++;
+    char what[200];
+    struct text would = {0};
+    int64_t sequences = (int64_t)c->dp * c->micro_batch * batches;
+    snprintf(what, sizeof what, "--pipeline interleaved takes %u %s at a time, and a step has %u",
+             c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
+    text_printf(&would, "--batch %lld",
+                (long long)((c->global_batch + sequences - 1) / sequences * sequences));
+    if (each > 1)
+        text_printf(&would, ", or --subsequences %u,", (each + c->pp - 1) / c->pp * c->pp);
+    return resolve_bad_size(diag, "--batch", what, &would);
+}
+
+/* Stages that share nothing are those of a pipeline whose stages cannot. */
+static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
+{
+    struct text needs = {0};
+    enum status status = STATUS_OK;
+    uint32_t most = c->pp - 1;
+    c->shared = r->shared != NULL ? *r->shared : (struct shared_units){SHARED_ALL, SHARED_ALL};
+    c->shared.first = c->shared.first < most ? c->shared.first : most;
+    c->shared.last = c->shared.last < most ? c->shared.last : most;
+    if (c->shared.first + c->shared.last == 0) {
+        c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
+        return STATUS_OK;
+    }
+    multiplex_conditions(&needs, c, !c->uneven && !r->shared_open);
+    if (needs.size > 0)
+        status = diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
+                            "msp takes %s", needs.data);
+    text_release(&needs);
+    return status;
+}
+
+enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
+{
+    enum status status = resolve_name(c, r, diag);
+    if (status == STATUS_OK)
+        status = resolve_virtual_stages(c, r, diag);
+    if (status == STATUS_OK)
+        status = resolve_subsequences(c, r, diag);
+    if (status == STATUS_OK)
+        status = check_groups(c, diag);
+    return status == STATUS_OK && pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : status;
+}

@@ -1,0 +1,90 @@
+#include "schedule/config/sppo.h"
+
+#include "schedule/choices/strategies.h"
+#include "schedule/config/resolve_degrees.h"
+#include "schedule/pipeline/pipeline.h"
+
+static const struct loc nowhere = {0};
+
+static int64_t given(int64_t degree)
+{
+    return degree > 0 ? degree : 1;
+}
+
+/* The most that fit into a node and into what the given degrees leave. */
+static int64_t tensor_ranks(const struct request *r)
+{
+    struct request stage = *r;
+    int64_t others = given(r->dp) * given(r->cp) * given(r->hp);
+    if (r->ranks % given(r->pp) != 0)
+        return 1;
+    stage.ranks = r->ranks / given(r->pp);
+    for (int64_t tp = r->gpus_per_node; tp > 1; tp--)
+        if (stage.ranks % (tp * others) == 0 && resolve_tensor_fits(&stage, tp))
+            return tp;
+    return 1;
+}
+
+static bool takes_subsequences(const struct request *r)
+{
+    return r->pipeline == CHOICE_PIPELINE_NONE ||
+           pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
+}
+
+/* The number of subsequences: SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence or a step would
+ * have too many units; shorter ones where there would not be one for each stage. */
+static int64_t pieces(const struct request *r, int64_t tp)
+{
+    int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);
+    if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
+        count = r->pp;
+    int64_t batches = given(r->global_batch) / (given(r->dp) * given(r->micro_batch));
+    if (count * given(batches) > PIPELINE_UNITS_MAX)
+        count = PIPELINE_UNITS_MAX / given(batches);
+    while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
+        count--;
+    return count > 1 && takes_subsequences(r) ? count : 1;
+}
+
+/* As many as there are ranks, layers and subsequences for. */
+static int64_t stages(const struct request *r, int64_t tp, int64_t count)
+{
+    int64_t others = given(r->dp) * given(r->cp) * given(r->hp) * tp;
+    int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
+    int64_t most = r->model->layers < count ? r->model->layers : count;
+    for (int64_t pp = rest < most ? rest : most; pp > 1; pp--)
+        if (rest % pp == 0)
+            return pp;
+    return 1;
+}
+
+void sppo_fill(struct request *r)
+{
+    int64_t tp = r->tp > 0 ? r->tp : tensor_ranks(r);
+    int64_t count = r->subsequences > 0 ? r->subsequences : pieces(r, tp);
+    if (r->ranks < 1 || r->seq < 1 || count < 2)
+        return;
+    r->tp = tp;
+    r->subsequences = count;
+    if (r->pp <= 0)
+        r->pp = stages(r, tp, count);
+}
+
+void sppo_note(const struct choices *c, const struct request *asked, struct diag *note)
+{
+    size_t count;
+    const struct strategy *strategy = &compose_strategies(&count)[c->strategy];
+    bool open = asked->tp <= 0 || asked->pp <= 0 || asked->subsequences <= 0;
+    if (strategy->subsequences && open && c->subsequences > 1)
+        diag_note(note, nowhere,
+                  "%s has tp %u x pp %u and %u subsequences of %lld tokens on average; "
+                  "`longhaul plan --strategy %s` compares others",
+                  strategy->name, c->tp, c->pp, c->subsequences,
+                  (long long)(c->seq / c->subsequences), strategy->name);
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) == 1 &&
+        (c->scope == SCOPE_STEP || c->scope >= SCOPE_LAYERS))
+        diag_note(
+            note, nowhere,
+            "nothing goes to the host: a step is one unit, whose backward follows its forward "
+            "at once; --subsequences 2 or more would do");
+}

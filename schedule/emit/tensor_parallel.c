@@ -1,0 +1,104 @@
+#include "schedule/emit/tensor_parallel.h"
+
+#include "schedule/choices/profile.h"
+#include "schedule/pipeline/pipeline.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Rows of the longest unit. */
+static int64_t most_rows(const struct choices *c)
+{
+    int64_t most = 0;
+    for (uint32_t s = 0; s < c->subsequences; s++) {
+        int64_t tokens = pipeline_prefix(c, s + 1) - pipeline_prefix(c, s);
+        most = tokens > most ? tokens : most;
+    }
+    return most / c->cp / c->hp * c->micro_batch;
+}
+
+void tensor_setup(struct emit *e, bool layers)
+{
+    e->tensor.held.i = IR_NONE;
+    if (e->tensor.size == 1)
+        return;
+    e->tensor.comm = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
+    if (!layers || !e->choices->profile->tensor_buffer)
+        return;
+    e->tensor.held = emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
+                                 most_rows(e->choices), e->choices->model->hidden);
+    e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
+}
+
+/* One collective of the tensor group. An implementation that launches it from the stream of its
+ * computation starts it after all that has been launched there. */
+static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
+{
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+    struct work work = {.kind = (uint8_t)kind,
+                        .collective = {e->tensor.group, (int64_t)(x.count * dtype_bytes(dtype)),
+                                       ALGORITHM_AUTO, 0}};
+    op_id after = {IR_NONE};
+    if (e->choices->profile->tensor_after)
+        after = e->last_compute;
+    emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
+}
+
+/* The same for each sequence of a micro-batch, or for all rows at once. */
+static void collectives(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                        enum tensor_rows order)
+{
+    int64_t pieces = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
+    int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
+    for (int64_t i = 0; i < pieces; i++)
+        collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
+}
+
+struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                          const char *stem, bool held)
+{
+    if (e->tensor.size == 1)
+        return x;
+    int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
+    struct view y;
+    /* gradients of weights that are put off read it when others have been gathered since */
+    if (held && e->tensor.held.i != IR_NONE && e->defers == NULL)
+        y = view_rows(e->tensor.held, 0, rows, cols);
+    else
+        y = view_all(e,
+                     emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
+    collectives(e, WORK_ALL_GATHER, x, y, order);
+    return y;
+}
+
+void tensor_gather_to(struct emit *e, struct view x, struct view y)
+{
+    assert(e->tensor.size > 1);
+    collective(e, WORK_ALL_GATHER, x, y);
+}
+
+struct view tensor_own(struct emit *e, struct view x, const char *stem)
+{
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+    assert(e->tensor.size > 1);
+    struct view y =
+        view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, dtype, (int64_t)x.count, 0));
+    collective(e, WORK_ALL_TO_ALL, x, y);
+    return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
+}
+
+struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem)
+{
+    if (e->tensor.size == 1)
+        return y;
+    return view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype,
+                                   (int64_t)y.count / cols * (int64_t)e->tensor.size, cols));
+}
+
+void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
+{
+    if (e->tensor.size > 1)
+        collectives(e, WORK_REDUCE_SCATTER, x, y, order);
+    else
+        assert(x.buffer.i == y.buffer.i && "with one tensor rank a product writes its result");
+}

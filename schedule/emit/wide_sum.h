@@ -1,0 +1,17 @@
+/* schedule/emit/wide_sum.h: gradients of a weight that are made of several pieces, summed in fp32. */
+#ifndef SCHEDULE_EMIT_WIDE_SUM_H
+#define SCHEDULE_EMIT_WIDE_SUM_H
+
+#include "schedule/emit/emit.h"
+
+#include <stdint.h>
+
+/* Between the two, gradients of the weight are summed in fp32 beside it, where the profile does
+ * (schedule/emit/wide_sum.c). */
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
+/* One piece: a product in the compute dtype, and its sum. */
+void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
+                       int64_t n, int64_t k);
+
+#endif

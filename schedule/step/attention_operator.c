@@ -1,0 +1,48 @@
+/* One layer's attention operator alone. */
+#include "schedule/step/attention_operator.h"
+#include "schedule/attention/attention.h"
+#include "schedule/step/layer.h"
+#include "schedule/step/step.h"
+
+static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+{
+    buffer_id x = emit_activation(e, stem, rows, cols);
+    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
+    emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
+    return x;
+}
+
+void emit_operator(struct emit *e)
+{
+    const struct transformer *model = e->choices->model;
+    const struct attention_emitter *emitter = &attention_emitters[e->choices->attention];
+    int64_t q = transformer_q_width(model), width = q + 2 * transformer_kv_width(model);
+    e->saved = saved_new(e);
+    e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
+    uint8_t scope = e->choices->scope;
+    if (scope == SCOPE_FETCH) {
+        fpdt_fetch_alone(e);
+        return;
+    }
+    bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
+    buffer_id qkv = filled(e, "qkv", e->rows, width), d_out = {IR_NONE};
+    if (whole)
+        d_out = filled(e, "d_out", e->rows, q);
+    buffer_id out = emit_activation(e, "attention", e->rows, q);
+    if (scope == SCOPE_EXCHANGE) {
+        exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->rows, width));
+        return;
+    }
+    set_region(e, REGION_ATTENTION);
+    emitter->operator_forward(e, 0, qkv, out);
+    if (scope == SCOPE_ATTENTION_FORWARD)
+        return;
+    e->tags.phase = PHASE_BACKWARD;
+    if (scope == SCOPE_ATTENTION_BACKWARD) {
+        set_region(e, REGION_NONE);
+        d_out = filled(e, "d_out", e->rows, q);
+        set_region(e, REGION_ATTENTION);
+    }
+    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
+    emitter->operator_backward(e, 0, d_out, dqkv);
+}

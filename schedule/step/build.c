@@ -1,0 +1,345 @@
+/* compose_build(): streams and inputs, emission, passes. */
+#include "schedule/step/build.h"
+#include "schedule/activations/passes.h"
+#include "schedule/attention/attention.h"
+#include "schedule/attention/fpdt.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/tensor_share.h"
+#include "schedule/config/derived.h"
+#include "schedule/emit/op_list.h"
+#include "schedule/emit/process_groups.h"
+#include "schedule/emit/tensor_parallel.h"
+#include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/step/attention_operator.h"
+#include "schedule/step/finalize.h"
+#include "schedule/step/step.h"
+#include "schedule/weights/bundles.h"
+#include "schedule/weights/weights.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
+                       enum dtype dtype, int64_t count)
+{
+    struct buffer_desc desc = {
+        .stem = stem,
+        .number = IR_NONE,
+        .memory = MEMORY_HBM,
+        .dtype = (uint8_t)dtype,
+        .category = CATEGORY_INPUT,
+        .flags = BUFFER_PERSISTENT,
+        .role = e->role,
+        .layer = IR_NONE16,
+        .binding = ir_add_binding(
+            e->ir, (struct binding){.kind = (uint8_t)kind,
+                                    .bundle = IR_NONE16,
+                                    .shard = IR_NONE16,
+                                    .gathered = gathered,
+                                    .partial = kind == BINDING_LOSS ? e->loss_axes : 0}),
+        .dims = {.count = 1, .size = {count}},
+    };
+    return ir_add_buffer(e->ir, &desc);
+}
+
+/* Tokens are read by the first stage, labels by the last, positions where layers rotate by them or
+ * the embedding looks them up. */
+static void make_inputs(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    int64_t n = c->seq / c->hp / c->cp;
+    int64_t local = n * c->micro_batch * (int64_t)c->accumulation;
+    bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
+    bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
+    uint16_t tensor = e->tensor.group;
+    if (first)
+        e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
+    if (last)
+        e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
+    e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, n);
+    e->positions_gathered = e->positions_own = e->positions;
+    if (e->hp_group != IR_NONE16)
+        e->positions_gathered =
+            input(e, "all_positions", BINDING_POSITIONS, e->position_group, DTYPE_I32, n * c->hp);
+    if (e->tensor.size > 1)
+        e->positions_own =
+            input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, n / c->tp);
+    if (last)
+        e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
+}
+
+/* A ring that goes round more than one rank has a communicator for keys and values, and one for
+ * their gradients. */
+static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
+{
+    if (ring->size == 1)
+        return;
+    ring->kv = ir_add_stream(e->ir, kv, STREAM_COMM);
+    ring->dkv =
+        e->choices->profile->ring_one_stream ? ring->kv : ir_add_stream(e->ir, dkv, STREAM_COMM);
+}
+
+static void make_streams(struct emit *e)
+{
+    e->compute = ir_add_stream(e->ir, "compute", STREAM_COMPUTE);
+    e->tiles = e->compute;
+    e->comm = ir_add_stream(e->ir, "comm.hp", STREAM_COMM);
+    e->gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
+    e->reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
+    e->h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
+    e->d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
+    e->host = ir_add_stream(e->ir, "host", STREAM_HOST);
+    if (fpdt_offloads(e->choices) && e->choices->profile->chunk_fifo) {
+        e->offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
+        e->aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
+    }
+    if (fpdt_fetches_by_one(e->choices))
+        e->fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
+    make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
+    make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
+    if (e->outer.size > 1 && e->choices->profile->ring_retains)
+        e->second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
+}
+
+/* The order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
+static struct token_layout layout_of(const struct choices *c)
+{
+    static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
+                                                     LAYOUT_STRIPED};
+    uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
+    if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
+        kind = LAYOUT_ZIGZAG;
+    if (c->subsequences > 1)
+        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+                                     .cp = 1,
+                                     .hp = c->hp * c->tp,
+                                     .chunks = c->subsequences,
+                                     .tokens = c->seq,
+                                     .length = c->lengths};
+    if (c->attention == CHOICE_ATTENTION_FPDT)
+        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+                                     .cp = 1,
+                                     .hp = c->hp,
+                                     .chunks = c->chunks,
+                                     .tokens = c->seq,
+                                     .chunk = c->seq % c->chunk == 0 ? 0 : c->chunk};
+    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq, 0, NULL};
+}
+
+/* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
+enum {
+    OPS_PER_LAYER_MAX = 160,
+    OPS_PER_CHUNK_MAX = 20,
+    OPS_PER_RING_STEP_MAX = 40,
+    OPS_PER_TILE_MAX = 40
+};
+
+static double ops_at_most(const struct choices *c)
+{
+    double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
+    double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
+                    (c->cp > 1 ? OPS_PER_RING_STEP_MAX * (double)c->cp : 0)) *
+                       (double)c->micro_batch +
+                   OPS_PER_CHUNK_MAX * (double)c->ffn_chunks;
+    return ((double)c->model->layers * layer + OPS_PER_CHUNK_MAX * (double)c->loss_chunks) *
+           pipeline_units(c) / c->pp;
+}
+
+/* Rows that a draft has room for from the start. What it does not need of that is not touched, but is asked
+ * of the system: no more than some hundred megabytes. */
+static uint64_t room_of(const struct choices *c)
+{
+    enum { ROOM_MAX = 1 << 21 };
+    double ops = ops_at_most(c);
+    return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
+}
+
+static enum status check_size(const struct choices *c, struct diag *diag)
+{
+    double ops = ops_at_most(c);
+    if (ops < 2e8 && c->model->layers < 65000)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
+                      "the schedule would have about %.2g ops per rank, more than the 2e8 that it "
+                      "can number; fewer "
+                      "layers, micro-batches or chunks would do",
+                      ops);
+}
+
+double compose_attention_slowdown(const struct choices *c)
+{
+    return c->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1;
+}
+
+void compose_products_again(const struct choices *c, double *layers, double *head)
+{
+    const struct transformer *model = c->model;
+    *layers = *head = 0;
+    if (c->tp == 1)
+        return;
+    struct transformer share = tensor_share(model, c->tp, tensor_vocabulary_unit(c->profile));
+    *layers = 1 - (double)transformer_linear_flops_per_token(model) /
+                      ((double)transformer_linear_flops_per_token(&share) * c->tp);
+    *head = 1 - (double)transformer_head_flops_per_token(model) /
+                    ((double)transformer_head_flops_per_token(&share) * c->tp);
+}
+
+int64_t compose_bucket_bytes(const struct choices *c)
+{
+    bool held = c->profile->holds_bucket && weights_sharded_params(c);
+    return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
+}
+
+void compose_tables(const struct choices *c, uint64_t block[COMPOSE_TABLES])
+{
+    const struct transformer *model = c->model;
+    bool held = c->profile->rotary_tables && model->positions == POSITIONS_ROPE;
+    uint64_t numbers = held ? (uint64_t)(c->seq * model->head_dim) : 0;
+    block[0] = c->attention == CHOICE_ATTENTION_FPDT ? 0 : numbers * dtype_bytes(DTYPE_F32);
+    block[1] = block[2] = numbers * dtype_bytes(c->dtype);
+}
+
+/* The model of a part: one layer; for the operator, nothing between the projection and the exchange. */
+static struct transformer part_model(const struct transformer *model, enum scope scope)
+{
+    struct transformer bare = *model;
+    bare.layers = 1;
+    if (scope == SCOPE_LAYER)
+        return bare;
+    bare.positions = POSITIONS_NONE;
+    bare.qk_norm = false;
+    return bare;
+}
+
+/* One role: what a stage's ranks do, or all ranks. */
+static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+{
+    const struct choices *c = e->choices;
+    struct program program;
+    bool whole = c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER,
+         layers = whole || c->scope >= SCOPE_LAYERS;
+    e->tags =
+        (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16};
+    if (layers)
+        weights_setup(e);
+    make_inputs(e);
+    tensor_setup(e, layers);
+    if (layers)
+        emit_step(e);
+    else
+        emit_operator(e);
+    program_init(&program, e->ir);
+    if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
+        pass_offload_ratio(e, &program);
+    else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
+        pass_recompute(e, &program);
+    if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
+        pass_unread(e, &program);
+    pass_keep(e, &program);
+    if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+        pass_offload(e, &program);
+    if (layers && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
+        pass_offload_kept(e, &program);
+    if (whole)
+        pass_weights(e, &program);
+    finalize_role(e, &program, out, figures);
+    program_release(&program);
+}
+
+/* Nothing of one role is known to the next. */
+static void begin_role(struct emit *e, uint32_t stage)
+{
+    e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
+    e->loss_touched = false;
+    e->kept.count = e->caches.count = e->hold_count = e->hold_back_count = 0;
+    emit_role(e, stage);
+}
+
+/* What the scope leaves of the model and of how its weights are held. */
+static struct choices in_scope(const struct choices *choices, struct transformer *bare)
+{
+    struct choices c = *choices;
+    if (c.scope >= SCOPE_LAYERS) {
+        c.weights = CHOICE_WEIGHTS_REPLICATED;
+        c.helpers = HELPERS_REPLICATE;
+    }
+    if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
+        return c;
+    *bare = part_model(c.model, (enum scope)c.scope);
+    c.model = bare;
+    c.accumulation = 1;
+    c.dp *= c.pp; /* every stage has layers, and so the operator */
+    c.global_batch *= c.pp;
+    c.pp = c.virtual_stages = c.subsequences = 1;
+    c.pipeline = CHOICE_PIPELINE_NONE;
+    return c;
+}
+
+/* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. */
+static void build(struct ir *out, const struct choices *c, const struct transformer *whole)
+{
+    struct ir draft = {0};
+    struct emit e = {
+        .ir = &draft,
+        .choices = c,
+        .whole = whole,
+        .n = c->seq / c->hp / c->cp,
+        .rows = c->seq / c->hp / c->cp * c->micro_batch,
+        .own_n = c->seq / c->hp / c->cp / c->tp,
+        .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch,
+        .guard = IR_NONE16,
+        .grad_dtype =
+            c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
+    };
+    draft.layout = layout_of(c);
+    if (c->lengths != NULL) {
+        int64_t *length = arena_array(&draft.arena, c->subsequences, sizeof *length);
+        memcpy(length, c->lengths, c->subsequences * sizeof *length);
+        draft.layout.length = length;
+    }
+    draft.global_batch = c->global_batch;
+    draft.micro_batch = c->micro_batch;
+    draft.dtype = c->dtype;
+    emit_mesh(&e);
+    make_streams(&e);
+    struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
+    for (uint32_t stage = 0; stage < c->pp; stage++) {
+        uint64_t ops = room_of(c);
+        ir_reserve(&draft, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
+        begin_role(&e, stage);
+        emit_and_rewrite(&e, out, &figures[stage]);
+    }
+    finalize(&e, out);
+    if (c->pp > 1)
+        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
+    else
+        memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
+    free(figures);
+    free(e.kept.buffer);
+    free(e.caches.buffer);
+    free(e.hold);
+    free(e.lent);
+    free(e.lent_part);
+    free(e.hold_back);
+    arena_release(&e.arena);
+    ir_release(&draft);
+}
+
+enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
+{
+    struct transformer bare, share;
+    struct choices scoped = in_scope(choices, &bare);
+    const struct transformer *model = scoped.model;
+    if (choices->tp > 1) {
+        share = tensor_share(model, choices->tp, tensor_vocabulary_unit(choices->profile));
+        scoped.model = &share;
+    }
+    assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
+    if (check_size(&scoped, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    build(out, &scoped, model);
+    ir_shrink(out);
+    return STATUS_OK;
+}

@@ -1,0 +1,37 @@
+/* schedule/step/build.h: the finished schedule of resolved choices, and what its framework holds beside it.
+ *
+ * Building emits every layer as if weights were whole and activations kept, rewrites the list (recomputation,
+ * weight sharding, offload) and finishes it: waits, free sets, arena offsets. */
+#ifndef SCHEDULE_STEP_BUILD_H
+#define SCHEDULE_STEP_BUILD_H
+
+#include "base/diag.h"
+#include "schedule/choices/choices.h"
+#include "schedule/ir/ir.h"
+
+#include <stdint.h>
+
+/* Time of attention kernels with dropout relative to those without: a random number per score, and no mask
+ * that is kept. Inferred; docs/accuracy.md. */
+#define COMPOSE_DROPOUT_SLOWDOWN 1.15
+
+/* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
+ * schedule's buffers; 0 when it holds none. */
+int64_t compose_bucket_bytes(const struct choices *choices);
+/* The same of rotary tables, a block each: angles in fp32 where they are kept, cosine, sine. */
+enum { COMPOSE_TABLES = 3 };
+void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
+
+/* Time of attention kernels relative to the plain kernel. */
+double compose_attention_slowdown(const struct choices *choices);
+
+/* The shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
+ * model does not need them: all that hold the same key and value heads project them, and padding rows of the
+ * vocabulary stand for no token. */
+void compose_products_again(const struct choices *choices, double *layers, double *head);
+
+/* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
+ * empty. Too large a schedule (ids are 32 bits) is an error. */
+enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
+
+#endif

@@ -1,0 +1,15 @@
+/* schedule/step/embedding_head.h: what comes before and after the layers: embedding, final norm, head and loss.
+ *
+ * Forward functions return the activation [N, h], backward ones its gradient. */
+#ifndef SCHEDULE_STEP_EMBEDDING_HEAD_H
+#define SCHEDULE_STEP_EMBEDDING_HEAD_H
+
+#include "schedule/emit/emit.h"
+
+/* --- before and after the layers (schedule/step/embedding_head.c) --- */
+buffer_id embedding_forward(struct emit *e);
+void embedding_backward(struct emit *e, buffer_id dx);
+/* Final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */
+buffer_id head(struct emit *e, buffer_id x);
+
+#endif

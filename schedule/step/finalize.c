@@ -1,0 +1,353 @@
+/* The last pass: rows in list order, waits, free sets, offsets.
+ *
+ * Tables of the emitted ir that the order of rows does not touch (shapes, sizes, names, groups,
+ * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
+ * written anew, each column front to back. Roles are drafted and finished one after the other, so
+ * that no more than one draft is in memory. */
+#include "schedule/step/finalize.h"
+#include "schedule/analysis/first_uses.h"
+#include "schedule/analysis/free_sets.h"
+#include "schedule/analysis/waits.h"
+#include "schedule/emit/op_list.h"
+#include "schedule/ir/id_map.h"
+#include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/pipeline/pipeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECENT_RANGES = 4096 }; /* a power of two */
+
+struct finish {
+    const struct emit *e;
+    const struct ir *in;
+    struct ir *out;
+    struct order *order;
+    struct first_uses *first_uses;
+    struct waits *waits;
+    struct free_sets free_sets;
+    uint32_t states_end; /* the first new buffer that does not live throughout */
+    uint32_t *buffer;    /* old id -> new id, or IR_NONE */
+    uint32_t *was;       /* per new id, from the role's first on: the old one */
+    uint32_t first_buffer;
+    uint32_t *op;   /* old id -> new id */
+    uint32_t *held; /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
+    uint32_t *held_next;                  /* of such a row: another one of the same op */
+    uint32_t *next_number;                /* per stem */
+    uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
+};
+
+/* Everything but what finalize() writes anew: those tables stay where they are. */
+static void swap_tables(struct ir *a, struct ir *b)
+{
+    struct ir was_a = *a, was_b = *b;
+    *a = was_b;
+    *b = was_a;
+    struct ir *side[2] = {a, b};
+    const struct ir *own[2] = {&was_a, &was_b};
+    for (int i = 0; i < 2; i++) {
+        side[i]->buffer = own[i]->buffer;
+        side[i]->op = own[i]->op;
+        side[i]->range = own[i]->range;
+        side[i]->range_count = own[i]->range_count;
+        side[i]->range_capacity = own[i]->range_capacity;
+        side[i]->operand = own[i]->operand;
+        side[i]->operand_count = own[i]->operand_count;
+        side[i]->operand_capacity = own[i]->operand_capacity;
+        side[i]->wait = own[i]->wait;
+        side[i]->wait_count = own[i]->wait_count;
+        side[i]->wait_capacity = own[i]->wait_capacity;
+        side[i]->free_op = own[i]->free_op;
+        side[i]->free_op_count = own[i]->free_op_count;
+        side[i]->free_op_capacity = own[i]->free_op_capacity;
+        memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
+    }
+}
+
+static inline uint32_t carry_buffer(struct finish *f, uint32_t i)
+{
+    if (f->buffer[i] != IR_NONE)
+        return f->buffer[i];
+    uint32_t row = f->out->buffer.count++;
+    f->was[row - f->first_buffer] = i;
+    return f->buffer[i] = row;
+}
+
+/* ---- columns: what is next to each other was mostly emitted so ---- */
+
+/* How many of `count` ids follow each other. */
+static uint32_t in_a_row(const uint32_t *id, uint32_t count)
+{
+    uint32_t ids = 1;
+    while (ids < count && id[ids] == id[0] + ids)
+        ids++;
+    return ids;
+}
+
+#define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
+
+/* What operands and waits do not tell of ops. */
+static void carry_op_columns(struct finish *f, const struct program *program)
+{
+    const struct op_table *in = &f->in->op;
+    struct op_table *out = &f->out->op;
+    for (uint32_t i = 0, rows; i < program->count; i += rows) {
+        uint32_t from = program->op[i], to = out->count + i;
+        rows = in_a_row(program->op + i, program->count - i);
+        CARRY(kind);
+        CARRY(stream);
+        CARRY(phase);
+        CARRY(region);
+        CARRY(reads);
+        CARRY(writes);
+        CARRY(layer);
+        CARRY(chunk);
+        CARRY(step);
+        CARRY(micro);
+        CARRY(guard);
+        CARRY(shape);
+    }
+}
+
+/* Carries the columns of all buffers that the role's ops name. */
+static void carry_buffer_columns(struct finish *f)
+{
+    const struct buffer_table *in = &f->in->buffer;
+    struct buffer_table *out = &f->out->buffer;
+    uint32_t buffers = out->count - f->first_buffer;
+    for (uint32_t i = 0, rows; i < buffers; i += rows) {
+        uint32_t from = f->was[i], to = f->first_buffer + i;
+        rows = in_a_row(f->was + i, buffers - i);
+        CARRY(memory);
+        CARRY(dtype);
+        CARRY(category);
+        CARRY(flags);
+        CARRY(role);
+        CARRY(layer);
+        CARRY(binding);
+        CARRY(dims);
+        CARRY(stem);
+    }
+    for (uint32_t row = f->first_buffer; row < out->count; row++) {
+        out->number[row] = f->next_number[out->stem[row]]++;
+        out->free_op[row].i = 0;
+        out->free_count[row] = 0;
+        out->offset[row] = UINT64_MAX;
+    }
+}
+
+/* ---- operands and waits ---- */
+
+/* The same range is often named again soon. */
+static uint32_t carry_range(struct finish *f, struct ir_range range)
+{
+    struct ir *out = f->out;
+    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
+    uint32_t *recent = &f->recent_range[hash_fold(hash) & (RECENT_RANGES - 1)];
+    if (*recent != IR_NONE) {
+        const struct ir_range *row = &out->range[*recent];
+        if (row->buffer.i == range.buffer.i && row->extent == range.extent)
+            return *recent | IR_RANGE;
+    }
+    *recent = ir_add_range(out, range);
+    return *recent | IR_RANGE;
+}
+
+/* Fills in what it touches. Returns the operand. */
+static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
+{
+    if (!(operand & IR_RANGE)) {
+        touch->begin = 0;
+        touch->end = WAITS_WHOLE;
+        return touch->buffer = carry_buffer(f, operand);
+    }
+    struct ir_range range = f->in->range[operand & ~IR_RANGE];
+    const struct ir_extent *extent = &f->out->extent[range.extent];
+    range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
+    touch->begin = extent->begin;
+    touch->end = extent->begin + extent->count;
+    return carry_range(f, range);
+}
+
+static void carry_waits(struct finish *f, uint32_t row)
+{
+    struct ir *out = f->out;
+    uint32_t count;
+    const op_id *kept = waits_settle(f->waits, f->order, &count);
+    assert(count < IR_NONE16);
+    if (out->wait_count + count > out->wait_capacity) {
+        out->wait_capacity =
+            (uint32_t)heap_next_capacity(out->wait_capacity, (size_t)out->wait_count + count);
+        out->wait = heap_realloc(out->wait, out->wait_capacity, sizeof *out->wait);
+    }
+    out->op.wait_count[row] = (uint16_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        out->wait[out->wait_count++] = kept[i];
+}
+
+/* Its columns are there. */
+static void carry_op(struct finish *f, uint32_t i)
+{
+    const struct op_table *in = &f->in->op;
+    struct op_table *out = &f->out->op;
+    uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
+    const uint32_t *operand = ir_operands(f->in, i);
+    uint32_t *carried = f->out->operand + f->out->operand_count;
+    uint8_t stream = in->stream[i];
+    struct touch touch[16];
+    assert(operands <= ARRAY_LEN(touch));
+    f->op[i] = row;
+    out->operand_begin[row] = f->out->operand_count;
+    f->out->operand_count += operands;
+
+    order_start(f->order, order_place_of(f->out, row), stream);
+    for (uint32_t k = 0; k < in->wait_count[i]; k++)
+        waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
+    for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
+        waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
+    for (uint32_t k = 0; k < operands; k++) {
+        touch[k].write = k >= reads;
+        carried[k] = carry_operand(f, operand[k], &touch[k]);
+    }
+    out->wait_begin[row] = f->out->wait_count;
+    out->wait_count[row] = 0;
+    if (waits_touch(f->waits, touch, operands, stream) > 0)
+        carry_waits(f, row);
+    for (uint32_t k = 0; k < operands; k++) {
+        first_uses_touch(f->first_uses, f->order, touch[k].buffer, row);
+        if (touch[k].buffer >= f->states_end)
+            free_sets_touch(&f->free_sets, f->order, touch[k].buffer, row);
+    }
+    order_finish(f->order);
+    waits_note(f->waits, touch, operands, stream, row);
+}
+
+/* Adds ops to free sets: what an implementation holds longer than its last use. */
+static void add_holds(struct finish *f)
+{
+    struct ir *out = f->out;
+    for (uint32_t i = 0; i < f->e->hold_count; i++) {
+        uint32_t buffer = f->buffer[f->e->hold[i].buffer.i], until = f->op[f->e->hold[i].until.i];
+        const op_id *set = ir_free_set(out, buffer);
+        op_id held[IR_STREAMS_MAX + 1]; /* the last of a stream, and of the host */
+        uint16_t count = 0;
+        assert(out->buffer.free_count[buffer] < ARRAY_LEN(held));
+        for (uint32_t k = 0; k < out->buffer.free_count[buffer]; k++)
+            if (set[k].i != until)
+                held[count++] = set[k];
+        held[count++].i = until;
+        ir_set_free(out, (buffer_id){buffer}, held, count);
+    }
+}
+
+/* Buffers of the roles before have numbers already. */
+static uint32_t *next_numbers(const struct ir *out, uint32_t words)
+{
+    uint32_t *next = heap_zalloc(words, sizeof *next);
+    for (uint32_t b = 0; b < out->buffer.count; b++)
+        next[out->buffer.stem[b]]++;
+    return next;
+}
+
+/* The draft forgets its rows and keeps their memory, for the role that comes next. */
+static void clear_rows(struct ir *draft)
+{
+    draft->op.count = 0;
+    draft->buffer.count = 0;
+    draft->range_count = 0;
+    draft->operand_count = 0;
+    draft->wait_count = 0;
+    draft->free_op_count = 0;
+}
+
+static uint32_t *rows_of_none(uint32_t count)
+{
+    uint32_t *rows = heap_alloc(count, sizeof *rows);
+    memset(rows, 0xff, count * sizeof *rows);
+    return rows;
+}
+
+/* Writes the program behind the rows of *out, whose clocks *order and whose first uses *first_uses then hold, without
+ * offsets. */
+static void write_role(const struct emit *e, const struct program *program, struct ir *out,
+                       struct order *order, struct first_uses *first_uses)
+{
+    struct ir *in = e->ir;
+    uint32_t first = out->op.count, buffers = out->buffer.count + in->buffer.count; /* at most */
+    struct finish f = {
+        .e = e,
+        .in = in,
+        .out = out,
+        .order = order,
+        .first_uses = first_uses,
+        .buffer = rows_of_none(in->buffer.count),
+        .was = heap_alloc(in->buffer.count, sizeof *f.was),
+        .first_buffer = out->buffer.count,
+        .op = heap_alloc(in->op.count, sizeof *f.op),
+        .next_number = next_numbers(out, in->word_count),
+    };
+    memset(f.recent_range, 0xff, sizeof f.recent_range);
+    if (e->hold_back_count > 0)
+        f.held = rows_of_none(in->op.count);
+    f.held_next = heap_alloc((size_t)e->hold_back_count + 1, sizeof *f.held_next);
+    for (uint32_t i = 0; i < e->hold_back_count; i++) {
+        uint32_t *held = &f.held[e->hold_back[i].op.i];
+        f.held_next[i] = *held;
+        *held = i;
+    }
+
+    swap_tables(in, out);
+    ir_reserve(out, &(struct ir_room){.ops = program->count,
+                                      .buffers = in->buffer.count,
+                                      .operands = in->operand_count});
+    order_begin(order, out->stream_count, first);
+    order_reserve(order, program->count);
+    f.waits = waits_new(order, buffers);
+    first_uses_begin(first_uses, order, buffers);
+    free_sets_init(&f.free_sets, buffers);
+    for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
+        if (lifetimes_persistent(in, b))
+            carry_buffer(&f, b);
+    f.states_end = out->buffer.count;
+    carry_op_columns(&f, program);
+    for (uint32_t i = 0; i < program->count; i++)
+        carry_op(&f, program->op[i]);
+    carry_buffer_columns(&f);
+    waits_free(f.waits);
+    free_sets_store(&f.free_sets, out, f.first_buffer);
+    free_sets_release(&f.free_sets);
+    add_holds(&f);
+    swap_tables(in, out);
+    free(f.buffer);
+    free(f.was);
+    free(f.op);
+    free(f.held);
+    free(f.held_next);
+    free(f.next_number);
+}
+
+void finalize_role(const struct emit *e, const struct program *program, struct ir *out,
+                   struct lifetimes_figures *figures)
+{
+    struct order order = {0};
+    struct first_uses first_uses = {0};
+    uint32_t first = out->op.count;
+    write_role(e, program, out, &order, &first_uses);
+    swap_tables(e->ir, out);
+    if (out->role_count > 0) { /* none when there is no op */
+        out->role[e->role].op_begin = first;
+        out->role[e->role].op_count = program->count;
+    }
+    lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
+                        figures);
+    swap_tables(e->ir, out);
+    clear_rows(e->ir);
+    first_uses_release(&first_uses);
+    order_release(&order);
+}
+
+void finalize(const struct emit *e, struct ir *out)
+{
+    swap_tables(e->ir, out);
+}

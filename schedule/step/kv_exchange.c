@@ -1,0 +1,93 @@
+/* Keys and values of the subsequences that a stage does alone, for the stages before it, which will share
+ * its last ones (schedule/pipeline/multiplex.h); and gradients for them, which those sum, back.
+ *
+ * They go from stage to stage as soon as a unit is done, long before they are needed: all at once when
+ * the first shared subsequence comes they would take as long as several units. Gradients go back by
+ * subsequences, each a few units before the owner needs it, so that those of one chunk do not keep those of
+ * another waiting; it sums those of its own queries apart until then. */
+#include "schedule/attention/attention.h"
+#include "schedule/emit/process_groups.h"
+#include "schedule/step/stage.h"
+
+enum { UNITS_AHEAD = 2 };
+
+static void message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
+{
+    enum { CHANNEL_KEYS = 1 };
+    struct emit *e = s->e;
+    bool sends = kind == WORK_SEND;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->pp_group, by,
+                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)), CHANNEL_KEYS,
+                                0}};
+    emit_op(e, sends ? s->keys_out : s->keys_in, &work, &x, sends, &x, !sends);
+}
+
+/* Elements of a cache that are of one subsequence. */
+static struct view keys_of(const struct stage *s, struct view cache, uint32_t part, int64_t width)
+{
+    int64_t begin = pipeline_prefix(s->c, part), end = pipeline_prefix(s->c, part + 1);
+    return view_part(cache, begin * width, (end - begin) * width);
+}
+
+void stage_keys(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t part = action->unit % s->c->subsequences;
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        int64_t width;
+        struct prefix *prefix = prefix_open(e, l, &width);
+        struct view kv[] = {keys_of(s, prefix->k, part, width), keys_of(s, prefix->v, part, width)};
+        for (int i = 0; i < 2; i++) {
+            if (e->stage < chunk)
+                message(s, WORK_RECV, 1, kv[i]);
+            if (e->stage > 0)
+                message(s, WORK_SEND, -1, kv[i]);
+        }
+    }
+}
+
+/* The sum over all that have one, at the owner. */
+static void sum_up(struct stage *s, uint32_t chunk, struct view x)
+{
+    struct emit *e = s->e;
+    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+    struct work work = {.kind = WORK_REDUCE};
+    work.broadcast.group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
+    work.broadcast.bytes = (int64_t)(x.count * dtype_bytes(dtype));
+    work.broadcast.root = chunk;
+    emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
+}
+
+/* From now on the owner sums apart; the others have done their part. */
+static void set_apart(struct emit *e, struct layer_range layers)
+{
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        struct prefix *prefix = &e->prefix[l];
+        prefix->given_dk = prefix->dk;
+        prefix->given_dv = prefix->dv;
+        prefix->dk = prefix->dv = view_none();
+    }
+}
+
+void stage_keys_back(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    uint32_t unit = action->unit % s->c->subsequences;
+    bool first = unit == multiplex_begin_of_last(s->c, chunk);
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
+    if (first)
+        set_apart(e, layers);
+    for (uint32_t ahead = first ? 1 : UNITS_AHEAD; ahead <= UNITS_AHEAD && ahead <= unit; ahead++)
+        for (uint32_t l = layers.end; l-- > layers.first;) {
+            int64_t width;
+            struct prefix *prefix = prefix_open(e, l, &width);
+            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width));
+            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width));
+        }
+}

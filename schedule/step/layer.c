@@ -1,0 +1,266 @@
+/* One transformer layer as every strategy emits it: norms, projections and the feed-forward part,
+ * forward and backward. What lies between norm1 and wo is the attention choice's business. */
+#include "schedule/step/layer.h"
+#include "schedule/attention/attention.h"
+#include "schedule/choices/pieces.h"
+#include "schedule/choices/profile.h"
+#include "schedule/emit/tensor_parallel.h"
+#include "schedule/emit/wide_sum.h"
+
+#include <stddef.h>
+
+/* The weight's values, or an empty view when the model has no such weight. */
+static struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
+}
+
+/* ---- feed-forward ---- */
+
+static bool gated(const struct emit *e)
+{
+    return e->choices->model->activation == ACTIVATION_SWIGLU;
+}
+
+/* The bias of a product whose result is scattered is added afterwards, once, with the residual. */
+static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
+}
+
+static struct view residual_bias(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
+}
+
+/* FPDT, and the tiled MLP that runs beside UPipe (ALST, arXiv 2506.13996, section 3.1), keep only the
+ * input of a piece: otherwise pieces would save nothing in the backward. */
+static bool computed_again(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return c->attention == CHOICE_ATTENTION_FPDT ||
+           (c->attention == CHOICE_ATTENTION_UPIPE && c->ffn_chunks > 1);
+}
+
+enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
+
+/* How often an element is read or written where kernels follow each other. GELU is counted in
+ * FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included, for the forward, for what the backward
+ * computes again (the bias, tanh of the polynomial, the activation) and for the gradient (the
+ * derivative in ten operations, and the product). It has no SwiGLU: that is taken to be written
+ * in the same way, silu and a product; then sigmoid and two products; then the gradients of both
+ * factors and their concatenation. */
+static int64_t touches(const struct emit *e, enum chain chain)
+{
+    static const uint8_t counted[CHAIN_COUNT][2] = {
+        [CHAIN_FORWARD] = {4, 5},
+        [CHAIN_AGAIN] = {22, 8},
+        [CHAIN_BACKWARD] = {27, 23},
+    };
+    return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
+}
+
+/* Parts of a piece's rows that stay and are computed again. Of w1 and w3, every second product, one
+ * stays; they are one product here, of which the first half of the rows stays: as many bytes and
+ * flops. */
+static uint32_t wide_parts(const struct emit *e, int64_t rows)
+{
+    bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&
+                  !computed_again(e) && rows > 1;
+    return halves ? FFN_PARTS : 1;
+}
+
+/* A piece's first product and its activation. */
+static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up[FFN_PARTS],
+                     buffer_id act, int64_t rows, enum chain chain)
+{
+    const struct transformer *model = e->choices->model;
+    int64_t h = model->hidden, f = model->ffn, width = gated(e) ? 2 * f : f;
+    uint32_t parts = wide_parts(e, rows);
+    for (uint32_t i = 0; i < parts; i++) {
+        struct piece part = emit_piece(rows, parts, i);
+        up[i] = emit_activation(e, "up", part.rows, width);
+        emit_matmul(e, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
+                    weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
+                    view_all(e, up[i]), part.rows, width, h);
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
+                            .activation = {part.rows, f, touches(e, chain)}};
+        emit_op(e, e->compute, &work, (struct view[]){view_all(e, up[i])}, 1,
+                (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
+    }
+    if (!computed_again(e))
+        emit_kept_product(e, up[0]);
+}
+
+static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
+                              buffer_id d_up, int64_t rows)
+{
+    int64_t f = e->choices->model->ffn, width = gated(e) ? 2 * f : f;
+    uint32_t parts = wide_parts(e, rows);
+    for (uint32_t i = 0; i < parts; i++) {
+        struct piece part = emit_piece(rows, parts, i);
+        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+                            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD)}};
+        emit_op(e, e->compute, &work,
+                (struct view[]){view_rows(d_act, part.begin, part.rows, f), view_all(e, up[i])}, 2,
+                (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
+    }
+}
+
+static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
+{
+    const struct transformer *model = e->choices->model;
+    struct layer_saved *saved = &e->saved[layer];
+    int64_t h = model->hidden, f = model->ffn;
+    for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
+        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
+        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
+        struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
+        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
+                                           TENSOR_ANY, "norm_all", true);
+        mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
+        struct view product = tensor_product(e, y_rows, h, "ffn_all");
+        emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
+                    product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
+        tensor_scatter(e, product, y_rows, TENSOR_ANY);
+    }
+    e->tags.chunk = IR_NONE16;
+}
+
+static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
+{
+    const struct transformer *model = e->choices->model;
+    struct layer_saved *saved = &e->saved[layer];
+    int64_t h = model->hidden, f = model->ffn, up = gated(e) ? 2 * f : f;
+    emit_wide_sum_begin(e, layer, WEIGHT_DOWN);
+    emit_wide_sum_begin(e, layer, WEIGHT_UP);
+    for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
+        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
+        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        struct view own = view_rows(dy, piece.begin, piece.rows, h);
+        struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
+        buffer_id d_act = emit_activation(e, "d_act", rows, f);
+        buffer_id d_up = emit_activation(e, "d_up", rows, up);
+        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        if (computed_again(e)) {
+            saved->act[i] = emit_activation(e, "act", rows, f);
+            e->tags.phase = PHASE_RECOMPUTE;
+            mlp_wide(e, layer, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->up[i],
+                     saved->act[i], rows, CHAIN_AGAIN);
+            e->tags.phase = PHASE_BACKWARD;
+        }
+        struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
+        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
+                    view_all(e, d_act), rows, f, h);
+        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
+        emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
+        mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
+        /* behind the first product what the second one reads arrives, behind the second one the
+           result of the first leaves */
+        struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),
+                                           h, TENSOR_ANY, "norm_all", true);
+        struct view product = tensor_product(e, dx_rows, h, "dx_all");
+        emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), view_none(),
+                    product, rows, h, up);
+        tensor_scatter(e, product, dx_rows, TENSOR_ANY);
+        emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, rows);
+        emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), rows, up);
+    }
+    e->tags.chunk = IR_NONE16;
+    emit_wide_sum_end(e, layer, WEIGHT_DOWN);
+    emit_wide_sum_end(e, layer, WEIGHT_UP);
+}
+
+/* ---- one layer ---- */
+
+buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
+{
+    const struct transformer *model = e->choices->model;
+    struct layer_saved *saved = &e->saved[layer];
+    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
+
+    saved->x = x;
+    set_region(e, REGION_NORM);
+    saved->norm1 = emit_activation(e, "norm", rows, h);
+    saved->norm1_stats = emit_norm_stats(e, rows);
+    emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1),
+              view_all(e, saved->norm1_stats), rows, h);
+
+    saved->attention_out = emit_activation(e, "attention", e->rows, q);
+    set_region(e, REGION_LINEAR);
+    struct view normed =
+        tensor_gather(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, "norm_all", true);
+    attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
+                                                      saved->attention_out);
+
+    set_region(e, REGION_LINEAR);
+    struct view projected = view_all(e, emit_activation(e, "projected", rows, h));
+    struct view product = tensor_product(e, projected, h, "projected_all");
+    emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
+                product_bias(e, layer, WEIGHT_O_BIAS), product, e->rows, h, q);
+    tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
+    saved->x2 = emit_activation(e, "x", rows, h);
+    emit_add_bias(e, view_all(e, x), projected, residual_bias(e, layer, WEIGHT_O_BIAS),
+                  view_all(e, saved->x2));
+
+    set_region(e, REGION_NORM);
+    saved->norm2 = emit_activation(e, "norm", rows, h);
+    saved->norm2_stats = emit_norm_stats(e, rows);
+    emit_norm(e, layer, WEIGHT_NORM2, view_all(e, saved->x2), view_all(e, saved->norm2),
+              view_all(e, saved->norm2_stats), rows, h);
+
+    set_region(e, REGION_LINEAR);
+    buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
+    mlp_forward(e, layer, saved->norm2, ffn);
+    buffer_id out = emit_activation(e, "x", rows, h);
+    emit_add_bias(e, view_all(e, saved->x2), view_all(e, ffn),
+                  residual_bias(e, layer, WEIGHT_DOWN_BIAS), view_all(e, out));
+    return out;
+}
+
+buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
+{
+    const struct transformer *model = e->choices->model;
+    struct layer_saved *saved = &e->saved[layer];
+    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
+
+    set_region(e, REGION_LINEAR);
+    buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
+    mlp_backward(e, layer, dy, d_norm2);
+    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
+        emit_hold(e, saved->ffn, e->last_compute); /* a product that stays, read or not */
+    set_region(e, REGION_NORM);
+    buffer_id d_x2_norm = emit_activation(e, "dx_norm", rows, h);
+    emit_norm_backward(e, layer, WEIGHT_NORM2, view_all(e, d_norm2), view_all(e, saved->x2),
+                       view_all(e, saved->norm2_stats), view_all(e, d_x2_norm), rows, h);
+    buffer_id dx2 = emit_activation(e, "dx", rows, h);
+    emit_add(e, view_all(e, d_x2_norm), view_all(e, dy), view_all(e, dx2));
+
+    set_region(e, REGION_LINEAR);
+    e->before_wo = e->last_compute;
+    buffer_id d_attention = emit_activation(e, "d_attention", e->rows, q);
+    struct view dx2_all = tensor_gather(e, view_all(e, dx2), h, TENSOR_SEQUENCES, "dy_all", false);
+    emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
+                view_all(e, d_attention), e->rows, q, h);
+    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q, e->rows);
+    emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
+
+    buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
+    emit_wide_sum_begin(e, layer, WEIGHT_QKV);
+    attention_emitters[e->choices->attention].backward(e, layer, d_attention, d_norm1);
+    emit_wide_sum_end(e, layer, WEIGHT_QKV);
+
+    set_region(e, REGION_NORM);
+    buffer_id dx_norm = emit_activation(e, "dx_norm", rows, h);
+    emit_norm_backward(e, layer, WEIGHT_NORM1, view_all(e, d_norm1), view_all(e, saved->x),
+                       view_all(e, saved->norm1_stats), view_all(e, dx_norm), rows, h);
+    buffer_id dx = emit_activation(e, "dx", rows, h);
+    emit_add(e, view_all(e, dx_norm), view_all(e, dx2), view_all(e, dx));
+    return dx;
+}

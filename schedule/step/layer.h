@@ -1,0 +1,13 @@
+/* schedule/step/layer.h: one layer for the rows of one unit (N rows, h hidden; schedule/emit/emit.h).
+ *
+ * The forward returns the activation [N, h], the backward its gradient. */
+#ifndef SCHEDULE_STEP_LAYER_H
+#define SCHEDULE_STEP_LAYER_H
+
+#include "schedule/emit/emit.h"
+
+/* x += wo(attention(norm1(x))); x += mlp(norm2(x)) */
+buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x);
+buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy);
+
+#endif

@@ -1,0 +1,414 @@
+/* What an action needs from a neighbour is received from the start of the action before on, on a
+ * stream of its own: one message ahead, and no more memory than that. What it makes is sent as soon
+ * as it is there. Where the host awaits messages, what an action needs is received behind the one before.
+ *
+ * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
+ * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
+ * directions, hence lanes. Where stages share subsequences, each pair of them has streams, and messages
+ * are received in the order in which the others make them.
+ *
+ * Stages of several tensor ranks have pieces of pieces, so where subsequences are cut otherwise in the next
+ * chunk (a seam), rows change their tensor rank too. The rows are gathered; for each stage that goes on
+ * with some of them every tensor rank sends an equal part to its like, which is gathered there, and of what
+ * has come together each takes its own rows. So little crosses between stages (as with Megatron-LM's
+ * scatter_gather_tensors_in_pipeline), and all tensor ranks do the same. */
+#include "schedule/step/stage.h"
+
+#include "schedule/choices/pieces.h"
+#include "schedule/emit/process_groups.h"
+#include "schedule/emit/tensor_parallel.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* Rows of a unit, over the tensor ranks of a stage: so many of each. */
+struct rows {
+    int64_t begin, end;
+};
+
+static int64_t unit_rows(const struct stage *s, uint32_t unit)
+{
+    const struct choices *c = s->c;
+    uint32_t part = unit % c->subsequences;
+    int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
+    return tokens / c->cp / c->hp / c->tp * c->micro_batch;
+}
+
+static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t unit)
+{
+    return multiplex_share(s->c, chunk, unit % s->c->subsequences);
+}
+
+static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit, uint32_t stage)
+{
+    struct share share = share_of(s, chunk, unit);
+    int64_t rows = unit_rows(s, unit), k = share.count, i = (int64_t)stage - share.first;
+    if (i < 0 || i >= k)
+        return (struct rows){0, 0};
+    struct piece piece = emit_piece(rows, k, i);
+    return (struct rows){piece.begin, piece.begin + piece.rows};
+}
+
+static struct rows overlap(struct rows a, struct rows b)
+{
+    struct rows both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+    return both.begin < both.end ? both : (struct rows){0, 0};
+}
+
+/* The chunk that a pass comes from, or goes to; -1: none. */
+static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
+{
+    int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
+    return from < pipeline_chunks(s->c) ? from : -1;
+}
+
+/* Rows change their tensor rank between two chunks. */
+static bool is_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
+{
+    return s->c->tp > 1 &&
+           (share_of(s, chunk, unit).count > 1 || share_of(s, other, unit).count > 1);
+}
+
+static enum pass pass_of(const struct action *action)
+{
+    return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
+}
+
+/* The stage's own number for a chunk. */
+static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
+{
+    uint32_t v = 0;
+    while (pipeline_chunk(s->c, s->e->stage, v) != chunk)
+        v++;
+    assert(v < s->chunks);
+    return v;
+}
+
+/* ---- units ---- */
+
+/* Tokens of all subsequences of a chunk that the stage sees, and what pieces of the last of them lack.
+ * Stages behind the owner share its first ones alone. */
+static int64_t most_keys(const struct stage *s, uint32_t chunk)
+{
+    const struct choices *c = s->c;
+    bool shares = s->pipeline->multiplexed;
+    uint32_t last =
+        (shares && s->e->stage > chunk ? multiplex_end_of_first(c, chunk) : c->subsequences) - 1;
+    int64_t begin = pipeline_prefix(c, last), rows = (pipeline_prefix(c, last + 1) - begin) / c->tp;
+    int64_t most = rows;
+    for (uint32_t k = 2; shares && k <= c->pp; k++) {
+        int64_t all = emit_piece(rows, k, 0).rows * k;
+        most = all > most ? all : most;
+    }
+    return begin + most * c->tp;
+}
+
+void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
+{
+    struct emit *e = s->e;
+    const struct choices *c = s->c;
+    uint32_t k = c->subsequences, part = unit % k;
+    int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
+    int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
+    struct share share = share_of(s, chunk, unit);
+    e->shared = (struct shared){.first = share.first,
+                                .count = share.count,
+                                .index = e->stage - share.first,
+                                .chunk = chunk,
+                                .owns = e->stage == chunk};
+    if (share.count > 1) { /* of one sequence, over tensor ranks alone */
+        struct rows mine = rows_of(s, chunk, unit, e->stage);
+        end = begin + mine.end * c->tp;
+        begin += mine.begin * c->tp;
+        e->shared.group = multiplex_group(e, "stages", share);
+    }
+    e->subsequence = part;
+    e->most_keys = most_keys(s, chunk);
+    if (s->prefix != NULL && s->prefix[unit / k] == NULL)
+        s->prefix[unit / k] =
+            arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
+    e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
+    e->n = end - begin;
+    e->rows = e->n * c->micro_batch;
+    e->own_n = e->n / c->tp;
+    e->own_rows = e->own_n * c->micro_batch;
+    e->first_token = begin;
+    e->first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
+    e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
+                               IR_NONE16,      IR_NONE16,   (uint16_t)unit};
+}
+
+/* ---- messages ---- */
+
+static void add_inbound(struct stage *s, enum pass pass, const struct task *task, uint32_t micro)
+{
+    int64_t chunk =
+        chunk_before(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+    uint32_t unit = micro * s->c->subsequences + task->subsequence;
+    if (chunk < 0)
+        return;
+    struct rows mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
+    for (uint32_t from = 0; from < s->c->pp; from++) {
+        struct rows both = overlap(mine, rows_of(s, task->chunk, unit, from));
+        if (from == s->e->stage || both.begin == both.end)
+            continue;
+        if (s->inbound_count == s->inbound_capacity) {
+            s->inbound_capacity =
+                (uint32_t)heap_next_capacity(s->inbound_capacity, (size_t)s->inbound_count + 1);
+            s->inbound = heap_realloc(s->inbound, s->inbound_capacity, sizeof *s->inbound);
+        }
+        s->inbound[s->inbound_count++] =
+            (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
+    }
+}
+
+static void list_inbound(struct stage *s)
+{
+    uint32_t all = s->c->pp * s->c->subsequences;
+    struct task *task = arena_array(&s->e->arena, all, sizeof *task);
+    multiplex_order(s->c, task);
+    for (uint32_t micro = 0; micro < s->c->accumulation; micro++) {
+        for (uint32_t i = 0; i < all; i++)
+            add_inbound(s, PASS_FORWARD, &task[i], micro);
+        for (uint32_t i = all; i-- > 0;)
+            add_inbound(s, PASS_BACKWARD, &task[i], micro);
+    }
+}
+
+static void make_pair_streams(struct stage *s, uint8_t *send, uint8_t *recv, uint32_t peer)
+{
+    char name[MESH_NAME_MAX];
+    snprintf(name, sizeof name, "comm.send%u", peer);
+    *send = ir_add_stream(s->e->ir, name, STREAM_COMM);
+    snprintf(name, sizeof name, "comm.recv%u", peer);
+    *recv = ir_add_stream(s->e->ir, name, STREAM_COMM);
+}
+
+void stage_begin(struct stage *s)
+{
+    static const char *const names[PASSES][2][2] = {
+        {{"comm.send", "comm.recv"}, {"comm.send_up", "comm.recv_up"}},
+        {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
+    };
+    if (s->pipeline->multiplexed) {
+        s->e->shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
+        s->keys_out = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
+        s->keys_in = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
+        s->keys_back = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
+        list_inbound(s);
+        return;
+    }
+    for (int pass = 0; s->c->pp > 1 && pass < PASSES; pass++)
+        for (int lane = 0; lane <= s->pipeline->folded; lane++) {
+            s->send[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
+            s->recv[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
+        }
+}
+
+/* torch.cuda.synchronize(): what is on the other streams has ended before a message starts, or is waited
+ * for by the action that comes next. */
+void stage_await_messages(struct stage *s)
+{
+    struct work work = {.kind = WORK_HOST_SYNC};
+    for (uint32_t i = 0; i < s->pending_count; i++)
+        emit_op(s->e, s->pending[i], &work, NULL, 0, NULL, 0);
+    s->pending_count = 0;
+}
+
+static void note_pending(struct stage *s, uint8_t stream)
+{
+    for (uint32_t i = 0; i < s->pending_count; i++)
+        if (s->pending[i] == stream)
+            return;
+    assert(s->pending_count < ARRAY_LEN(s->pending));
+    s->pending[s->pending_count++] = stream;
+}
+
+/* A message of the pass between two chunks, this stage's side of it. */
+static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
+                     uint32_t peer, struct view x)
+{
+    struct emit *e = s->e;
+    bool sends = kind == WORK_SEND;
+    uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp, send, recv;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->pp_group, (int64_t)peer - e->stage,
+                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)),
+                                pass + PASSES * lane, 0}};
+    if (s->pipeline->multiplexed) {
+        make_pair_streams(s, &send, &recv, peer);
+        work.p2p.channel = 0;
+    } else {
+        send = s->send[pass][lane];
+        recv = s->recv[pass][lane];
+    }
+    if (pipeline_awaits_messages(s->c))
+        note_pending(s, sends ? send : recv);
+    return emit_op(e, sends ? send : recv, &work, &x, sends, &x, !sends);
+}
+
+/* Rows of what a passage starts from, in a buffer made for it. */
+static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                              struct rows part)
+{
+    struct rows mine = rows_of(s, chunk, unit, s->e->stage);
+    int64_t h = s->c->model->hidden;
+    buffer_id *in = &stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
+    if (in->i == IR_NONE)
+        *in = emit_activation(s->e, pass == PASS_FORWARD ? "x" : "dx", mine.end - mine.begin, h);
+    return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
+}
+
+/* into: where a message of a seam goes. */
+static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from,
+                 buffer_id *into)
+{
+    struct emit *e = s->e;
+    uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
+    struct rows part = overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
+    stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    struct view x;
+    if (is_seam(s, chunk, before, unit)) {
+        *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
+                            part.end - part.begin, s->c->model->hidden);
+        x = view_all(e, *into);
+    } else {
+        x = input_rows(s, pass, chunk, unit, part);
+    }
+    op_id op = message(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
+    if (e->last_compute.i != IR_NONE)
+        emit_hold_back(e, op, e->last_compute);
+}
+
+/* Posts a message from a stage, and before it all that the stage makes earlier. */
+static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                          uint32_t from)
+{
+    for (uint32_t i = 0; i < s->inbound_count; i++) {
+        struct inbound *m = &s->inbound[i];
+        bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
+        if (m->from != from)
+            continue;
+        if (!m->posted)
+            post(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
+        m->posted = true;
+        if (wanted)
+            return;
+    }
+}
+
+void stage_receive(struct stage *s, const struct action *action)
+{
+    enum pass pass = pass_of(action);
+    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    int64_t before = chunk_before(s, chunk, pass);
+    if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
+        return;
+    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct share share = share_of(s, (uint32_t)before, action->unit);
+    for (uint32_t from = share.first; from < share.first + share.count; from++) {
+        struct rows both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
+        if (from == s->e->stage || both.begin == both.end)
+            continue;
+        if (s->pipeline->multiplexed)
+            post_in_order(s, pass, chunk, action->unit, from);
+        else
+            post(s, pass, chunk, action->unit, from, NULL);
+    }
+}
+
+static void copy_rows(struct stage *s, struct view x, struct view y)
+{
+    int64_t h = s->c->model->hidden;
+    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count / h, 1, {h, 0, 0}}};
+    emit_op(s->e, s->e->compute, &work, &x, 1, &y, 1);
+}
+
+/* What came across a seam, put together, and of it the rank's own rows. */
+static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
+                            uint32_t unit)
+{
+    struct emit *e = s->e;
+    int64_t h = s->c->model->hidden * s->c->tp; /* of a row of each tensor rank */
+    struct rows mine = rows_of(s, chunk, unit, e->stage);
+    struct rows theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
+    int64_t rows = mine.end - mine.begin;
+    buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
+    if (both.begin < both.end) {
+        struct view whole = stage_passage(s, local_chunk(s, before), unit)->whole[pass];
+        copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
+                  view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
+    }
+    for (uint32_t i = 0; i < s->inbound_count; i++) {
+        const struct inbound *m = &s->inbound[i];
+        if (m->pass != pass || m->chunk != chunk || m->unit != unit)
+            continue;
+        struct rows part = overlap(mine, rows_of(s, before, unit, m->from));
+        tensor_gather_to(e, view_all(e, m->part),
+                         view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
+    }
+    struct view own = tensor_own(e, view_all(e, all), "seam_own");
+    copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
+    return stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
+}
+
+buffer_id stage_input(struct stage *s, const struct action *action)
+{
+    enum pass pass = pass_of(action);
+    uint32_t chunk = pipeline_chunk(s->c, s->e->stage, action->chunk);
+    struct passage *here = stage_passage(s, action->chunk, action->unit);
+    int64_t before = chunk_before(s, chunk, pass);
+    if (before < 0)
+        return here->out[PASS_FORWARD]; /* of the forward pass, for the backward's begin */
+    if (is_seam(s, chunk, (uint32_t)before, action->unit))
+        return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
+    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct rows theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
+    struct rows both = overlap(mine, theirs);
+    if (both.begin == both.end)
+        return here->in[pass];
+    uint32_t local = local_chunk(s, (uint32_t)before);
+    buffer_id made = stage_passage(s, local, action->unit)->out[pass];
+    if (mine.begin == theirs.begin && mine.end == theirs.end)
+        return made;
+    int64_t h = s->c->model->hidden;
+    copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
+              input_rows(s, pass, chunk, action->unit, both));
+    return here->in[pass];
+}
+
+/* The rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
+static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
+                            struct rows part, struct rows mine)
+{
+    int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
+    if (!seam)
+        return view_rows(made->out[pass], begin, rows, h);
+    int64_t all = h * s->c->tp;
+    return tensor_own(s->e, view_part(made->whole[pass], begin * all, rows * all), "seam_part");
+}
+
+void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+    struct passage *made = stage_passage(s, action->chunk, action->unit);
+    made->out[pass] = x;
+    if (to < 0)
+        return;
+    bool seam = is_seam(s, chunk, (uint32_t)to, action->unit);
+    struct rows mine = rows_of(s, chunk, action->unit, e->stage);
+    struct share share = share_of(s, (uint32_t)to, action->unit);
+    e->tags.region = REGION_NONE;
+    if (seam)
+        made->whole[pass] = tensor_gather(e, view_all(e, x), s->c->model->hidden, TENSOR_SEQUENCES,
+                                          "seam_all", false);
+    for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
+        struct rows both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
+        if (peer == e->stage || both.begin == both.end)
+            continue;
+        s->sent = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                          outbound(s, made, pass, seam, both, mine));
+    }
+}

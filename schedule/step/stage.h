@@ -1,0 +1,72 @@
+/* schedule/step/stage.h: one stage while its step is emitted, and what it hands to others.
+ *
+ * A passage is a unit on its way through a chunk that the stage has a part in. What a passage starts
+ * from is what the one before made: here, on another stage, or, where stages share subsequences, in
+ * pieces on several of them. */
+#ifndef SCHEDULE_STEP_STAGE_H
+#define SCHEDULE_STEP_STAGE_H
+
+#include "schedule/emit/emit.h"
+#include "schedule/pipeline/multiplex.h"
+
+enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
+
+struct passage {
+    buffer_id in[PASSES], out[PASSES]; /* IR_NONE: nothing yet */
+    struct view whole[PASSES];         /* out of all tensor ranks, where it is cut otherwise next */
+    struct deferrals deferrals;
+};
+
+/* A message to this stage; where stages share subsequences, they are received in the order in which
+ * they are made. */
+struct inbound {
+    uint8_t pass;
+    bool posted;
+    uint32_t chunk, unit, from; /* the passage it is for, and the stage it comes from */
+    buffer_id part;             /* of several tensor ranks: this one's; else rows of `in` */
+};
+
+struct stage {
+    struct emit *e;
+    const struct choices *c;
+    const struct pipeline *pipeline;
+    uint32_t units, chunks;     /* chunks: that the stage has a part in */
+    struct passage *passage;    /* chunk * units + unit */
+    struct layer_saved **saved; /* per unit */
+    struct layer_saved **spare; /* a stack: of units that are done */
+    uint32_t spare_count;
+    struct prefix **prefix; /* per micro-batch, one per layer; NULL: no subsequences */
+    uint32_t *left;         /* per unit: actions until its saved rows are free */
+    uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
+    uint8_t keys_out, keys_in, keys_back;     /* the same */
+    uint8_t pending[2 * PASSES]; /* streams with messages that the host has not waited for */
+    uint32_t pending_count;
+    op_id sent; /* by the last action; IR_NONE: nothing */
+    struct inbound *inbound;
+    uint32_t inbound_count, inbound_capacity;
+};
+
+static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uint32_t unit)
+{
+    return &s->passage[chunk * s->units + unit];
+}
+
+/* Streams, groups and the order of messages. */
+void stage_begin(struct stage *s);
+/* From now on ops are of this stage's part of a unit in a chunk (of all). */
+void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
+/* Posts the receives of what an action needs from other stages, behind all compute so far. */
+void stage_receive(struct stage *s, const struct action *action);
+/* What an action starts from; its unit is set. */
+buffer_id stage_input(struct stage *s, const struct action *action);
+/* What a pass made of a unit in a chunk goes on to the next chunk, or stays for the stage. */
+void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
+
+/* The host waits for all messages that it has not waited for (pipeline_awaits_messages()). */
+void stage_await_messages(struct stage *s);
+
+/* --- schedule/step/kv_exchange.c: ACTION_KEYS, ACTION_KEYS_BACK --- */
+void stage_keys(struct stage *s, const struct action *action);
+void stage_keys_back(struct stage *s, const struct action *action);
+
+#endif

@@ -1,0 +1,252 @@
+/* The training step of one stage: its actions in the order of its pipeline. Without a pipeline there
+ * is one stage, and no message. */
+#include "schedule/step/step.h"
+#include "schedule/attention/fpdt.h"
+#include "schedule/step/embedding_head.h"
+#include "schedule/step/layer.h"
+#include "schedule/step/stage.h"
+#include "schedule/weights/bundles.h"
+#include "schedule/weights/lend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct layer_saved *saved_new(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    size_t layers = (size_t)c->model->layers;
+    struct layer_saved *row = arena_array(&e->arena, layers, sizeof *row);
+    for (size_t l = 0; l < layers; l++) {
+        row[l].attention = arena_array(&e->arena, (size_t)c->micro_batch, sizeof *row->attention);
+        for (int64_t i = 0; i < c->micro_batch && c->attention == CHOICE_ATTENTION_FPDT; i++)
+            row[l].attention[i].chunk =
+                arena_array(&e->arena, c->chunks, sizeof *row->attention->chunk);
+        row[l].up = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up);
+        row[l].act = arena_array(&e->arena, c->ffn_chunks, sizeof *row->act);
+    }
+    return row;
+}
+
+/* ---- actions ---- */
+
+static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
+{
+    if (s->saved[unit] == NULL)
+        s->saved[unit] = s->spare_count > 0 ? s->spare[--s->spare_count] : saved_new(s->e);
+    return s->saved[unit];
+}
+
+/* Something to start from where the embedding or the head are left out. */
+static buffer_id stand_in(struct emit *e, const char *stem)
+{
+    e->tags.region = REGION_NONE;
+    buffer_id x = emit_activation(e, stem, e->own_rows, e->choices->model->hidden);
+    struct work work = {.kind = WORK_FILL,
+                        .elements = {e->own_rows * e->choices->model->hidden, 0}};
+    emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
+    return x;
+}
+
+static void forward(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
+    e->saved = saved_of(s, action->unit);
+    buffer_id x;
+    if (chunk > 0)
+        x = stage_input(s, action);
+    else
+        x = s->c->scope == SCOPE_STEP ? embedding_forward(e) : stand_in(e, "x");
+    for (uint32_t l = layers.first; l < layers.end; l++) {
+        e->tags.layer = (uint16_t)l;
+        x = layer_forward(e, l, x);
+    }
+    e->tags.layer = IR_NONE16;
+    stage_pass_on(s, PASS_FORWARD, action, x);
+}
+
+static void backward(struct stage *s, const struct action *action)
+{
+    struct emit *e = s->e;
+    uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
+    bool last = chunk + 1 == pipeline_chunks(s->c);
+    struct layer_range layers = pipeline_layers(s->c, chunk);
+    stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
+    e->saved = saved_of(s, action->unit);
+    if (pipeline_lends_weights(s->c))
+        weights_of_unit(e);
+    else
+        weights_of_micro_batch(e, action->unit / s->c->subsequences);
+    if (s->pipeline->splits)
+        e->defers = &stage_passage(s, action->chunk, action->unit)->deferrals;
+    buffer_id dx = stage_input(s, action);
+    if (last)
+        dx = s->c->scope == SCOPE_STEP ? head(e, dx) : stand_in(e, "dx");
+    e->tags.phase = PHASE_BACKWARD;
+    for (uint32_t l = layers.end; l-- > layers.first;) {
+        e->tags.layer = (uint16_t)l;
+        dx = layer_backward(e, l, dx);
+    }
+    e->tags.layer = IR_NONE16;
+    stage_pass_on(s, PASS_BACKWARD, action, dx);
+    if (chunk == 0 && s->c->scope == SCOPE_STEP)
+        embedding_backward(e, dx);
+    e->defers = NULL;
+    if (--s->left[action->unit] == 0)
+        s->spare[s->spare_count++] = s->saved[action->unit];
+}
+
+static void weight_gradients(struct stage *s, const struct action *action)
+{
+    stage_set_unit(s, pipeline_chunk(s->c, s->e->stage, action->chunk), action->unit,
+                   PHASE_BACKWARD);
+    weights_of_micro_batch(s->e, action->unit / s->c->subsequences);
+    emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
+}
+
+/* The action from i on, or the end of the list, that is more than messages. */
+static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
+{
+    while (i < actions->count && actions->action[i].kind >= ACTION_KEYS)
+        i++;
+    return i;
+}
+
+/* The messages of an action and of the next one, as Megatron-LM's schedules.py has them: between forward and
+ * backward what is sent and what is received are one call (send_forward_recv_backward(),
+ * send_backward_recv_forward()), between two forwards or two backwards one after the other. */
+static void exchange(struct stage *s, const struct action *done, const struct action *next)
+{
+    if (next == NULL || next->kind == done->kind)
+        stage_await_messages(s);
+    if (next != NULL)
+        stage_receive(s, next);
+    stage_await_messages(s);
+}
+
+/* ---- what was sent has arrived ---- */
+
+/* Nothing else tells what computes that the bytes of a message are free; with what comes back it is known
+ * without a wait of its own. */
+struct arrivals {
+    uint32_t *returns; /* per action: pipeline_returns(); NULL: nobody asks */
+    uint32_t *first;   /* per action: one that has returned by it */
+    uint32_t *next;    /* per such action: another */
+    op_id *sent;
+};
+
+static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)
+{
+    struct arrivals a = {0};
+    size_t count = (size_t)actions->count + 1;
+    if (s->c->pp == 1 || s->pipeline->multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
+        return a;
+    a.returns = heap_alloc(count, sizeof *a.returns);
+    a.first = heap_alloc(count, sizeof *a.first);
+    a.next = heap_alloc(count, sizeof *a.next);
+    a.sent = heap_alloc(count, sizeof *a.sent);
+    memset(a.first, 0xff, count * sizeof *a.first);
+    pipeline_returns(s->c, s->e->stage, actions, a.returns);
+    return a;
+}
+
+/* Action i has been emitted, from op `begin` on. */
+static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
+{
+    const struct ir *ir = s->e->ir;
+    if (a->returns == NULL)
+        return;
+    while (begin < ir->op.count && ir->op.stream[begin] != s->e->compute)
+        begin++;
+    for (uint32_t k = a->first[i]; begin < ir->op.count && k != PIPELINE_NEVER; k = a->next[k])
+        emit_hold_back(s->e, (op_id){begin}, a->sent[k]);
+    if (s->sent.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
+        return;
+    a->sent[i] = s->sent;
+    a->next[i] = a->first[a->returns[i]];
+    a->first[a->returns[i]] = i;
+}
+
+static void arrivals_release(struct arrivals *a)
+{
+    free(a->returns);
+    free(a->first);
+    free(a->next);
+    free(a->sent);
+}
+
+static void perform(struct stage *s, const struct actions *actions)
+{
+    static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
+        [ACTION_FORWARD] = forward,           [ACTION_BACKWARD] = backward,
+        [ACTION_WEIGHTS] = weight_gradients,  [ACTION_KEYS] = stage_keys,
+        [ACTION_KEYS_BACK] = stage_keys_back,
+    };
+    uint32_t next = next_of_compute(actions, 0);
+    bool awaits = pipeline_awaits_messages(s->c);
+    struct arrivals arrivals = arrivals_of(s, actions);
+    if (next < actions->count)
+        stage_receive(s, &actions->action[next]);
+    stage_await_messages(s);
+    for (uint32_t i = 0; i < actions->count; i++) {
+        if (i == next && !awaits) {
+            next = next_of_compute(actions, i + 1);
+            if (next < actions->count)
+                stage_receive(s, &actions->action[next]);
+        }
+        uint32_t begin = s->e->ir->op.count;
+        s->sent.i = IR_NONE;
+        what[actions->action[i].kind](s, &actions->action[i]);
+        note_arrivals(s, &arrivals, i, begin);
+        if (awaits)
+            exchange(s, &actions->action[i],
+                     i + 1 < actions->count ? &actions->action[i + 1] : NULL);
+    }
+    arrivals_release(&arrivals);
+}
+
+static void leave_forward(struct actions *actions)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < actions->count; i++)
+        if (actions->action[i].kind == ACTION_FORWARD || actions->action[i].kind == ACTION_KEYS)
+            actions->action[count++] = actions->action[i];
+    actions->count = count;
+}
+
+void emit_step(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    struct stage s = {.e = e,
+                      .c = c,
+                      .pipeline = pipeline_of(c),
+                      .units = pipeline_units(c),
+                      .chunks = pipeline_chunks_at(c)};
+    struct actions actions = {0};
+    size_t passages = (size_t)s.chunks * s.units;
+    s.passage = heap_zalloc(passages, sizeof *s.passage);
+    s.saved = heap_zalloc(s.units, sizeof(struct layer_saved *));
+    s.spare = heap_zalloc(s.units, sizeof(struct layer_saved *));
+    if (c->subsequences > 1)
+        s.prefix = heap_zalloc(c->accumulation, sizeof(struct prefix *));
+    s.left = heap_zalloc(s.units, sizeof *s.left);
+    for (size_t i = 0; i < passages; i++)
+        for (int pass = 0; pass < PASSES; pass++)
+            s.passage[i].in[pass].i = s.passage[i].out[pass].i = IR_NONE;
+    stage_begin(&s);
+    s.pipeline->order(&actions, c, e->stage);
+    if (c->scope == SCOPE_LAYERS_FORWARD)
+        leave_forward(&actions);
+    for (uint32_t i = 0; i < actions.count; i++)
+        s.left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
+    perform(&s, &actions);
+    actions_release(&actions);
+    free(s.passage);
+    free(s.saved);
+    free(s.spare);
+    free(s.left);
+    free(s.prefix);
+    free(s.inbound);
+}

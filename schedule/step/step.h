@@ -1,0 +1,12 @@
+/* schedule/step/step.h: what one stage does in a training step, from its layers and its ends. */
+#ifndef SCHEDULE_STEP_STEP_H
+#define SCHEDULE_STEP_STEP_H
+
+#include "schedule/emit/emit.h"
+
+/* What the stage does in a step. */
+void emit_step(struct emit *e);
+/* Room for what layers keep of one unit for their backward. */
+struct layer_saved *saved_new(struct emit *e);
+
+#endif
