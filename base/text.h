@@ -25,7 +25,7 @@ void text_release(struct text *text);
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
 /* Where nothing needs what was appended so far any more: hands it on, if it is much and there is who takes it
- * (saving_open() in base/saving.h). */
+ * (file_set_open() in base/file_set.h). */
 void text_pass_on(struct text *text);
 
 void text_append(struct text *text, const char *data, size_t size);

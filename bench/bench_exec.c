@@ -2,7 +2,7 @@
  *
  * The direct loop calls the same functions on the same shapes in the same order, on one arena of
  * the same offsets, with nothing between them: no host thread, no streams, no waits, no clocks. One
- * rank, since with several the direct loop would have to be a runner of its own. The two take
+ * rank, since with several the direct loop would have to be a executor of its own. The two take
  * turns, so that a machine that slows down slows both; the medians are compared. */
 #include "exec/bindings.h"
 #include "exec/cpu/kernels.h"

@@ -1,8 +1,8 @@
 /* longhaul bench: times single pieces of work on a backend, for calibrate. */
 #include "cli/command.h"
 
+#include "base/file_set.h"
 #include "base/interrupt.h"
-#include "base/saving.h"
 #include "base/units.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"
@@ -230,7 +230,7 @@ static enum status save_rows(const struct points *points, const char *path, stru
 {
     struct text out = {0};
     points_print(points, &out);
-    enum status status = saving_write(path, out.data, out.size, diag);
+    enum status status = file_set_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }
@@ -306,7 +306,7 @@ static enum status write_points(const struct points *points, const struct option
     enum status status = STATUS_OK;
     points_print(points, &out);
     if (path != NULL)
-        status = saving_write(path, out.data, out.size, diag);
+        status = file_set_write(path, out.data, out.size, diag);
     text_release(&out);
     if (status == STATUS_OK && options_given(options, "json")) {
         points_print_json(points, &out);

@@ -218,7 +218,7 @@ static enum status write_winner(const struct options *options, struct setup *set
         status = page_of_prediction(&page, folder, NULL, diag);
     text_printf(&path, "%s/page.html", folder);
     if (status == STATUS_OK)
-        status = saving_write(path.data, page.html.data, page.html.size, diag);
+        status = file_set_write(path.data, page.html.data, page.html.size, diag);
     progress_part(NULL);
     command_note(&note);
     diag_release(&note);

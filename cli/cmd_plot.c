@@ -1,5 +1,5 @@
 /* longhaul plot: figures of what other commands wrote. */
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "cli/command.h"
 
 #include "cli/figure/figure.h"
@@ -361,7 +361,7 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     }
     status = figure_draw(figure, png ? FIGURE_PNG : FIGURE_SVG, dark, &picture, diag);
     if (status == STATUS_OK)
-        status = saving_write(path, picture.data, picture.size, diag);
+        status = file_set_write(path, picture.data, picture.size, diag);
     text_release(&picture);
     return status;
 }

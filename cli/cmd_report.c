@@ -1,5 +1,5 @@
 /* longhaul report: one page of HTML about what another command wrote. */
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "cli/command.h"
 
 #include "cli/page/pages.h"
@@ -83,8 +83,8 @@ enum status cmd_report(const struct options *options, struct diag *diag)
     else
         status = page_of_rows(&page, first, title, diag);
     if (status == STATUS_OK)
-        status = saving_write(options_given(options, "o") ? options_text(options, "o") : "-",
-                              page.html.data, page.html.size, diag);
+        status = file_set_write(options_given(options, "o") ? options_text(options, "o") : "-",
+                                page.html.data, page.html.size, diag);
     text_release(&page.html);
     return status;
 }

@@ -8,10 +8,10 @@
 #include "cli/measure/run_options.h"
 #include "cli/measure/run_report.h"
 #include "cli/setup/read_setup.h"
-#include "exec/agreement.h"
 #include "exec/backend.h"
 #include "exec/bootstrap.h"
 #include "exec/plan.h"
+#include "exec/reference_check.h"
 #include "exec/training.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -216,22 +216,22 @@ static void open_json(struct session *s)
 
 static enum status do_check(struct session *s, struct diag *diag)
 {
-    struct agreement agreement = {0};
+    struct reference_check check = {0};
     struct exec_options exec = s->wanted.exec;
     exec.trace = false;
     exec.notes =
         s->wanted.run ? NULL : &s->note; /* what one run has to say, the other would say again */
-    enum status status = agreement_check_tokens(&agreement, &s->ir, s->name, s->model, s->tokens,
+    enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
                                                 s->wanted.seed, &exec, diag);
     if (status == STATUS_OK) {
         open_json(s);
         if (s->json.out != NULL)
-            run_json_agreement(&s->json, &agreement);
+            run_json_check(&s->json, &check);
         else
-            run_report_agreement(&s->out, &agreement);
-        status = agreement_explain(&agreement, s->name, diag);
+            run_report_check(&s->out, &check);
+        status = reference_check_explain(&check, s->name, diag);
     }
-    agreement_release(&agreement);
+    reference_check_release(&check);
     return status;
 }
 
@@ -242,7 +242,7 @@ static enum status report_curve(struct session *s, struct training *training, st
     struct loss_curve curve = {
         .loss = training->loss,
         .steps = s->wanted.steps,
-        .tolerance = 100 * agreement_rule(training_storage(&s->ir)).loss,
+        .tolerance = 100 * reference_check_rule(training_storage(&s->ir)).loss,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;

@@ -1,8 +1,8 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
+#include "base/file_set.h"
 #include "base/interrupt.h"
-#include "base/saving.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
 
@@ -338,7 +338,7 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 
 enum status command_print(const struct text *text, struct diag *diag)
 {
-    return saving_write("-", text->data, text->size, diag);
+    return file_set_write("-", text->data, text->size, diag);
 }
 
 void command_note(const struct diag *note)

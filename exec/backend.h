@@ -1,6 +1,6 @@
 /* exec/backend.h: what hardware must provide to run schedules, and which hardware there is.
  *
- * The runner walks a role's list of ops on one host thread per rank and calls the functions below;
+ * The executor walks a role's list of ops on one host thread per rank and calls the functions below;
  * it knows no hardware. A backend owns the memory pools, the streams and what connects ranks. Work
  * is one function per kind: the CPU's are called by the worker of a stream when the op may start,
  * a device's by the host thread to enqueue it.
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct run;
+struct exec_run;
 
 enum { CALL_OPERANDS_MAX = 8 };
 
@@ -70,46 +70,46 @@ struct backend {
     /* What the device is, before and apart from any run; NULL: exec/microbench_describe.c knows. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
-    void (*describe_run)(struct run *run, backend_say *say, void *user);
+    void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
 
     /* Memory pools (run->ir->arena_bytes each), streams and communication of all ranks; the state
      * goes into run->state. close() takes it all back, also after a failed open(). */
-    enum status (*open)(struct run *run, struct diag *diag);
-    void (*close)(struct run *run);
+    enum status (*open)(struct exec_run *run, struct diag *diag);
+    void (*close)(struct exec_run *run);
 
     /* The pool of a rank as kernels address it. */
-    void *(*memory)(struct run *run, uint32_t rank, enum memory memory);
+    void *(*memory)(struct exec_run *run, uint32_t rank, enum memory memory);
     /* Bytes into and out of a pool; nothing runs meanwhile. */
-    void (*put)(struct run *run, uint32_t rank, enum memory memory, uint64_t offset,
+    void (*put)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                 const void *from, uint64_t bytes);
-    void (*get)(struct run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
+    void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
     /* Before each step: all streams are empty. */
-    void (*begin_step)(struct run *run);
+    void (*begin_step)(struct exec_run *run);
     /* After each step, outside of its time: writes the times of ops that are read from the device
      * (with a trace). NULL: enqueue() has. */
-    void (*end_step)(struct run *run);
+    void (*end_step)(struct exec_run *run);
     /* Issues an op to its stream: it starts behind the op before it there and after the ops it
      * waits for. A guarded-out op keeps its place and does nothing. Writes its times in the end. */
-    bool (*enqueue)(struct run *run, uint32_t rank, uint32_t op);
+    bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* The host waits: for all that was issued on a stream; for one op; for all ranks of a
      * barrier's group; for everything, at the end of the step. */
-    bool (*wait_stream)(struct run *run, uint32_t rank, uint8_t stream);
-    bool (*wait_op)(struct run *run, uint32_t rank, uint32_t op);
-    bool (*barrier)(struct run *run, uint32_t rank, uint32_t op);
-    bool (*finish)(struct run *run, uint32_t rank);
+    bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
+    bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
+    bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
+    bool (*finish)(struct exec_run *run, uint32_t rank);
     /* The host has passed a SYNC op (others may wait for that). */
-    void (*pass)(struct run *run, uint32_t rank, uint32_t op);
+    void (*pass)(struct exec_run *run, uint32_t rank, uint32_t op);
 
     /* Called by the watcher before it judges whether a run stands still: counts what has ended, where only somebody who
      * looks sees it. NULL: it is always known. */
-    void (*watch)(struct run *run);
+    void (*watch)(struct exec_run *run);
     /* Wakes everything that waits; called once run->stop is set. */
-    void (*stop)(struct run *run);
-    enum op_state (*state)(struct run *run, uint32_t rank, uint32_t op);
+    void (*stop)(struct exec_run *run);
+    enum op_state (*state)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* Whether a rank has come to its part of a communication op or barrier. */
-    bool (*arrived)(struct run *run, uint32_t rank, uint32_t op);
+    bool (*arrived)(struct exec_run *run, uint32_t rank, uint32_t op);
 };
 
 /* The backend of that name, or NULL; all of them for `list`. */

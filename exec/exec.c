@@ -1,9 +1,9 @@
 #include "exec/exec.h"
 
 #include "exec/bootstrap.h"
+#include "exec/executor.h"
 #include "exec/measure.h"
 #include "exec/poison.h"
-#include "exec/runner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@ static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;
 
 /* ---- bound buffers ---- */
 
-typedef enum status visit_function(struct run *run, const struct exec_io *io,
+typedef enum status visit_function(struct exec_run *run, const struct exec_io *io,
                                    struct exec_buffer *buffer, struct diag *diag);
 
-static enum status fill(struct run *run, const struct exec_io *io, struct exec_buffer *buffer,
+static enum status fill(struct exec_run *run, const struct exec_io *io, struct exec_buffer *buffer,
                         struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
@@ -35,7 +35,7 @@ static enum status fill(struct run *run, const struct exec_io *io, struct exec_b
     return status;
 }
 
-static enum status look(struct run *run, const struct exec_io *io, struct exec_buffer *buffer,
+static enum status look(struct exec_run *run, const struct exec_io *io, struct exec_buffer *buffer,
                         struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
@@ -51,7 +51,7 @@ static enum status look(struct run *run, const struct exec_io *io, struct exec_b
 }
 
 /* Calls visit for every bound buffer of the kinds in the mask, with a copy to work on. */
-static enum status visit_bound(struct run *run, const struct exec_io *io, uint32_t kinds,
+static enum status visit_bound(struct exec_run *run, const struct exec_io *io, uint32_t kinds,
                                visit_function *visit, struct diag *diag)
 {
     const struct ir *ir = run->ir;
@@ -95,14 +95,14 @@ struct steps {
 
 /* A step of all processes: they begin together, the slowest says how long it took, and everybody
  * gets the times of all ranks. *seconds < 0: it has failed here. */
-static enum status together(struct run *run, struct runner *runner, double *seconds,
+static enum status together(struct exec_run *run, struct executor *executor, double *seconds,
                             struct diag *diag)
 {
     uint32_t size = bootstrap_size(run->world);
     double *all = heap_zalloc(size, sizeof *all), here = 0;
     enum status status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
     if (status == STATUS_OK) {
-        here = runner_step(runner);
+        here = executor_step(executor);
         status = bootstrap_gather(run->world, &here, all, sizeof *all, diag);
     }
     *seconds = here;
@@ -120,15 +120,15 @@ static enum status together(struct run *run, struct runner *runner, double *seco
 }
 
 /* What has gone wrong so far, in a step or on the way to it and back. */
-static enum status failure(const struct run *run, struct diag *diag)
+static enum status failure(const struct exec_run *run, struct diag *diag)
 {
     return run->status == STATUS_OK
                ? STATUS_OK
                : diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
 }
 
-static enum status run_steps(struct run *run, struct runner *runner, const struct exec_io *io,
-                             struct steps *steps, struct diag *diag)
+static enum status run_steps(struct exec_run *run, struct executor *executor,
+                             const struct exec_io *io, struct steps *steps, struct diag *diag)
 {
     uint32_t all = steps->warmup + steps->measured;
     for (run->step = 0; run->step < all; run->step++) {
@@ -140,9 +140,9 @@ static enum status run_steps(struct run *run, struct runner *runner, const struc
             return status;
         double seconds = 0;
         if (run->world != NULL)
-            status = together(run, runner, &seconds, diag);
+            status = together(run, executor, &seconds, diag);
         else
-            seconds = runner_step(runner);
+            seconds = executor_step(executor);
         if (status != STATUS_OK)
             return status;
         if (seconds < 0)
@@ -183,7 +183,7 @@ static void say_to_trace(void *user, const char *key, const char *value)
     trace_set(user, key, value);
 }
 
-static void describe(struct run *run, const struct steps *steps, double median_s,
+static void describe(struct exec_run *run, const struct steps *steps, double median_s,
                      struct trace *trace)
 {
     char text[64];
@@ -222,7 +222,7 @@ static void describe(struct run *run, const struct steps *steps, double median_s
     }
 }
 
-static void fill_result(struct run *run, struct steps *steps, struct exec_result *result)
+static void fill_result(struct exec_run *run, struct steps *steps, struct exec_result *result)
 {
     result->ranks = run->plan.ranks;
     result->steps = steps->measured;
@@ -240,7 +240,7 @@ static void fill_result(struct run *run, struct steps *steps, struct exec_result
 
 /* ---- the one call ---- */
 
-static enum status find_backend(struct run *run, struct diag *diag)
+static enum status find_backend(struct exec_run *run, struct diag *diag)
 {
     const char *name = run->options->backend ? run->options->backend : "cpu";
     run->backend = backend_find(name);
@@ -259,7 +259,7 @@ static enum status find_backend(struct run *run, struct diag *diag)
 
 /* Which ranks are here: all of them, or, when a launcher has started several processes of a backend
  * that can be several, one. */
-static enum status find_ranks(struct run *run, struct diag *diag)
+static enum status find_ranks(struct exec_run *run, struct diag *diag)
 {
     run->count = run->plan.ranks;
     enum status status = run->backend->processes ? bootstrap_world(&run->world, diag) : STATUS_OK;
@@ -275,7 +275,7 @@ static enum status find_ranks(struct run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-static void init_lock(struct run *run)
+static void init_lock(struct exec_run *run)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -289,10 +289,10 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
                      const struct exec_io *io, struct exec_result *result, struct diag *diag)
 {
     static const struct exec_io nothing = {0};
-    struct run run = {.ir = ir, .name = name, .options = options};
+    struct exec_run run = {.ir = ir, .name = name, .options = options};
     struct steps steps = {.warmup = options->warmup,
                           .measured = options->steps > 0 ? options->steps : 1};
-    struct runner *runner = NULL;
+    struct executor *executor = NULL;
     init_lock(&run);
     enum status status = find_backend(&run, diag);
     if (status == STATUS_OK)
@@ -311,13 +311,14 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
     if (status == STATUS_OK) {
-        runner = runner_new(&run, diag);
-        status = runner != NULL ? run_steps(&run, runner, io != NULL ? io : &nothing, &steps, diag)
-                                : STATUS_SYSTEM;
+        executor = executor_new(&run, diag);
+        status = executor != NULL
+                     ? run_steps(&run, executor, io != NULL ? io : &nothing, &steps, diag)
+                     : STATUS_SYSTEM;
     }
     if (status == STATUS_OK)
         fill_result(&run, &steps, result);
-    runner_free(runner);
+    executor_free(executor);
     run.backend->close(&run);
     poison_free(run.poison);
 out:

@@ -23,7 +23,7 @@ static int by_start(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static struct op_time time_of(const struct run *run, const struct op_time *time, uint32_t rank,
+static struct op_time time_of(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                               uint32_t op)
 {
     return time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
@@ -34,7 +34,8 @@ static int32_t tag(uint16_t value)
     return value == IR_NONE16 ? -1 : value;
 }
 
-static void add_op(const struct run *run, struct trace *trace, struct instance at, double end_s)
+static void add_op(const struct exec_run *run, struct trace *trace, struct instance at,
+                   double end_s)
 {
     const struct ir *ir = run->ir;
     const struct work *work = ir_work(ir, at.op);
@@ -56,9 +57,9 @@ static void add_op(const struct run *run, struct trace *trace, struct instance a
     ops->flops[row] = work_flops(work);
 }
 
-static void add_ops(const struct run *run, const struct op_time *time, struct trace *trace)
+static void add_ops(const struct exec_run *run, const struct op_time *time, struct trace *trace)
 {
-    const struct plan *plan = &run->plan;
+    const struct exec_plan *plan = &run->plan;
     struct instance *instance = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t rank = 0; rank < plan->ranks; rank++) {
@@ -111,7 +112,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The start of the first op that touches each buffer of the rank; negative: none does. */
-static void find_first_uses(const struct run *run, const struct op_time *time, uint32_t rank,
+static void find_first_uses(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                             double *first_use_s)
 {
     const struct ir *ir = run->ir;
@@ -130,7 +131,7 @@ static void find_first_uses(const struct run *run, const struct op_time *time, u
     }
 }
 
-static double death_of(const struct run *run, const struct op_time *time, uint32_t rank,
+static double death_of(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                        uint32_t buffer)
 {
     const struct ir *ir = run->ir;
@@ -144,7 +145,7 @@ static double death_of(const struct run *run, const struct op_time *time, uint32
     return last_s;
 }
 
-static size_t find_changes(const struct run *run, const struct op_time *time, uint32_t rank,
+static size_t find_changes(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                            const double *first_use_s, struct change *change)
 {
     const struct ir *ir = run->ir;
@@ -171,7 +172,7 @@ static size_t find_changes(const struct run *run, const struct op_time *time, ui
     return count;
 }
 
-static void add_memory(const struct run *run, uint32_t rank, const struct change *change,
+static void add_memory(const struct exec_run *run, uint32_t rank, const struct change *change,
                        size_t count, struct trace *trace, uint64_t peak[MEMORY_COUNT])
 {
     int64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, all[MEMORY_COUNT] = {0};
@@ -191,7 +192,7 @@ static void add_memory(const struct run *run, uint32_t rank, const struct change
     }
 }
 
-void measure_trace(const struct run *run, const struct op_time *time, struct trace *trace,
+void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
                    uint64_t peak[MEMORY_COUNT])
 {
     uint32_t buffers = run->ir->buffer.count;

@@ -8,7 +8,7 @@
 /* Adds the ops that did work and whose times are known, ordered by (start, rank, op), and live bytes by
  * (rank, memory, category) over time: a buffer lives from the start of the first op that touches it to the
  * end of its free set. time: (ranks, plan.op_stride). peak: most that any rank had live at once. */
-void measure_trace(const struct run *run, const struct op_time *time, struct trace *trace,
+void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
                    uint64_t peak[MEMORY_COUNT]);
 
 #endif

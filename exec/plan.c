@@ -19,7 +19,7 @@ static bool is_message(enum work_kind kind)
     return kind == WORK_SEND || kind == WORK_RECV;
 }
 
-static enum status place_ranks(struct plan *plan, const char *name, struct diag *diag)
+static enum status place_ranks(struct exec_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
     size_t ranks = plan->ranks;
@@ -118,7 +118,7 @@ static enum status check_waits(const struct ir *ir, const struct role *role, uin
     return STATUS_OK;
 }
 
-static enum status check_members(const struct plan *plan, const struct role *role, uint32_t op,
+static enum status check_members(const struct exec_plan *plan, const struct role *role, uint32_t op,
                                  uint32_t group, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
@@ -143,7 +143,7 @@ static enum status check_members(const struct plan *plan, const struct role *rol
 }
 
 /* Numbers the calls of one role and checks its ops. */
-static enum status plan_role(struct plan *plan, const struct role *role, const char *name,
+static enum status plan_role(struct exec_plan *plan, const struct role *role, const char *name,
                              struct diag *diag)
 {
     const struct ir *ir = plan->ir;
@@ -191,7 +191,7 @@ static enum status plan_role(struct plan *plan, const struct role *role, const c
 
 /* A buffer that some CROSS_ENTROPY writes as its softmax is read back as one: by dtype alone it
  * cannot be told from fp32 logits. */
-static void find_softmax(struct plan *plan)
+static void find_softmax(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;
     bool *is_softmax = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_softmax);
@@ -209,7 +209,7 @@ static void find_softmax(struct plan *plan)
 
 /* What each rank's SQUARE_SUM adds: of a bound buffer what its tensors are, so that what several ranks
  * hold alike counts once; of anything else all. */
-static void find_shares(struct plan *plan)
+static void find_shares(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;
     uint32_t rows = 0;
@@ -265,7 +265,7 @@ static bool same_channel(const struct endpoint *a, const struct endpoint *b)
 }
 
 /* The other end of a send or receive; false when the group ends before it. */
-static bool find_peer(const struct plan *plan, uint32_t rank, uint32_t op, uint32_t *peer)
+static bool find_peer(const struct exec_plan *plan, uint32_t rank, uint32_t op, uint32_t *peer)
 {
     const struct work *work = ir_work(plan->ir, op);
     uint32_t group = (uint32_t)work->p2p.group;
@@ -278,7 +278,7 @@ static bool find_peer(const struct plan *plan, uint32_t rank, uint32_t op, uint3
 }
 
 /* Numbers the n-th send and the n-th receive of a channel alike. */
-static void match(struct plan *plan, const struct endpoint *end, uint32_t begin, uint32_t stop)
+static void match(struct exec_plan *plan, const struct endpoint *end, uint32_t begin, uint32_t stop)
 {
     uint32_t sends = 0, receives = 0, base = plan->message_count;
     for (uint32_t i = begin; i < stop; i++) {
@@ -296,7 +296,7 @@ static void match(struct plan *plan, const struct endpoint *end, uint32_t begin,
     }
 }
 
-static enum status match_messages(struct plan *plan, const char *name, struct diag *diag)
+static enum status match_messages(struct exec_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
     struct endpoint *end = NULL;
@@ -339,9 +339,10 @@ out:
     return status;
 }
 
-enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, struct diag *diag)
+enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *name,
+                      struct diag *diag)
 {
-    *plan = (struct plan){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
+    *plan = (struct exec_plan){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
     if (plan->ranks > PLAN_RANKS_MAX)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "%" PRIu32 " ranks, each several threads of one process; at most %d "
@@ -370,7 +371,7 @@ enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, 
     return status;
 }
 
-void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_stream *list,
+void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_stream *list,
                        uint32_t **place)
 {
     const struct ir *ir = plan->ir;
@@ -387,8 +388,8 @@ void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_strea
             list[ir->op.stream[first + k]].op[(*place)[k]] = first + k;
 }
 
-void plan_release(struct plan *plan)
+void plan_release(struct exec_plan *plan)
 {
     arena_release(&plan->arena);
-    *plan = (struct plan){0};
+    *plan = (struct exec_plan){0};
 }

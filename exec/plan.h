@@ -27,7 +27,7 @@ struct plan_shares {
     uint32_t count;
 };
 
-struct plan {
+struct exec_plan {
     const struct ir *ir;
     uint32_t ranks;
     uint16_t *role;      /* (ranks) */
@@ -53,8 +53,9 @@ struct plan {
 
 /* Checks all that running relies on (operand sizes and dtypes, offsets within the arenas, waits
  * on ops of the same role, groups that hold the ranks that use them) and fills *plan. */
-enum status plan_init(struct plan *plan, const struct ir *ir, const char *name, struct diag *diag);
-void plan_release(struct plan *plan);
+enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *name,
+                      struct diag *diag);
+void plan_release(struct exec_plan *plan);
 
 /* The ops of a rank that stand on one stream, in list order. */
 struct plan_stream {
@@ -65,37 +66,37 @@ struct plan_stream {
 /* Fills list (streams of the schedule), all-zero before, for a rank, and place (ops of its role): each op's
  * place on its stream, of SYNC ops, which stand on none, among those of the host. list[].op and place are
  * from malloc(). */
-void plan_list_streams(const struct plan *plan, uint32_t rank, struct plan_stream *list,
+void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_stream *list,
                        uint32_t **place);
 
-static inline uint32_t plan_role_of(const struct plan *plan, uint32_t rank)
+static inline uint32_t plan_role_of(const struct exec_plan *plan, uint32_t rank)
 {
     return plan->role[rank];
 }
 /* Does the op its work on the rank, or has it a guard that fails there? */
-static inline bool plan_works(const struct plan *plan, uint32_t rank, uint32_t op)
+static inline bool plan_works(const struct exec_plan *plan, uint32_t rank, uint32_t op)
 {
     uint16_t guard = plan->ir->op.guard[op];
     return guard == IR_NONE16 || plan->passes[(size_t)rank * plan->ir->guard_count + guard];
 }
-static inline uint32_t plan_first(const struct plan *plan, uint32_t rank)
+static inline uint32_t plan_first(const struct exec_plan *plan, uint32_t rank)
 {
     return plan->ir->role[plan->role[rank]].op_begin;
 }
-static inline uint32_t plan_ops(const struct plan *plan, uint32_t rank)
+static inline uint32_t plan_ops(const struct exec_plan *plan, uint32_t rank)
 {
     return plan->ir->role[plan->role[rank]].op_count;
 }
 /* Place of a rank in a group. */
-static inline uint32_t plan_instance(const struct plan *plan, uint32_t rank, uint32_t group)
+static inline uint32_t plan_instance(const struct exec_plan *plan, uint32_t rank, uint32_t group)
 {
     return plan->instance[(size_t)rank * plan->ir->group_count + group];
 }
-static inline uint32_t plan_index(const struct plan *plan, uint32_t rank, uint32_t group)
+static inline uint32_t plan_index(const struct exec_plan *plan, uint32_t rank, uint32_t group)
 {
     return plan->index[(size_t)rank * plan->ir->group_count + group];
 }
-static inline uint32_t plan_message(const struct plan *plan, uint32_t rank, uint32_t op)
+static inline uint32_t plan_message(const struct exec_plan *plan, uint32_t rank, uint32_t op)
 {
     return plan->message_of[(size_t)rank * plan->op_stride + (op - plan_first(plan, rank))];
 }

@@ -22,7 +22,7 @@ static uint64_t granules(uint64_t bytes)
     return (bytes + GRANULE - 1) / GRANULE;
 }
 
-struct poison *poison_new(const struct run *run)
+struct poison *poison_new(const struct exec_run *run)
 {
     struct poison *poison = heap_zalloc(1, sizeof *poison);
     poison->ranks = run->plan.ranks;
@@ -50,7 +50,7 @@ static void fill(void *data, uint64_t bytes)
         memcpy((char *)data + i, &pattern, GRANULE);
 }
 
-static void own(const struct run *run, uint32_t rank, uint32_t buffer, uint64_t begin_byte,
+static void own(const struct exec_run *run, uint32_t rank, uint32_t buffer, uint64_t begin_byte,
                 uint64_t bytes)
 {
     const struct buffer_table *table = &run->ir->buffer;
@@ -60,7 +60,7 @@ static void own(const struct run *run, uint32_t rank, uint32_t buffer, uint64_t 
         owner[first + i] = buffer + 1;
 }
 
-void poison_begin_step(struct run *run)
+void poison_begin_step(struct exec_run *run)
 {
     const struct ir *ir = run->ir;
     for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
@@ -86,7 +86,7 @@ static void buffer_text(const struct ir *ir, uint32_t buffer, char *text, size_t
     ir_buffer_name(ir, (buffer_id){buffer}, text, size);
 }
 
-static bool check_read(struct run *run, const struct call *call, struct view view)
+static bool check_read(struct exec_run *run, const struct call *call, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
@@ -111,21 +111,21 @@ static bool check_read(struct run *run, const struct call *call, struct view vie
     return true;
 }
 
-static bool is_root(const struct run *run, const struct call *call)
+static bool is_root(const struct exec_run *run, const struct call *call)
 {
     return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
            (uint32_t)call->work->broadcast.root;
 }
 
 /* Only the root's read of a broadcast or of a scatter is a read. */
-static bool is_read(const struct run *run, const struct call *call)
+static bool is_read(const struct exec_run *run, const struct call *call)
 {
     bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
     return !by_root || is_root(run, call);
 }
 
 /* Only the root's write of a sum that goes to it is a write. */
-static bool is_written(const struct run *run, const struct call *call)
+static bool is_written(const struct exec_run *run, const struct call *call)
 {
     return call->work->kind != WORK_REDUCE || is_root(run, call);
 }
@@ -136,7 +136,7 @@ static bool overlap(struct view a, struct view b)
 }
 
 /* Is the write one that must leave no element as it was, and that starts from nothing? */
-static bool is_fresh(const struct run *run, const struct call *call, struct view write)
+static bool is_fresh(const struct exec_run *run, const struct call *call, struct view write)
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
         return false;
@@ -146,7 +146,7 @@ static bool is_fresh(const struct run *run, const struct call *call, struct view
     return true;
 }
 
-bool poison_before(struct run *run, const struct call *call)
+bool poison_before(struct exec_run *run, const struct call *call)
 {
     if (is_read(run, call))
         for (uint32_t k = 0; k < call->reads; k++)
@@ -173,7 +173,7 @@ static uint64_t first_poison(const struct operand *operand)
     return i;
 }
 
-bool poison_after(struct run *run, const struct call *call)
+bool poison_after(struct exec_run *run, const struct call *call)
 {
     for (uint32_t k = 0; k < call->writes && is_written(run, call); k++) {
         struct view view = ir_write(run->ir, call->op, k);

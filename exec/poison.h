@@ -12,14 +12,14 @@
 
 struct poison;
 
-struct poison *poison_new(const struct run *run);
+struct poison *poison_new(const struct exec_run *run);
 void poison_free(struct poison *poison);
 
 /* Before a step: poisons all memory that is not bound. */
-void poison_begin_step(struct run *run);
+void poison_begin_step(struct exec_run *run);
 
 /* Around an op that does its work. False: the run has failed. */
-bool poison_before(struct run *run, const struct call *call);
-bool poison_after(struct run *run, const struct call *call);
+bool poison_before(struct exec_run *run, const struct call *call);
+bool poison_after(struct exec_run *run, const struct call *call);
 
 #endif

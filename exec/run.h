@@ -16,11 +16,11 @@ struct op_time {
     double start_s, end_s; /* from run.epoch_s; NaN: not known */
 };
 
-struct run {
+struct exec_run {
     const struct ir *ir;
     const char *name; /* of the schedule, for messages */
     const struct exec_options *options;
-    struct plan plan;
+    struct exec_plan plan;
     const struct backend *backend;
     void *state; /* the backend's */
     struct poison *poison;
@@ -49,26 +49,27 @@ struct run {
 double run_now(void);
 /* Records the first failure, "rank R: op N (kind, stream S): ...", and stops the run. op may be
  * IR_NONE. Any thread may call it. */
-void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The same of what is no fault of the schedule or its kernels, and becomes STATUS_SYSTEM. */
-void run_refused(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void run_refused(struct exec_run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Whether somebody has ended the run; it fails then. */
-bool run_ended(struct run *run);
-static inline bool run_stopped(const struct run *run)
+bool run_ended(struct exec_run *run);
+static inline bool run_stopped(const struct exec_run *run)
 {
     return atomic_load_explicit(&run->stop, memory_order_relaxed);
 }
-static inline bool run_is_here(const struct run *run, uint32_t rank)
+static inline bool run_is_here(const struct exec_run *run, uint32_t rank)
 {
     return rank >= run->first && rank - run->first < run->count;
 }
-static inline struct op_time *run_time(struct run *run, uint32_t rank, uint32_t op)
+static inline struct op_time *run_time(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return &run->time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
 }
 /* The op with its operands at their addresses on a rank. */
-void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call);
+void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
 /* "op 12 (all_reduce on comm.reduce, layer 3)" into text. */
 void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size);
 

@@ -12,7 +12,7 @@ struct node {
 };
 
 struct story {
-    struct run *run;
+    struct exec_run *run;
     char *text;
     size_t size, used;
 };
@@ -34,16 +34,16 @@ static void tell(struct story *story, const char *format, ...)
 
 static const struct node END = {IR_NONE, IR_NONE};
 
-static bool done(struct run *run, uint32_t rank, uint32_t op)
+static bool done(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return run->backend->state(run, rank, op) == OP_DONE;
 }
 
 /* The op of a rank's list that is its n-th call of the group (or n-th barrier). */
-static uint32_t find_call(const struct run *run, uint32_t rank, uint32_t group, uint32_t call,
+static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t group, uint32_t call,
                           bool barrier)
 {
-    const struct plan *plan = &run->plan;
+    const struct exec_plan *plan = &run->plan;
     for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
         uint32_t op = plan_first(plan, rank) + k;
         enum work_kind kind = run->ir->op.kind[op];
@@ -57,8 +57,8 @@ static uint32_t find_call(const struct run *run, uint32_t rank, uint32_t group, 
 /* A collective or barrier: the first member that has not come. */
 static struct node missing_member(struct story *story, struct node at)
 {
-    struct run *run = story->run;
-    const struct plan *plan = &run->plan;
+    struct exec_run *run = story->run;
+    const struct exec_plan *plan = &run->plan;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
     uint32_t instance = plan_instance(plan, at.rank, group), call = plan->call[at.op];
@@ -89,7 +89,7 @@ static struct node missing_member(struct story *story, struct node at)
 
 static struct node missing_end(struct story *story, struct node at)
 {
-    const struct run *run = story->run;
+    const struct exec_run *run = story->run;
     const struct plan_message *message =
         &run->plan.message[plan_message(&run->plan, at.rank, at.op)];
     bool send = run->ir->op.kind[at.op] == WORK_SEND;
@@ -105,7 +105,7 @@ static struct node missing_end(struct story *story, struct node at)
 }
 
 /* The first op of the stream, before `before`, that has not ended. */
-static uint32_t pending_on(struct run *run, uint32_t rank, uint8_t stream, uint32_t before)
+static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, uint32_t before)
 {
     for (uint32_t op = plan_first(&run->plan, rank); op < before; op++)
         if (run->ir->op.stream[op] == stream &&
@@ -115,7 +115,7 @@ static uint32_t pending_on(struct run *run, uint32_t rank, uint8_t stream, uint3
 }
 
 /* The first op that the op waits for and that has not ended. */
-static uint32_t unmet_wait(struct run *run, uint32_t rank, uint32_t op)
+static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
@@ -129,7 +129,7 @@ static uint32_t unmet_wait(struct run *run, uint32_t rank, uint32_t op)
 /* An op that has not been issued: what holds the host. */
 static struct node held_host(struct story *story, struct node at)
 {
-    struct run *run = story->run;
+    struct exec_run *run = story->run;
     uint32_t host = atomic_load(&run->host[at.rank]), held = IR_NONE;
     char text[96];
     run_op_text(run->ir, host, text, sizeof text);
@@ -161,7 +161,7 @@ static struct node held_host(struct story *story, struct node at)
 /* Says what the op waits for and returns that. */
 static struct node follow(struct story *story, struct node at)
 {
-    struct run *run = story->run;
+    struct exec_run *run = story->run;
     const struct ir *ir = run->ir;
     enum work_kind kind = ir->op.kind[at.op];
     if (!run_is_here(run, at.rank)) {
@@ -199,7 +199,7 @@ static struct node follow(struct story *story, struct node at)
 }
 
 /* The first op that has not ended, of the first rank that has one. */
-static struct node first_pending(struct run *run)
+static struct node first_pending(struct exec_run *run)
 {
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
         for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
@@ -210,7 +210,7 @@ static struct node first_pending(struct run *run)
     return END;
 }
 
-void stall_explain(struct run *run, char *text, size_t size)
+void stall_explain(struct exec_run *run, char *text, size_t size)
 {
     struct story story = {.run = run, .text = text, .size = size};
     struct node chain[CHAIN_MAX], at = first_pending(run);

@@ -1,7 +1,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp(), nftw() */
 #include "tests/check.h"
 
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "base/text.h"
 
 #include <CUnit/Basic.h>
@@ -133,7 +133,7 @@ bool check_golden(const char *path, const char *text, const char *file, int line
     struct diag diag = {0};
     bool holds;
     if (update && strcmp(update, "1") == 0) {
-        holds = saving_write(full, text, strlen(text), &diag) == STATUS_OK;
+        holds = file_set_write(full, text, strlen(text), &diag) == STATUS_OK;
         report(holds, path, file, line, diag.text);
     } else {
         struct text want = {0};

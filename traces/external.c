@@ -1,5 +1,5 @@
 #include "traces/external.h"
-#include "base/saving.h"
+#include "base/file_set.h"
 
 #include "traces/records.h"
 
@@ -240,7 +240,7 @@ enum status external_save(const struct external_runs *runs, const struct externa
 {
     struct text out = {0};
     external_print(runs, result, &out);
-    enum status status = saving_write(path, out.data, out.size, diag);
+    enum status status = file_set_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

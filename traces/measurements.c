@@ -1,5 +1,5 @@
 #include "traces/measurements.h"
-#include "base/saving.h"
+#include "base/file_set.h"
 
 #include "traces/records.h"
 
@@ -338,7 +338,7 @@ enum status measurements_save(const struct measurements *measurements,
 {
     struct text out = {0};
     measurements_print(measurements, result, &out);
-    enum status status = saving_write(path, out.data, out.size, diag);
+    enum status status = file_set_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

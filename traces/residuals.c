@@ -1,7 +1,7 @@
 #include "traces/residuals.h"
 
 #include "base/data_path.h"
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "traces/records.h"
 
 #include <math.h>
@@ -135,7 +135,7 @@ enum status residuals_save(const struct residuals *residuals, const char *path, 
 {
     struct text out = {0};
     residuals_print(residuals, &out);
-    enum status status = saving_write(path, out.data, out.size, diag);
+    enum status status = file_set_write(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

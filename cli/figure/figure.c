@@ -3,8 +3,8 @@
 #include "cli/figure/figure.h"
 
 #include "base/data_path.h"
+#include "base/file_set.h"
 #include "base/process.h"
-#include "base/saving.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -248,18 +248,18 @@ enum status figure_save(const struct figure *figure, enum figure_format format, 
                         const char *folder, struct diag *diag)
 {
     struct text program = {0};
-    struct saving saving = {.folder = folder};
+    struct file_set files = {.folder = folder};
     enum status status = put_program(&program, figure, format, dark, "data.csv",
                                      format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
     if (status == STATUS_OK)
-        status = saving_begin(&saving, diag);
+        status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = saving_add(&saving, "data.csv", figure->data.data, figure->data.size, diag);
+        status = file_set_add(&files, "data.csv", figure->data.data, figure->data.size, diag);
     if (status == STATUS_OK)
-        status = saving_add(&saving, "figure.gp", program.data, program.size, diag);
+        status = file_set_add(&files, "figure.gp", program.data, program.size, diag);
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
-    saving_release(&saving);
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
     text_release(&program);
     return status;
 }

@@ -17,52 +17,52 @@ static enum status refused(const char *folder, const char *what, struct diag *di
 
 enum status trace_folder_check(const char *folder, struct diag *diag)
 {
-    struct saving saving = {.folder = folder};
-    enum status status = saving_begin(&saving, diag);
-    if (status == STATUS_OK && saving.fresh && mkdir(folder, 0777) != 0)
+    struct file_set files = {.folder = folder};
+    enum status status = file_set_begin(&files, diag);
+    if (status == STATUS_OK && files.fresh && mkdir(folder, 0777) != 0)
         status = refused(folder, "make the folder", diag);
     if (status == STATUS_OK && access(folder, W_OK | X_OK) != 0)
         status = refused(folder, "write into the folder", diag);
-    if (status == STATUS_OK && saving.fresh)
+    if (status == STATUS_OK && files.fresh)
         rmdir(folder);
-    saving_release(&saving);
+    file_set_release(&files);
     return status;
 }
 
-static enum status add_trace(const struct trace *trace, struct saving *saving, struct diag *diag)
+static enum status add_trace(const struct trace *trace, struct file_set *files, struct diag *diag)
 {
     struct text out, path = {0};
-    enum status status = saving_open(saving, "trace.json", &out, diag);
+    enum status status = file_set_open(files, "trace.json", &out, diag);
     if (status != STATUS_OK)
         return status;
-    text_printf(&path, "%s/trace.json", saving->folder);
+    text_printf(&path, "%s/trace.json", files->folder);
     status = perfetto_print(trace, &out, path.data, diag);
     text_release(&path);
     if (status == STATUS_OK)
-        return saving_close(saving, &out, diag);
+        return file_set_close(files, &out, diag);
     text_release(&out);
     return status;
 }
 
 static enum status add_table(const struct trace *trace,
                              void (*print)(const struct trace *trace, struct text *out),
-                             const char *name, struct saving *saving, struct diag *diag)
+                             const char *name, struct file_set *files, struct diag *diag)
 {
     struct text out;
-    enum status status = saving_open(saving, name, &out, diag);
+    enum status status = file_set_open(files, name, &out, diag);
     if (status != STATUS_OK)
         return status;
     print(trace, &out);
-    return saving_close(saving, &out, diag);
+    return file_set_close(files, &out, diag);
 }
 
-enum status trace_folder_add(const struct trace *trace, struct saving *saving, struct diag *diag)
+enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag)
 {
-    enum status status = add_table(trace, trace_print_ops, "ops.csv", saving, diag);
+    enum status status = add_table(trace, trace_print_ops, "ops.csv", files, diag);
     if (status == STATUS_OK)
-        status = add_table(trace, trace_print_memory, "memory.csv", saving, diag);
+        status = add_table(trace, trace_print_memory, "memory.csv", files, diag);
     if (status == STATUS_OK)
-        status = add_trace(trace, saving, diag);
+        status = add_trace(trace, files, diag);
     return status;
 }
 
@@ -80,15 +80,15 @@ static bool is_ours(const char *name)
     return digits > 0 && strcmp(name + 7 + digits, ".et") == 0;
 }
 
-void trace_folder_note_others(const struct saving *saving, struct diag *note)
+void trace_folder_note_others(const struct file_set *files, struct diag *note)
 {
-    DIR *folder = opendir(saving->folder);
+    DIR *folder = opendir(files->folder);
     struct text first = {0};
     size_t others = 0;
     if (folder == NULL)
         return;
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        if (!is_ours(entry->d_name) || saving_has(saving, entry->d_name))
+        if (!is_ours(entry->d_name) || file_set_has(files, entry->d_name))
             continue;
         if (others++ == 0 || strcmp(entry->d_name, first.data) < 0) {
             first.size = 0;
@@ -99,7 +99,7 @@ void trace_folder_note_others(const struct saving *saving, struct diag *note)
     if (others > 1)
         text_printf(&first, " and %zu more", others - 1);
     if (others > 0)
-        diag_note(note, (struct loc){.name = saving->folder},
+        diag_note(note, (struct loc){.name = files->folder},
                   "%s %s of another run, and %s beside what this one wrote", first.data,
                   others == 1 ? "is" : "are", others == 1 ? "stays" : "stay");
     text_release(&first);
@@ -108,14 +108,14 @@ void trace_folder_note_others(const struct saving *saving, struct diag *note)
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,
                               struct diag *diag)
 {
-    struct saving saving = {.folder = folder};
-    enum status status = saving_begin(&saving, diag);
+    struct file_set files = {.folder = folder};
+    enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = trace_folder_add(trace, &saving, diag);
+        status = trace_folder_add(trace, &files, diag);
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
+        status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&saving, note);
-    saving_release(&saving);
+        trace_folder_note_others(&files, note);
+    file_set_release(&files);
     return status;
 }

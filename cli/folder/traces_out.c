@@ -43,26 +43,26 @@ static void fill_header(struct trace *trace, const struct prediction *p)
 
 /* What is asked for beside the trace. */
 static enum status add_asked(const struct prediction *p, struct traces_emit emit,
-                             struct saving *saving, struct diag *diag)
+                             struct file_set *files, struct diag *diag)
 {
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
     if (emit.ir)
-        status = saving_open(saving, "schedule.ir", &out, diag);
+        status = file_set_open(files, "schedule.ir", &out, diag);
     if (emit.ir && status == STATUS_OK) {
         ir_print(&out, &p->ir);
-        status = saving_close(saving, &out, diag);
+        status = file_set_close(files, &out, diag);
     }
     if (emit.snapshot && status == STATUS_OK) {
         snapshot_print(&out, p, 0);
-        status = saving_add(saving, "snapshot.pickle", out.data, out.size, diag);
+        status = file_set_add(files, "snapshot.pickle", out.data, out.size, diag);
     }
     for (uint32_t rank = 0; emit.chakra && rank < p->sim.rank_count && status == STATUS_OK;
          rank++) {
         out.size = name.size = 0;
         chakra_print(&out, p, rank);
         text_printf(&name, "chakra.%u.et", rank);
-        status = saving_add(saving, name.data, out.data, out.size, diag);
+        status = file_set_add(files, name.data, out.data, out.size, diag);
     }
     text_release(&out);
     text_release(&name);
@@ -73,7 +73,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
                          struct diag *note, struct diag *diag)
 {
     const struct prediction *p = report->prediction;
-    struct saving saving = {.folder = folder};
+    struct file_set files = {.folder = folder};
     struct trace trace = {0};
     struct text json = {0};
     fill_header(&trace, p);
@@ -81,18 +81,18 @@ enum status traces_write(const struct report *report, const char *folder, struct
         sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
                   &trace);
     report_print_json(&json, report);
-    enum status status = saving_begin(&saving, diag);
+    enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = trace_folder_add(&trace, &saving, diag);
+        status = trace_folder_add(&trace, &files, diag);
     if (status == STATUS_OK)
-        status = add_asked(p, emit, &saving, diag);
+        status = add_asked(p, emit, &files, diag);
     if (status == STATUS_OK) /* last: a folder that has it is of one run */
-        status = saving_add(&saving, "prediction.json", json.data, json.size, diag);
+        status = file_set_add(&files, "prediction.json", json.data, json.size, diag);
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
+        status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&saving, note);
-    saving_release(&saving);
+        trace_folder_note_others(&files, note);
+    file_set_release(&files);
     text_release(&json);
     trace_release(&trace);
     return status;

@@ -1,5 +1,5 @@
 #include "cli/measure/fitted.h"
-#include "base/saving.h"
+#include "base/file_set.h"
 
 #include "models/noise.h"
 
@@ -213,7 +213,7 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
     struct text device = {0}, cluster = {0};
-    struct saving_whole file[2];
+    struct file_set_whole file[2];
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
@@ -227,17 +227,17 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     }
     if (fits.device != NULL) {
         status = print_device(fitted, fits.device, fits.name, &device, diag);
-        file[count++] = (struct saving_whole){fits.device, device.data, device.size};
+        file[count++] = (struct file_set_whole){fits.device, device.data, device.size};
         note_part(fits.device, fitted->base_name, fitted->device.fallen, fitted->device.fallens,
                   diag);
     }
     if (status == STATUS_OK && fits.cluster != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
-        file[count++] = (struct saving_whole){fits.cluster, cluster.data, cluster.size};
+        file[count++] = (struct file_set_whole){fits.cluster, cluster.data, cluster.size};
         note_part(fits.cluster, fits.base, fitted->links.fallen, fitted->links.fallens, diag);
     }
     if (status == STATUS_OK)
-        status = saving_write_all(file, count, diag);
+        status = file_set_write_all(file, count, diag);
     text_release(&device);
     text_release(&cluster);
     return status == STATUS_OK ? all : status;

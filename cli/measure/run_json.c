@@ -10,13 +10,14 @@ static void put_series(struct json_out *json, const char *key, const double *val
 }
 
 /* A tensor that the schedule does not bind has no error: null, as one that is not a number. */
-void run_json_agreement(struct json_out *json, const struct agreement *a)
+void run_json_check(struct json_out *json, const struct reference_check *a)
 {
     json_begin_object(json, "check");
     json_put_bool(json, "right", a->agrees);
-    json_put_text(json, "verdict", agreement_verdict_names[a->verdict]);
+    json_put_text(json, "verdict", reference_check_verdict_names[a->verdict]);
     json_put_number(json, "tolerance", a->rule.tolerance);
-    json_put_number(json, "moment2_tolerance", agreement_tolerance(&a->rule, AGREEMENT_MOMENT2));
+    json_put_number(json, "moment2_tolerance",
+                    reference_check_tolerance(&a->rule, REFERENCE_CHECK_MOMENT2));
     int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
     json_put_number(json, "loss", a->loss[step]);
     json_put_number(json, "reference_loss", a->reference_loss);
@@ -32,9 +33,9 @@ void run_json_agreement(struct json_out *json, const struct agreement *a)
     for (uint32_t i = 0; i < a->row_count; i++) {
         json_begin_object(json, NULL);
         json_put_text(json, "name", a->row[i].tensor);
-        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            json_put_number(json, agreement_part_names[part],
-                            agreement_row_off(&a->row[i], (enum agreement_part)part));
+        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+            json_put_number(json, reference_check_part_names[part],
+                            reference_check_row_off(&a->row[i], (enum reference_check_part)part));
         json_end_object(json);
     }
     json_end_array(json);

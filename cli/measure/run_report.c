@@ -16,20 +16,20 @@ static void put_error(struct text *out, double error)
         text_printf(out, "%11.1e", error);
 }
 
-void run_report_agreement(struct text *out, const struct agreement *a)
+void run_report_check(struct text *out, const struct reference_check *a)
 {
     int width = 24;
     for (uint32_t i = 0; i < a->row_count; i++)
         if ((int)strlen(a->row[i].tensor) > width)
             width = (int)strlen(a->row[i].tensor);
     text_printf(out, "%-*s", width, "worst error of");
-    for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-        text_printf(out, "%11s", agreement_part_names[part]);
+    for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+        text_printf(out, "%11s", reference_check_part_names[part]);
     text_putc(out, '\n');
     for (uint32_t i = 0; i < a->row_count; i++) {
         text_printf(out, "%-*s", width, a->row[i].tensor);
-        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            put_error(out, agreement_row_off(&a->row[i], (enum agreement_part)part));
+        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+            put_error(out, reference_check_row_off(&a->row[i], (enum reference_check_part)part));
         text_putc(out, '\n');
     }
     int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
@@ -38,12 +38,12 @@ void run_report_agreement(struct text *out, const struct agreement *a)
     text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->norm, a->reference_norm,
                 a->norm_error.off);
     if (a->clips)
-        text_printf(out, "; a second step clips it to %g", agreement_adamw.max_norm);
+        text_printf(out, "; a second step clips it to %g", reference_check_adamw.max_norm);
     text_putc(out, '\n');
     text_printf(out,
                 "%s: %" PRIu32 " tensors beside the reference, tolerance %.0e of the largest "
                 "element%s\n",
-                agreement_verdict_names[a->verdict], a->row_count, a->rule.tolerance,
+                reference_check_verdict_names[a->verdict], a->row_count, a->rule.tolerance,
                 a->agrees && a->rounded ? ", or 4 times what rounding alone moves it by" : "");
 }
 

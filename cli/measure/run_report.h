@@ -5,14 +5,14 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "cli/json_out.h"
-#include "exec/agreement.h"
 #include "exec/exec.h"
+#include "exec/reference_check.h"
 #include "schedule/ir/ir.h"
 
 #include <stdint.h>
 
 /* Appends a table with the error of every tensor, and the verdict. */
-void run_report_agreement(struct text *out, const struct agreement *agreement);
+void run_report_check(struct text *out, const struct reference_check *check);
 
 /* The loss of every step of a training. */
 struct loss_curve {
@@ -33,7 +33,7 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
 
 /* The same three as members of a JSON object: "check", "training", and what ran with its times and
  * memory. */
-void run_json_agreement(struct json_out *json, const struct agreement *agreement);
+void run_json_check(struct json_out *json, const struct reference_check *check);
 void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,
                     const struct ir *ir, const struct exec_result *result);

@@ -1,5 +1,5 @@
 #include "cli/sweep/journal.h"
-#include "base/saving.h"
+#include "base/file_set.h"
 
 #include "cli/sweep/predictor.h"
 
@@ -394,7 +394,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
         text_puts(&out, j->row[i].text);
         text_putc(&out, '\n');
     }
-    enum status status = saving_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
+    enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
     if (status != STATUS_OK && j->path != NULL)
         diag_note(diag, (struct loc){.name = j->part.data},
                   "has all %zu rows, and the same command goes on from them", j->known);

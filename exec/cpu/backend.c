@@ -100,7 +100,7 @@ static bool has_ended(const struct cpu_rank *rank, struct cpu_need need)
 }
 
 /* Sleeps on `wake` until what *need names has ended. */
-static bool sleep_until(const struct run *run, struct cpu_rank *rank, struct cpu_need *need,
+static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struct cpu_need *need,
                         pthread_cond_t *wake, struct cpu_need until)
 {
     *need = until;
@@ -111,7 +111,7 @@ static bool sleep_until(const struct run *run, struct cpu_rank *rank, struct cpu
 }
 
 /* Wakes who sleeps for something that has ended by now. */
-static void wake_sleepers(const struct run *run, struct cpu_rank *rank)
+static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         struct cpu_worker *worker = &rank->worker[s];
@@ -122,7 +122,7 @@ static void wake_sleepers(const struct run *run, struct cpu_rank *rank)
         pthread_cond_signal(&rank->wake);
 }
 
-static struct cpu_need need_of(const struct run *run, const struct cpu_rank *rank, uint32_t op)
+static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank *rank, uint32_t op)
 {
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
     return (struct cpu_need){
@@ -148,7 +148,7 @@ static bool await_start(struct cpu_worker *worker, uint32_t op)
 
 static bool do_op(struct cpu_worker *worker, uint32_t op)
 {
-    struct run *run = worker->run;
+    struct exec_run *run = worker->run;
     uint32_t rank = worker->rank->rank;
     struct op_time *time = run_time(run, rank, op);
     bool done = true;
@@ -171,7 +171,7 @@ static void *worker_main(void *argument)
 {
     struct cpu_worker *worker = argument;
     struct cpu_rank *rank = worker->rank;
-    struct run *run = worker->run;
+    struct exec_run *run = worker->run;
     pthread_mutex_lock(&rank->lock);
     for (;;) {
         while (worker->ended == worker->issued && !rank->quit && !run_stopped(run))
@@ -197,14 +197,14 @@ static void *worker_main(void *argument)
 
 /* ---- opening and closing ---- */
 
-static enum status refused(const struct run *run, const char *what, uint64_t bytes,
+static enum status refused(const struct exec_run *run, const char *what, uint64_t bytes,
                            struct diag *diag)
 {
     return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
                       "the system refuses %" PRIu64 " bytes of memory for %s", bytes, what);
 }
 
-static enum status open_memory(struct run *run, struct cpu_rank *rank, struct diag *diag)
+static enum status open_memory(struct exec_run *run, struct cpu_rank *rank, struct diag *diag)
 {
     for (int m = 0; m < MEMORY_COUNT; m++) {
         uint64_t bytes = (run->ir->arena_bytes[m] + PAGE - 1) / PAGE * PAGE;
@@ -221,7 +221,7 @@ static enum status open_memory(struct run *run, struct cpu_rank *rank, struct di
 
 static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 {
-    struct run *run = worker->run;
+    struct exec_run *run = worker->run;
     size_t floats = cpu_scratch_most(run->ir, worker->list.op, worker->list.op_count);
     void *scratch = NULL;
     if (floats > 0 && posix_memalign(&scratch, LINE, floats * sizeof(float)) != 0)
@@ -239,7 +239,7 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
     return STATUS_OK;
 }
 
-static void list_ops(struct run *run, struct cpu_rank *rank)
+static void list_ops(struct exec_run *run, struct cpu_rank *rank)
 {
     struct plan_stream list[IR_STREAMS_MAX] = {0};
     plan_list_streams(&run->plan, rank->rank, list, &rank->place);
@@ -247,7 +247,7 @@ static void list_ops(struct run *run, struct cpu_rank *rank)
         rank->worker[s].list = list[s];
 }
 
-static enum status open_rank(struct run *run, struct cpu_rank *rank, struct diag *diag)
+static enum status open_rank(struct exec_run *run, struct cpu_rank *rank, struct diag *diag)
 {
     const struct ir *ir = run->ir;
     list_ops(run, rank);
@@ -258,7 +258,7 @@ static enum status open_rank(struct run *run, struct cpu_rank *rank, struct diag
     return status;
 }
 
-static enum status cpu_open(struct run *run, struct diag *diag)
+static enum status cpu_open(struct exec_run *run, struct diag *diag)
 {
     struct cpu *cpu = heap_zalloc(1, sizeof *cpu);
     const struct exec_options *options = run->options;
@@ -293,7 +293,7 @@ static enum status cpu_open(struct run *run, struct diag *diag)
     return status;
 }
 
-static void wake_all(struct run *run, bool quit)
+static void wake_all(struct exec_run *run, bool quit)
 {
     struct cpu *cpu = cpu_of(run);
     for (uint32_t r = 0; r < cpu->ranks; r++) {
@@ -308,7 +308,7 @@ static void wake_all(struct run *run, bool quit)
     comm_stop(cpu->comm);
 }
 
-static void close_rank(struct run *run, struct cpu_rank *rank)
+static void close_rank(struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         pthread_cond_destroy(&rank->worker[s].wake);
@@ -326,7 +326,7 @@ static void close_rank(struct run *run, struct cpu_rank *rank)
     free(rank->place);
 }
 
-static void cpu_close(struct run *run)
+static void cpu_close(struct exec_run *run)
 {
     struct cpu *cpu = cpu_of(run);
     if (cpu == NULL)
@@ -344,26 +344,26 @@ static void cpu_close(struct run *run)
     run->state = NULL;
 }
 
-/* ---- what the runner calls ---- */
+/* ---- what the executor calls ---- */
 
-static void *cpu_memory(struct run *run, uint32_t rank, enum memory memory)
+static void *cpu_memory(struct exec_run *run, uint32_t rank, enum memory memory)
 {
     return cpu_of(run)->rank[rank].memory[memory];
 }
 
-static void cpu_put(struct run *run, uint32_t rank, enum memory memory, uint64_t offset,
+static void cpu_put(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                     const void *from, uint64_t bytes)
 {
     memcpy((char *)cpu_memory(run, rank, memory) + offset, from, bytes);
 }
 
-static void cpu_get(struct run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
-                    uint64_t bytes)
+static void cpu_get(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
+                    void *to, uint64_t bytes)
 {
     memcpy(to, (const char *)cpu_memory(run, rank, memory) + offset, bytes);
 }
 
-static void cpu_begin_step(struct run *run)
+static void cpu_begin_step(struct exec_run *run)
 {
     struct cpu *cpu = cpu_of(run);
     for (uint32_t r = 0; r < cpu->ranks; r++) {
@@ -378,7 +378,7 @@ static void cpu_begin_step(struct run *run)
     comm_begin_step(cpu->comm);
 }
 
-static bool cpu_enqueue(struct run *run, uint32_t r, uint32_t op)
+static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     struct cpu_worker *worker = &rank->worker[run->ir->op.stream[op]];
@@ -390,12 +390,12 @@ static bool cpu_enqueue(struct run *run, uint32_t r, uint32_t op)
     return !run_stopped(run);
 }
 
-static bool host_waits(struct run *run, struct cpu_rank *rank, struct cpu_need until)
+static bool host_waits(struct exec_run *run, struct cpu_rank *rank, struct cpu_need until)
 {
     return sleep_until(run, rank, &rank->need, &rank->wake, until);
 }
 
-static bool cpu_wait_stream(struct run *run, uint32_t r, uint8_t stream)
+static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     pthread_mutex_lock(&rank->lock);
@@ -405,7 +405,7 @@ static bool cpu_wait_stream(struct run *run, uint32_t r, uint8_t stream)
     return ended && !run_stopped(run);
 }
 
-static bool cpu_wait_op(struct run *run, uint32_t r, uint32_t op)
+static bool cpu_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     pthread_mutex_lock(&rank->lock);
@@ -414,12 +414,12 @@ static bool cpu_wait_op(struct run *run, uint32_t r, uint32_t op)
     return ended;
 }
 
-static bool cpu_barrier(struct run *run, uint32_t rank, uint32_t op)
+static bool cpu_barrier(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return comm_barrier(cpu_of(run)->comm, rank, op);
 }
 
-static bool cpu_finish(struct run *run, uint32_t rank)
+static bool cpu_finish(struct exec_run *run, uint32_t rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         if (!cpu_wait_stream(run, rank, (uint8_t)s))
@@ -427,7 +427,7 @@ static bool cpu_finish(struct run *run, uint32_t rank)
     return true;
 }
 
-static void cpu_pass(struct run *run, uint32_t r, uint32_t op)
+static void cpu_pass(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     (void)op; /* SYNC ops are passed in list order */
@@ -437,12 +437,12 @@ static void cpu_pass(struct run *run, uint32_t r, uint32_t op)
     pthread_mutex_unlock(&rank->lock);
 }
 
-static void cpu_stop(struct run *run)
+static void cpu_stop(struct exec_run *run)
 {
     wake_all(run, false);
 }
 
-static enum op_state cpu_state(struct run *run, uint32_t r, uint32_t op)
+static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     enum op_state state = OP_QUEUED;
@@ -459,7 +459,7 @@ static enum op_state cpu_state(struct run *run, uint32_t r, uint32_t op)
     return state;
 }
 
-static bool cpu_arrived(struct run *run, uint32_t rank, uint32_t op)
+static bool cpu_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     return comm_arrived(cpu_of(run)->comm, rank, op);
 }

@@ -33,7 +33,7 @@ struct letter {
 };
 
 struct comm {
-    struct run *run;
+    struct exec_run *run;
     uint32_t *circle_begin; /* (groups) row of the group's first instance */
     uint32_t circle_count;
     struct circle *circle;
@@ -43,9 +43,9 @@ struct comm {
     struct arena arena;
 };
 
-struct comm *comm_new(struct run *run)
+struct comm *comm_new(struct exec_run *run)
 {
-    const struct plan *plan = &run->plan;
+    const struct exec_plan *plan = &run->plan;
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
@@ -124,7 +124,7 @@ static struct circle *circle_of(const struct comm *comm, uint32_t rank, uint32_t
 
 bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 {
-    const struct plan *plan = &comm->run->plan;
+    const struct exec_plan *plan = &comm->run->plan;
     const struct work *work = ir_work(comm->run->ir, op);
     uint32_t group = (uint32_t)work_group(work);
     bool here;
@@ -146,7 +146,7 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 
 bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
-    const struct plan *plan = &comm->run->plan;
+    const struct exec_plan *plan = &comm->run->plan;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group, call = plan->call[op];
     struct circle *c = circle_of(comm, rank, group);
     pthread_mutex_lock(&c->lock);
@@ -165,7 +165,7 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 /* One member at work on one collective. */
 struct member {
     struct cpu_worker *worker;
-    struct run *run;
+    struct exec_run *run;
     struct circle *circle;
     const struct call *call;
     uint32_t number; /* of the collective */
@@ -352,15 +352,15 @@ static bool agree(const struct member *m)
 
 static void sleep_for(struct cpu_worker *worker, double ready_s, double bytes)
 {
-    const struct run *run = worker->run;
+    const struct exec_run *run = worker->run;
     cpu_sleep_until(cpu_link_arrival(&worker->rank->send, ready_s, bytes), &run->stop);
 }
 
 bool cpu_collective(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
-    struct run *run = worker->run;
-    const struct plan *plan = &run->plan;
+    struct exec_run *run = worker->run;
+    const struct exec_plan *plan = &run->plan;
     uint32_t group = (uint32_t)work_group(call->work);
     struct member m = {
         .worker = worker,
@@ -412,7 +412,7 @@ static bool pass_letter(struct comm *comm, struct letter *letter, uint32_t phase
 
 static bool carry(struct cpu_worker *worker, const struct call *call, bool receives)
 {
-    struct run *run = worker->run;
+    struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
     struct letter *letter = &comm->letter[plan_message(&run->plan, call->rank, call->op)];
     pthread_mutex_lock(&comm->lock);

@@ -10,7 +10,7 @@
 #include "exec/cpu/cpu.h"
 
 /* All meetings of a step: made once, used in every step. */
-struct comm *comm_new(struct run *run);
+struct comm *comm_new(struct exec_run *run);
 void comm_free(struct comm *comm);
 void comm_begin_step(struct comm *comm);
 

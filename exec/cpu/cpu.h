@@ -29,7 +29,7 @@ enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
 
 /* One stream of one rank. Guarded by the rank's lock unless said. */
 struct cpu_worker {
-    struct run *run;
+    struct exec_run *run;
     struct cpu_rank *rank;
     uint8_t stream;
     pthread_t thread;
@@ -57,13 +57,13 @@ struct cpu_rank {
 };
 
 struct cpu {
-    struct run *run;
+    struct exec_run *run;
     uint32_t ranks;
     struct cpu_rank *rank;
     struct comm *comm;
 };
 
-static inline struct cpu *cpu_of(const struct run *run)
+static inline struct cpu *cpu_of(const struct exec_run *run)
 {
     return run->state;
 }

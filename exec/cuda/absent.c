@@ -2,7 +2,7 @@
 #include "exec/backend.h"
 #include "exec/run.h"
 
-static enum status absent_open(struct run *run, struct diag *diag);
+static enum status absent_open(struct exec_run *run, struct diag *diag);
 
 static enum status absent_describe(backend_say *say, void *user, struct diag *diag)
 {
@@ -11,7 +11,7 @@ static enum status absent_describe(backend_say *say, void *user, struct diag *di
     return absent_open(NULL, diag);
 }
 
-static enum status absent_open(struct run *run, struct diag *diag)
+static enum status absent_open(struct exec_run *run, struct diag *diag)
 {
     (void)run;
     return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_BAD_INPUT,
@@ -19,7 +19,7 @@ static enum status absent_open(struct run *run, struct diag *diag)
                       "(LONGHAUL_CUDA=ON) it would have it");
 }
 
-static void absent_close(struct run *run)
+static void absent_close(struct exec_run *run)
 {
     (void)run;
 }

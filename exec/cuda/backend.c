@@ -16,7 +16,7 @@ static void select_device(const struct cuda_rank *rank)
 
 /* ---- opening and closing ---- */
 
-static enum status check_options(const struct run *run, struct diag *diag)
+static enum status check_options(const struct exec_run *run, struct diag *diag)
 {
     const struct exec_options *o = run->options;
     if (o->copies.bytes_per_s > 0 || o->copies.latency_s > 0 || o->messages.bytes_per_s > 0 ||
@@ -45,7 +45,7 @@ static enum status find_device(struct cuda *cuda, struct diag *diag)
 
 static void init_ranks(struct cuda *cuda)
 {
-    struct run *run = cuda->run;
+    struct exec_run *run = cuda->run;
     cuda->rank = heap_zalloc(cuda->ranks, sizeof *cuda->rank);
     for (uint32_t r = 0; r < cuda->ranks; r++) {
         struct cuda_rank *rank = &cuda->rank[r];
@@ -64,7 +64,7 @@ static void init_ranks(struct cuda *cuda)
 
 static void open_barriers(struct cuda *cuda)
 {
-    const struct plan *plan = &cuda->run->plan;
+    const struct exec_plan *plan = &cuda->run->plan;
     const struct ir *ir = cuda->run->ir;
     cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
@@ -106,7 +106,7 @@ static void note_tiles(const struct cuda *cuda)
                   "is computed by tiles, which are slower than cuDNN: %s", why);
 }
 
-static enum status cuda_open(struct run *run, struct diag *diag)
+static enum status cuda_open(struct exec_run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
     run->state = cuda;
@@ -148,7 +148,7 @@ static enum status cuda_open(struct run *run, struct diag *diag)
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
 
-static void cuda_close(struct run *run)
+static void cuda_close(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
     if (cuda == NULL)
@@ -181,13 +181,13 @@ static void cuda_close(struct run *run)
 /* ---- memory ---- */
 
 /* Before there is any, while ops are planned: an address that is aligned as memory will be. */
-static void *cuda_memory(struct run *run, uint32_t rank, enum memory memory)
+static void *cuda_memory(struct exec_run *run, uint32_t rank, enum memory memory)
 {
     void *base = cuda_of(run)->rank[rank].memory[memory];
     return base != NULL ? base : (void *)(uintptr_t)CUDA_SCRATCH_ALIGNMENT;
 }
 
-static void cuda_put(struct run *run, uint32_t r, enum memory memory, uint64_t offset,
+static void cuda_put(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
                      const void *from, uint64_t bytes)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
@@ -198,8 +198,8 @@ static void cuda_put(struct run *run, uint32_t r, enum memory memory, uint64_t o
         cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
 }
 
-static void cuda_get(struct run *run, uint32_t r, enum memory memory, uint64_t offset, void *to,
-                     uint64_t bytes)
+static void cuda_get(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                     void *to, uint64_t bytes)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     const char *from = (const char *)rank->memory[memory] + offset;
@@ -232,7 +232,7 @@ static void mark_beginning(struct cuda_rank *rank)
         cuda_failed(rank, IR_NONE, "cudaEventSynchronize", error);
 }
 
-static void cuda_begin_step(struct run *run)
+static void cuda_begin_step(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
     if (cuda->shared)
@@ -259,7 +259,7 @@ static void cuda_begin_step(struct run *run)
     sm_hog_begin(cuda);
 }
 
-static bool cuda_enqueue(struct run *run, uint32_t r, uint32_t op)
+static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     select_device(rank);
@@ -285,22 +285,22 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
     }
 }
 
-static bool cuda_wait_stream(struct run *run, uint32_t r, uint8_t stream)
+static bool cuda_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     return wait_for(rank, stream, rank->stream[stream].issued);
 }
 
-static bool cuda_wait_op(struct run *run, uint32_t r, uint32_t op)
+static bool cuda_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     return wait_for(rank, run->ir->op.stream[op], rank->place[cuda_local(rank, op)] + 1);
 }
 
-static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
+static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda *cuda = cuda_of(run);
-    const struct plan *plan = &run->plan;
+    const struct exec_plan *plan = &run->plan;
     double since_s = run_now();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
     select_device(&cuda->rank[r]);
@@ -320,7 +320,7 @@ static bool cuda_barrier(struct run *run, uint32_t r, uint32_t op)
     return !run_stopped(run);
 }
 
-static bool cuda_finish(struct run *run, uint32_t rank)
+static bool cuda_finish(struct exec_run *run, uint32_t rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         if (!cuda_wait_stream(run, rank, (uint8_t)s))
@@ -328,14 +328,14 @@ static bool cuda_finish(struct run *run, uint32_t rank)
     return true;
 }
 
-static void cuda_pass(struct run *run, uint32_t rank, uint32_t op)
+static void cuda_pass(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     (void)run; /* a later op is issued later: there is nothing to tell it */
     (void)rank;
     (void)op;
 }
 
-static void cuda_end_step(struct run *run)
+static void cuda_end_step(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
     sm_hog_end(cuda);
@@ -347,19 +347,19 @@ static void cuda_end_step(struct run *run)
 /* ---- for the watcher ---- */
 
 /* While a host is held in a call nobody else sees what ends on the device. */
-static void cuda_watch(struct run *run)
+static void cuda_watch(struct exec_run *run)
 {
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_look(&cuda_of(run)->rank[r]);
 }
 
 /* Whoever waits looks whether the run has been stopped; kernels that wait for other GPUs are told. */
-static void cuda_stop(struct run *run)
+static void cuda_stop(struct exec_run *run)
 {
     nccl_links_abort(cuda_of(run));
 }
 
-static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
+static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     if (!run_is_here(run, r))
@@ -384,7 +384,7 @@ static enum op_state cuda_state(struct run *run, uint32_t r, uint32_t op)
     return state;
 }
 
-static bool cuda_arrived(struct run *run, uint32_t r, uint32_t op)
+static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     if (!run_is_here(run, r) || !plan_works(&run->plan, r, op))

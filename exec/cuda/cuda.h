@@ -47,7 +47,7 @@ struct cuda_stream {
 
 /* An op that the processor does, in the order of its stream. */
 struct cuda_host_work {
-    struct run *run;
+    struct exec_run *run;
     struct call call;
     float *scratch;
 };
@@ -61,7 +61,7 @@ struct cuda_events {
 };
 
 struct cuda_rank {
-    struct run *run;
+    struct exec_run *run;
     uint32_t rank;
     int device;
     pthread_mutex_t *lock;            /* own_lock, or one for all that share a GPU */
@@ -98,7 +98,7 @@ struct sm_hog {
 };
 
 struct cuda {
-    struct run *run;
+    struct exec_run *run;
     uint32_t ranks;
     struct cuda_rank *rank;
     struct cuda_prepared *prepared; /* (ops) */
@@ -117,7 +117,7 @@ struct cuda {
     unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
 };
 
-static inline struct cuda *cuda_of(const struct run *run)
+static inline struct cuda *cuda_of(const struct exec_run *run)
 {
     return run->state;
 }
@@ -175,11 +175,11 @@ int cuda_numa_node(int device);
 void cuda_owns(const struct cuda_rank *rank, uint32_t op);
 void cuda_owned(void);
 /* Whether ops have events of their own to be timed by. */
-bool cuda_times_by_events(const struct run *run);
+bool cuda_times_by_events(const struct exec_run *run);
 /* Before a step, with a profile: no op has a time. */
-void cuda_forget_times(struct run *run);
+void cuda_forget_times(struct exec_run *run);
 /* Writes the times of a step that has ended; NaN: CUPTI has none of the op. */
-void cuda_read_times(struct run *run);
+void cuda_read_times(struct exec_run *run);
 
 /* ---- sm_hog.c ---- */
 
@@ -195,7 +195,7 @@ void cuda_environment(void);
 /* How many GPUs there are, at least one. STATUS_SYSTEM: none that can be used, and why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
-void cuda_describe_run(struct run *run, backend_say *say, void *user);
+void cuda_describe_run(struct exec_run *run, backend_say *say, void *user);
 unsigned cuda_clock_mhz(int device);
 
 /* ---- prepare.c: everything that is planned before the first step ---- */
@@ -203,7 +203,7 @@ unsigned cuda_clock_mhz(int device);
 enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
 void cuda_unprepare(struct cuda *cuda);
 /* Whether communication stays where it is: of a group of one, in place. */
-bool cuda_moves_nothing(const struct plan *plan, const struct call *call);
+bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
 /* ---- loopback.c: communication of ranks that share a GPU ---- */

@@ -180,7 +180,7 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
 }
 
 /* Versions of what the run has opened, how its ranks talk, and the clock under its load. */
-void cuda_describe_run(struct run *run, backend_say *say, void *user)
+void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
 {
     const struct cuda *cuda = cuda_of(run);
     char text[640];

@@ -36,7 +36,7 @@ void cuda_list_ops(struct cuda_rank *rank)
  * stream, communication, and some in between, so that a run that stands still is noticed. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     const struct ir *ir = run->ir;
     uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
     bool *mark = heap_zalloc((size_t)count + 1, sizeof *mark);
@@ -71,7 +71,7 @@ static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
 
 static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
     bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shared;
     bool *mark = ops_to_mark(rank);
@@ -141,7 +141,7 @@ static void free_event(cudaEvent_t event)
 
 void cuda_close_streams(struct cuda_rank *rank)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     uint32_t count = plan_ops(&run->plan, rank->rank);
     for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
         free_event(rank->events[k].begin);
@@ -213,7 +213,7 @@ static bool hold_for_waits(struct cuda_stream *stream, uint32_t op)
 static bool put(struct cuda_stream *stream, uint32_t op)
 {
     struct cuda_rank *rank = stream->rank;
-    struct run *run = rank->run;
+    struct exec_run *run = rank->run;
     struct call call;
     run_call(run, rank->rank, op, &call);
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
@@ -235,7 +235,7 @@ static bool put(struct cuda_stream *stream, uint32_t op)
 static bool launch_head(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
-    struct run *run = rank->run;
+    struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
     if (stream->held || stream->launched == stream->issued || run_stopped(run))
         return false;
@@ -326,7 +326,7 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
  * GPUs, which may wait for them. */
 static bool works(const struct cuda_rank *rank)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         const struct cuda_stream *stream = &rank->stream[s];
         if (stream->ended == stream->launched)
@@ -340,7 +340,7 @@ static bool works(const struct cuda_rank *rank)
 
 void cuda_look(struct cuda_rank *rank)
 {
-    struct run *run = rank->run;
+    struct exec_run *run = rank->run;
     pthread_mutex_lock(&rank->look_lock);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         look_at_stream(&rank->stream[s]);

@@ -48,7 +48,7 @@ static struct meeting *meetings_new(struct loopback *l, uint32_t count, uint32_t
 enum status loopback_open(struct cuda *cuda, struct diag *diag)
 {
     const struct ir *ir = cuda->run->ir;
-    const struct plan *plan = &cuda->run->plan;
+    const struct exec_plan *plan = &cuda->run->plan;
     struct loopback *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
     l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
@@ -297,8 +297,8 @@ static bool agree(const struct meeting *m)
 
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
 {
-    struct run *run = stream->rank->run;
-    const struct plan *plan = &run->plan;
+    struct exec_run *run = stream->rank->run;
+    const struct exec_plan *plan = &run->plan;
     struct loopback *l = cuda_of(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];

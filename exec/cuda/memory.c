@@ -57,7 +57,7 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
 
 static enum status open_device(struct cuda_rank *rank, struct diag *diag)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = 0;
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->stream[s].scratch_bytes;

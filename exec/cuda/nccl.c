@@ -46,7 +46,7 @@ static void add(struct nccl_links *l, struct nccl_link link)
 }
 
 /* In the order of ops, whosever they are: the same list in every process. */
-static void list_links(struct nccl_links *l, const struct run *run)
+static void list_links(struct nccl_links *l, const struct exec_run *run)
 {
     const struct ir *ir = run->ir;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -130,7 +130,7 @@ static enum status open_stream(struct nccl_links *l, struct diag *diag)
 }
 
 /* Rank 0 makes the links' ids, and tells all. */
-static enum status share_ids(struct nccl_links *l, const struct run *run, ncclUniqueId *id,
+static enum status share_ids(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
                              struct diag *diag)
 {
     for (uint32_t i = 0; i < l->count && bootstrap_rank(run->world) == 0; i++) {
@@ -205,7 +205,7 @@ static bool failed(const struct nccl_links *l, const struct cuda_rank *rank, uin
 
 bool nccl_launch(struct cuda_stream *stream, struct call *call)
 {
-    struct run *run = stream->rank->run;
+    struct exec_run *run = stream->rank->run;
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = find(l, group, plan_instance(&run->plan, rank, group),
@@ -226,7 +226,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
 
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
 {
-    const struct run *run = rank->run;
+    const struct exec_run *run = rank->run;
     double since_s = run_now();
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));

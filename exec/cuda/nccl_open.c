@@ -12,7 +12,7 @@ enum { CONNECT_S = 60 };
 /* One thread opens the communicators and makes a first exchange on each, while another watches the time. */
 struct opening {
     struct nccl_links *links;
-    struct run *run;
+    struct exec_run *run;
     const ncclUniqueId *id;
     int device;
     pthread_mutex_t lock;
@@ -75,7 +75,7 @@ static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t pu
 static bool exchange_messages(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
-    const struct plan *plan = &o->run->plan;
+    const struct exec_plan *plan = &o->run->plan;
     int64_t size = plan->size[link->group], own = plan_index(plan, o->run->first, link->group);
     int64_t to = own + link->flow, from = own - link->flow;
     if (!nccl_enter(l, link))
@@ -138,7 +138,7 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
  * is wrong with their own. */
 static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
-    struct run *run = o->run;
+    struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
     uint32_t first = group_member(&ir->mesh, &ir->group[link->group], link->instance, 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
@@ -172,7 +172,7 @@ static bool try_barrier(struct opening *o, struct nccl_link *link)
 static bool open_link(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
-    const struct plan *plan = &o->run->plan;
+    const struct exec_plan *plan = &o->run->plan;
     if (plan_instance(plan, o->run->first, link->group) != link->instance)
         return true;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -238,7 +238,7 @@ static bool await_opening(struct opening *o, double seconds)
 static enum status run_opening(struct opening *o, struct diag *diag)
 {
     struct nccl_links *l = o->links;
-    const struct run *run = o->run;
+    const struct exec_run *run = o->run;
     double limit_s = run->options->limit_s > 0 ? run->options->limit_s : CONNECT_S;
     pthread_t thread;
     int error = pthread_create(&thread, NULL, open_in_order, o);

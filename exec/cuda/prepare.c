@@ -50,8 +50,8 @@ static struct product_shape shape_of(const struct call *call)
     return shape;
 }
 
-static enum status types_differ(const struct run *run, const struct call *call, struct diag *diag,
-                                const char *what)
+static enum status types_differ(const struct exec_run *run, const struct call *call,
+                                struct diag *diag, const char *what)
 {
     return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                       "op %" PRIu32 " (%s): %s; the cuda backend wants one type there", call->op,
@@ -77,7 +77,8 @@ static bool on_host(const struct ir *ir, uint32_t op)
 }
 
 /* fp64 is for the reference alone: kernels have no such type. */
-static enum status check_types(const struct run *run, const struct call *call, struct diag *diag)
+static enum status check_types(const struct exec_run *run, const struct call *call,
+                               struct diag *diag)
 {
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
@@ -185,7 +186,7 @@ static bool attention(void *context, struct call *call)
 static void CUDART_CB on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
-    struct run *run = work->run;
+    struct exec_run *run = work->run;
     double start_s = run_now() - run->epoch_s;
     (void)cpu_compute_call(&work->call, work->scratch);
     if (run->options->profile)
@@ -229,7 +230,7 @@ static bool copy(void *context, struct call *call)
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
-bool cuda_moves_nothing(const struct plan *plan, const struct call *call)
+bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call)
 {
     bool in_place =
         call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool cuda_times_by_events(const struct run *run)
+bool cuda_times_by_events(const struct exec_run *run)
 {
     return run->options->trace && !run->options->profile;
 }
@@ -25,7 +25,7 @@ void cuda_owned(void)
 
 static void read_events(struct cuda_rank *rank)
 {
-    struct run *run = rank->run;
+    struct exec_run *run = rank->run;
     uint32_t first = plan_first(&run->plan, rank->rank);
     double base_s = rank->base_s - run->epoch_s;
     for (uint32_t k = 0; k < plan_ops(&run->plan, rank->rank); k++) {
@@ -51,9 +51,10 @@ static const struct op_time unknown = {NAN, NAN};
 
 /* The time of an op that has launched nothing. Where ranks share a GPU, a send takes the time of its receiver's copy; an
  * op without work takes no time and ends with the op before it on its stream. */
-static struct op_time time_of_nothing(struct run *run, uint32_t rank, uint32_t op, double before_s)
+static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint32_t op,
+                                      double before_s)
 {
-    const struct plan *plan = &run->plan;
+    const struct exec_plan *plan = &run->plan;
     if (run->ir->op.kind[op] == WORK_SEND && plan_works(plan, rank, op)) {
         const struct plan_message *message = &plan->message[plan_message(plan, rank, op)];
         return *run_time(run, message->destination, message->recv_op);
@@ -64,7 +65,7 @@ static struct op_time time_of_nothing(struct run *run, uint32_t rank, uint32_t o
 static void read_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
-    struct run *run = rank->run;
+    struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     double before_s = 0;
@@ -81,7 +82,7 @@ static void read_stream(struct cuda_stream *stream)
     }
 }
 
-static void read_records(struct run *run)
+static void read_records(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
     struct cupti_span *span;
@@ -113,12 +114,12 @@ static void read_records(struct run *run)
         cuda->recorded_ops = fewest;
 }
 
-static bool times_by_records(const struct run *run)
+static bool times_by_records(const struct exec_run *run)
 {
     return run->options->trace && run->options->profile;
 }
 
-void cuda_forget_times(struct run *run)
+void cuda_forget_times(struct exec_run *run)
 {
     struct cupti_span *span;
     size_t spans;
@@ -134,7 +135,7 @@ void cuda_forget_times(struct run *run)
         }
 }
 
-void cuda_read_times(struct run *run)
+void cuda_read_times(struct exec_run *run)
 {
     if (times_by_records(run))
         read_records(run);

@@ -1,4 +1,4 @@
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/loops_roll.h"
 
@@ -375,20 +375,20 @@ void ir_print_loops(struct text *out, const struct ir *ir)
 
 enum status ir_save(const struct ir *ir, const char *path, int version, struct diag *diag)
 {
-    struct saving saving = {0};
+    struct file_set files = {0};
     struct text out;
-    enum status status = saving_begin(&saving, diag);
+    enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = saving_open(&saving, path, &out, diag);
+        status = file_set_open(&files, path, &out, diag);
     if (status == STATUS_OK) {
         if (version == IR_TEXT_FLAT)
             ir_print(&out, ir);
         else
             ir_print_loops(&out, ir);
-        status = saving_close(&saving, &out, diag);
+        status = file_set_close(&files, &out, diag);
     }
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
-    saving_release(&saving);
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
     return status;
 }

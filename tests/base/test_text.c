@@ -1,4 +1,4 @@
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "base/text.h"
 #include "tests/check.h"
 
@@ -33,7 +33,7 @@ static void check_file(const char *label, const char *path, const char *want)
 static void check_refused(const char *label, const char *path, const char *message)
 {
     struct diag diag = {0};
-    CHECK_INT(label, saving_write(path, "new", 3, &diag), STATUS_SYSTEM);
+    CHECK_INT(label, file_set_write(path, "new", 3, &diag), STATUS_SYSTEM);
     CHECK_TEXT(label, diag.text, message);
     diag_release(&diag);
 }
@@ -124,15 +124,15 @@ static void a_saved_file_reads_back(void)
 {
     const char *path = temp_path("file");
     struct diag diag = {0};
-    CHECK_INT("new", saving_write(path, "one\n", 4, &diag), STATUS_OK);
+    CHECK_INT("new", file_set_write(path, "one\n", 4, &diag), STATUS_OK);
     check_file("new", path, "one\n");
     CHECK_INT("mode", chmod(path, 0640), 0);
-    CHECK_INT("replaced", saving_write(path, "two\n", 4, &diag), STATUS_OK);
+    CHECK_INT("replaced", file_set_write(path, "two\n", 4, &diag), STATUS_OK);
     check_file("replaced", path, "two\n");
     struct stat info;
     CHECK("stat", stat(path, &info) == 0);
     CHECK_INT("mode kept", info.st_mode & 0777, 0640);
-    CHECK_INT("empty", saving_write(path, "", 0, &diag), STATUS_OK);
+    CHECK_INT("empty", file_set_write(path, "", 0, &diag), STATUS_OK);
     check_file("empty", path, "");
     CHECK_INT("no messages", (int64_t)diag.size, 0);
 }
@@ -143,9 +143,9 @@ static void a_link_stays_a_link(void)
     struct text link = {0};
     text_puts(&link, temp_path("link"));
     const char *target = temp_path("target");
-    CHECK_INT("target", saving_write(target, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("target", file_set_write(target, "old", 3, &diag), STATUS_OK);
     CHECK_INT("symlink", symlink("target", link.data), 0);
-    CHECK_INT("save", saving_write(link.data, "new", 3, &diag), STATUS_OK);
+    CHECK_INT("save", file_set_write(link.data, "new", 3, &diag), STATUS_OK);
     check_file("behind the link", temp_path("target"), "new");
     struct stat info;
     CHECK("still a link", lstat(link.data, &info) == 0 && S_ISLNK(info.st_mode));
@@ -165,7 +165,7 @@ static void what_cannot_be_written_is_said(void)
                   "/no/such/file: error: cannot write: No such file or directory\n");
     check_refused("a folder", "/tmp", "/tmp: error: cannot write: Is a directory\n");
     struct diag diag = {0};
-    CHECK_INT("device", saving_write("/dev/null", "x", 1, &diag), STATUS_OK);
+    CHECK_INT("device", file_set_write("/dev/null", "x", 1, &diag), STATUS_OK);
     diag_release(&diag);
 }
 
@@ -188,7 +188,7 @@ static void a_full_disk_leaves_the_old_file(void)
 {
     struct diag diag = {0};
     const char *path = temp_path("precious");
-    CHECK_INT("old", saving_write(path, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write(path, "old", 3, &diag), STATUS_OK);
     size_t entries = count_entries();
 
     char *data = heap_zalloc(1 << 16, 1);
@@ -197,7 +197,7 @@ static void a_full_disk_leaves_the_old_file(void)
     small.rlim_max = before.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    enum status status = saving_write(path, data, 1 << 16, &diag);
+    enum status status = file_set_write(path, data, 1 << 16, &diag);
     setrlimit(RLIMIT_FSIZE, &before);
     free(data);
 
@@ -217,19 +217,19 @@ static void files_are_saved_together_or_not_at_all(void)
     snprintf(first, sizeof first, "%s", temp_path("together-1"));
     snprintf(last, sizeof last, "%s", temp_path("together-2"));
     struct diag diag = {0};
-    CHECK_INT("old", saving_write(first, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write(first, "old", 3, &diag), STATUS_OK);
     size_t entries = count_entries();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        const struct saving_whole files[] = {{first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
+        const struct file_set_whole files[] = {{first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
         diag_clear(&diag);
-        CHECK_INT(wrong[i], saving_write_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
+        CHECK_INT(wrong[i], file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
         CHECK(wrong[i], diag.text && strncmp(diag.text, wrong[i], strlen(wrong[i])) == 0);
         check_file(wrong[i], first, "old");
         CHECK_INT(wrong[i], (int64_t)count_entries(), (int64_t)entries);
     }
     diag_clear(&diag);
-    const struct saving_whole files[] = {{first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
-    CHECK_INT("all", saving_write_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
+    const struct file_set_whole files[] = {{first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
+    CHECK_INT("all", file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
     check_file("first", first, "1");
     check_file("last", last, "3");
     CHECK_INT("no temporary file stays", (int64_t)count_entries(), (int64_t)entries + 1);
@@ -242,7 +242,7 @@ static void a_read_only_file_stays(void)
         return; /* root may write everything */
     struct diag diag = {0};
     const char *path = temp_path("readonly");
-    CHECK_INT("old", saving_write(path, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write(path, "old", 3, &diag), STATUS_OK);
     chmod(path, 0444);
     struct text message = {0};
     text_printf(&message, "%s: error: cannot write: Permission denied\n", path);
@@ -274,7 +274,7 @@ static void a_sparse_giant_is_refused(void)
     const char *path = temp_path("giant");
     struct diag diag = {0};
     struct text text = {0};
-    CHECK_INT("save", saving_write(path, "x", 1, &diag), STATUS_OK);
+    CHECK_INT("save", file_set_write(path, "x", 1, &diag), STATUS_OK);
     if (truncate(path, (off_t)((INT64_C(1) << 32) + 1)) == 0) {
         CHECK_INT("read", text_read(&text, path, &diag), STATUS_BAD_INPUT);
         CHECK("message", diag.text && strstr(diag.text, "giant: error: larger than 4 GiB\n"));

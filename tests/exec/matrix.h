@@ -7,7 +7,7 @@
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 
-#include "exec/agreement.h"
+#include "exec/reference_check.h"
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -384,7 +384,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     char label[256];
     struct ir ir = {0};
     struct diag diag = {0};
-    struct agreement agreement = {0};
+    struct reference_check check = {0};
     const struct exec_options options = {
         .backend = matrix_backend, .poison = poison, .stall_s = 60};
     choices_label(choices, label, sizeof label);
@@ -392,13 +392,13 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     if (status == STATUS_OK)
         status = verify(&ir, NULL, label, NULL, &diag);
     if (status == STATUS_OK)
-        status = agreement_check(&agreement, &ir, label, choices->model, 11, &options, &diag);
+        status = reference_check_step(&check, &ir, label, choices->model, 11, &options, &diag);
     if (status == STATUS_OK)
-        status = agreement_explain(&agreement, label, &diag);
+        status = reference_check_explain(&check, label, &diag);
     bool holds = CHECK_INT(label, status, STATUS_OK);
     if (!holds)
         fputs(diag.text, stderr);
-    agreement_release(&agreement);
+    reference_check_release(&check);
     ir_release(&ir);
     diag_release(&diag);
     return holds;

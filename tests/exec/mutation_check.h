@@ -78,7 +78,7 @@ static inline bool any_order_is_open(const struct ir *ir)
 /* 0: nothing wrong. */
 enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
-static inline enum outcome run_mutant(struct agreement *agreement, const struct ir *ir,
+static inline enum outcome run_mutant(struct reference_check *check, const struct ir *ir,
                                       const struct transformer *model, uint64_t seed,
                                       double stall_s)
 {
@@ -87,11 +87,11 @@ static inline enum outcome run_mutant(struct agreement *agreement, const struct 
     const struct exec_options options = {
         .backend = mutation_backend, .poison = true, .stall_s = stall_s, .limit_s = stall_s + 20};
     struct diag diag = {0};
-    enum status status = agreement_check(agreement, ir, "mutant", model, seed, &options, &diag);
+    enum status status = reference_check_step(check, ir, "mutant", model, seed, &options, &diag);
     diag_release(&diag);
     if (status == STATUS_BAD_INPUT)
         return OUTCOME_REFUSED;
-    return status == STATUS_OK && agreement->agrees ? OUTCOME_RIGHT : OUTCOME_WRONG;
+    return status == STATUS_OK && check->agrees ? OUTCOME_RIGHT : OUTCOME_WRONG;
 }
 
 /* Whether all that was compared is as far off, to the last bit. */
@@ -100,14 +100,14 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
 {
     bool same = true;
     for (uint64_t seed = 21; seed <= 22 && same; seed++) {
-        struct agreement x = {0}, y = {0};
+        struct reference_check x = {0}, y = {0};
         same = run_mutant(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
                run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT &&
                memcmp(x.loss, y.loss, sizeof x.loss) == 0 && x.norm == y.norm;
         for (uint32_t i = 0; i < x.row_count && same; i++)
             same = memcmp(x.row[i].error, y.row[i].error, sizeof x.row[i].error) == 0;
-        agreement_release(&x);
-        agreement_release(&y);
+        reference_check_release(&x);
+        reference_check_release(&y);
     }
     return same;
 }
@@ -115,17 +115,17 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
 static inline void judge(struct tally *tally, const char *name, const struct mutant *m,
                          const struct ir *mutant, const struct choices *choices, bool list)
 {
-    struct agreement agreement = {0};
+    struct reference_check check = {0};
     bool verifier = verify(mutant, NULL, "mutant", NULL, NULL) != STATUS_OK;
-    enum outcome outcome = run_mutant(&agreement, mutant, choices->model, 21, verifier ? 0.5 : 60);
-    bool check = outcome != OUTCOME_RIGHT;
-    agreement_release(&agreement);
+    enum outcome outcome = run_mutant(&check, mutant, choices->model, 21, verifier ? 0.5 : 60);
+    bool caught = outcome != OUTCOME_RIGHT;
+    reference_check_release(&check);
     tally->made++;
     tally->refused += outcome == OUTCOME_REFUSED;
-    tally->by_verifier += verifier && !check;
-    tally->by_check += check && !verifier;
-    tally->by_both += verifier && check;
-    if (verifier || check)
+    tally->by_verifier += verifier && !caught;
+    tally->by_check += caught && !verifier;
+    tally->by_both += verifier && caught;
+    if (verifier || caught)
         return;
     struct ir original = {0};
     compose_build(&original, choices, NULL);

@@ -2,17 +2,17 @@
  * other, on the emulated device. */
 #include "tests/exec/comm_cases.h"
 #include "tests/exec/emulator/emulator.h"
-#include "tests/exec/runner_cases.h"
+#include "tests/exec/executor_cases.h"
 
 #include <string.h>
 
 int main(int argc, char **argv)
 {
-    struct check_case cases[ARRAY_LEN(runner_cases) + ARRAY_LEN(comm_cases)];
+    struct check_case cases[ARRAY_LEN(executor_cases) + ARRAY_LEN(comm_cases)];
     size_t count = 0;
-    for (size_t i = 0; i < ARRAY_LEN(runner_cases); i++)
-        if (strcmp(runner_cases[i].name, "slow work is no stall") != 0) /* emulated links */
-            cases[count++] = runner_cases[i];
+    for (size_t i = 0; i < ARRAY_LEN(executor_cases); i++)
+        if (strcmp(executor_cases[i].name, "slow work is no stall") != 0) /* emulated links */
+            cases[count++] = executor_cases[i];
     for (size_t i = 0; i < ARRAY_LEN(comm_cases); i++)
         cases[count++] = comm_cases[i];
     emulator_use();

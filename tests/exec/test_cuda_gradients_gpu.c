@@ -52,26 +52,26 @@ static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
     return status == STATUS_OK;
 }
 
-/* The largest error of any gradient, over the tolerance of bf16 (exec/agreement.h). */
+/* The largest error of any gradient, over the tolerance of bf16 (exec/reference_check.h). */
 static double gradient_error(const char *strategy, int64_t ranks, enum exec_attention attention)
 {
     struct ir ir = {0};
-    struct agreement agreement = {0};
+    struct reference_check check = {0};
     struct diag diag = {0};
     const struct exec_options options = {
         .backend = matrix_backend, .attention = attention, .poison = true, .stall_s = 60};
     double worst = INFINITY;
     if (wide_schedule(&ir, strategy, ranks) &&
-        CHECK_INT(strategy, agreement_check(&agreement, &ir, strategy, &wide, 7, &options, &diag),
+        CHECK_INT(strategy, reference_check_step(&check, &ir, strategy, &wide, 7, &options, &diag),
                   STATUS_OK)) {
-        CHECK(strategy, agreement.agrees);
+        CHECK(strategy, check.agrees);
         worst = 0;
-        for (uint32_t i = 0; i < agreement.row_count; i++)
-            worst = fmax(worst, agreement_row_off(&agreement.row[i], AGREEMENT_GRADIENT));
+        for (uint32_t i = 0; i < check.row_count; i++)
+            worst = fmax(worst, reference_check_row_off(&check.row[i], REFERENCE_CHECK_GRADIENT));
     } else if (diag.text != NULL) {
         fputs(diag.text, stderr);
     }
-    agreement_release(&agreement);
+    reference_check_release(&check);
     ir_release(&ir);
     diag_release(&diag);
     return worst;
@@ -88,7 +88,7 @@ static void merges_of_longer_rings_drift_little(void)
                error);
         first = i == 0 ? error : first;
         CHECK("no more than twice the error of one rank, or half the tolerance",
-              error <= 2 * first || error <= 0.5 * agreement_rule(DTYPE_BF16).tolerance);
+              error <= 2 * first || error <= 0.5 * reference_check_rule(DTYPE_BF16).tolerance);
     }
 }
 

@@ -101,7 +101,7 @@ static void arenas_must_be_planned_and_hold_their_buffers(void)
 static void messages_match_first_in_first_out(void)
 {
     struct hand h;
-    struct plan plan;
+    struct exec_plan plan;
     if (hand_load(&h, HEAD "op 0 send comm group=g by=+1 bytes=16 guard g<1 reads a0[0:4]\n"
                            "op 1 send comm group=g by=+1 bytes=16 channel=7 guard g<1 "
                            "reads a0[0:4]\n"

@@ -1,4 +1,4 @@
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/csv.h"
@@ -238,12 +238,12 @@ static void files_of_two_runs_do_not_mix(void)
     trace_set(&f.trace, "seed", "1");
     trace_add_op(&f.trace);
     trace_print_ops(&f.trace, &f.text);
-    CHECK_INT("save", saving_write(ops, f.text.data, f.text.size, &f.diag), STATUS_OK);
+    CHECK_INT("save", file_set_write(ops, f.text.data, f.text.size, &f.diag), STATUS_OK);
     f.text.size = 0;
     trace_set(&f.trace, "seed", "2");
     trace_add_memory(&f.trace);
     trace_print_memory(&f.trace, &f.text);
-    CHECK_INT("save", saving_write(memory, f.text.data, f.text.size, &f.diag), STATUS_OK);
+    CHECK_INT("save", file_set_write(memory, f.text.data, f.text.size, &f.diag), STATUS_OK);
     struct fixture g = {0};
     CHECK_INT("load", trace_load_ops(&g.trace, ops, &g.diag), STATUS_OK);
     CHECK_INT("load the other", trace_load_memory(&g.trace, memory, &g.diag), STATUS_BAD_INPUT);

@@ -1,5 +1,5 @@
-/* The rule of exec/agreement.h where terms are few: models of 4 to 12 columns, in every type. */
-#include "exec/agreement.h"
+/* The rule of exec/reference_check.h where terms are few: models of 4 to 12 columns, in every type. */
+#include "exec/reference_check.h"
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -39,13 +39,13 @@ static void draw(struct drawn *d, struct check_random *random, int64_t hidden, e
 }
 
 /* scale: the gradients are that many times as small. */
-static enum agreement_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
+static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
 {
     struct choices choices;
     struct ir ir = {0};
-    struct agreement agreement = {0};
+    struct reference_check check = {0};
     const struct exec_options options = {.stall_s = 60};
-    enum agreement_verdict verdict = AGREEMENT_VERDICT_COUNT;
+    enum reference_check_verdict verdict = REFERENCE_CHECK_VERDICT_COUNT;
     enum status status = compose_resolve(&choices, &d->request, NULL, diag);
     if (status == STATUS_OK)
         status = compose_build(&ir, &choices, diag);
@@ -54,12 +54,12 @@ static enum agreement_verdict verdict(const struct drawn *d, int64_t scale, stru
             ir.shape[s].kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
             ir.shape[s].cross_entropy.count *= scale;
     if (status == STATUS_OK)
-        status = agreement_check(&agreement, &ir, "drawn", &d->model, d->seed, &options, diag);
+        status = reference_check_step(&check, &ir, "drawn", &d->model, d->seed, &options, diag);
     if (CHECK_INT("checked", status, STATUS_OK)) {
-        verdict = agreement.verdict;
-        agreement_explain(&agreement, "drawn", diag);
+        verdict = check.verdict;
+        reference_check_explain(&check, "drawn", diag);
     }
-    agreement_release(&agreement);
+    reference_check_release(&check);
     ir_release(&ir);
     return verdict;
 }
@@ -68,7 +68,7 @@ static void few_terms_are_not_called_wrong(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
     struct check_random random = {3};
-    uint32_t count[AGREEMENT_VERDICT_COUNT + 1] = {0}, drawn = 0;
+    uint32_t count[REFERENCE_CHECK_VERDICT_COUNT + 1] = {0}, drawn = 0;
     for (size_t t = 0; t < ARRAY_LEN(dtypes); t++)
         for (int64_t hidden = 4; hidden <= 12; hidden += 4)
             for (int i = 0; i < 12; i++) {
@@ -76,21 +76,21 @@ static void few_terms_are_not_called_wrong(void)
                 struct diag diag = {0};
                 char label[64];
                 draw(&d, &random, hidden, dtypes[t]);
-                enum agreement_verdict got = verdict(&d, 1, &diag);
+                enum reference_check_verdict got = verdict(&d, 1, &diag);
                 snprintf(label, sizeof label, "%s, hidden %" PRId64 ", number %d",
                          dtype_name(dtypes[t]), hidden, i);
-                if (!CHECK(label, got != AGREEMENT_WRONG) && diag.text != NULL)
+                if (!CHECK(label, got != REFERENCE_CHECK_WRONG) && diag.text != NULL)
                     fputs(diag.text, stderr);
-                CHECK(label, (got == AGREEMENT_UNDECIDED) ==
+                CHECK(label, (got == REFERENCE_CHECK_UNDECIDED) ==
                                  (diag.text != NULL && strstr(diag.text, "cannot tell") != NULL));
                 count[got]++;
                 drawn++;
                 diag_release(&diag);
             }
-    printf("of %u %u right, %u undecided ... ", drawn, count[AGREEMENT_RIGHT],
-           count[AGREEMENT_UNDECIDED]);
-    CHECK("nearly all are right", count[AGREEMENT_RIGHT] * 10 >= drawn * 9);
-    CHECK("some cannot be told", count[AGREEMENT_UNDECIDED] > 0);
+    printf("of %u %u right, %u undecided ... ", drawn, count[REFERENCE_CHECK_RIGHT],
+           count[REFERENCE_CHECK_UNDECIDED]);
+    CHECK("nearly all are right", count[REFERENCE_CHECK_RIGHT] * 10 >= drawn * 9);
+    CHECK("some cannot be told", count[REFERENCE_CHECK_UNDECIDED] > 0);
 }
 
 /* An error that rounding could cause does not excuse another fault. */
@@ -101,7 +101,7 @@ static void half_a_gradient_is_never_right(void)
         struct drawn d;
         struct diag diag = {0};
         draw(&d, &random, hidden, DTYPE_BF16);
-        CHECK(d.model.name, verdict(&d, 2, &diag) != AGREEMENT_RIGHT);
+        CHECK(d.model.name, verdict(&d, 2, &diag) != REFERENCE_CHECK_RIGHT);
         diag_release(&diag);
     }
 }
@@ -110,4 +110,4 @@ static const struct check_case cases[] = {
     {"few terms are not called wrong", few_terms_are_not_called_wrong},
     {"half a gradient is never right", half_a_gradient_is_never_right},
 };
-CHECK_MAIN("agreement", cases)
+CHECK_MAIN("reference_check", cases)

@@ -1,4 +1,4 @@
-#include "exec/runner.h"
+#include "exec/executor.h"
 
 #include "exec/poison.h"
 #include "exec/stall.h"
@@ -11,13 +11,13 @@
 #include <time.h>
 
 struct host {
-    struct runner *runner;
+    struct executor *executor;
     uint32_t rank;
     pthread_t thread;
 };
 
-struct runner {
-    struct run *run;
+struct executor {
+    struct exec_run *run;
     struct host *host;
     uint32_t started; /* threads */
 };
@@ -40,7 +40,7 @@ void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
              work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
 }
 
-static void fail(struct run *run, enum status status, const char *words)
+static void fail(struct exec_run *run, enum status status, const char *words)
 {
     pthread_mutex_lock(&run->lock);
     bool first = run->status == STATUS_OK;
@@ -55,7 +55,7 @@ static void fail(struct run *run, enum status status, const char *words)
         run->backend->stop(run);
 }
 
-void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format, ...)
+void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
 {
     char what[640], where[96] = "", words[sizeof run->failure];
     va_list args;
@@ -72,7 +72,7 @@ void run_failed(struct run *run, uint32_t rank, uint32_t op, const char *format,
     fail(run, STATUS_NO, words);
 }
 
-void run_refused(struct run *run, const char *format, ...)
+void run_refused(struct exec_run *run, const char *format, ...)
 {
     char words[640];
     va_list args;
@@ -82,7 +82,7 @@ void run_refused(struct run *run, const char *format, ...)
     fail(run, STATUS_SYSTEM, words);
 }
 
-bool run_ended(struct run *run)
+bool run_ended(struct exec_run *run)
 {
     const char *by = run->options->ended_by != NULL ? run->options->ended_by() : NULL;
     if (by != NULL)
@@ -90,7 +90,7 @@ bool run_ended(struct run *run)
     return by != NULL;
 }
 
-static struct operand operand_of(struct run *run, uint32_t rank, struct view view)
+static struct operand operand_of(struct exec_run *run, uint32_t rank, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
@@ -100,7 +100,7 @@ static struct operand operand_of(struct run *run, uint32_t rank, struct view vie
                             view.count, table->dtype[buffer]};
 }
 
-void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call)
+void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)
 {
     const struct ir *ir = run->ir;
     call->work = ir_work(ir, op);
@@ -131,7 +131,7 @@ void run_call(struct run *run, uint32_t rank, uint32_t op, struct call *call)
 /* ---- the host of one rank ---- */
 
 /* Waits until the run has failed. */
-static void stand_still(struct run *run)
+static void stand_still(struct exec_run *run)
 {
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && !run->quit)
@@ -140,7 +140,7 @@ static void stand_still(struct run *run)
 }
 
 /* A SYNC op stands on no stream that could keep its waits: the host keeps them. */
-static bool await_start(struct run *run, uint32_t rank, uint32_t op)
+static bool await_start(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
@@ -156,7 +156,7 @@ static bool await_start(struct run *run, uint32_t rank, uint32_t op)
     return true;
 }
 
-static bool sync_op(struct run *run, uint32_t rank, uint32_t op)
+static bool sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     struct op_time *time = run_time(run, rank, op);
     bool going = true;
@@ -175,7 +175,7 @@ static bool sync_op(struct run *run, uint32_t rank, uint32_t op)
     return going;
 }
 
-static bool issue(struct run *run, uint32_t rank, uint32_t op)
+static bool issue(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct exec_fault *fault = &run->options->fault;
     if (fault->kind != EXEC_FAULT_NONE && fault->rank == rank && fault->op == op) {
@@ -192,7 +192,7 @@ static bool issue(struct run *run, uint32_t rank, uint32_t op)
     return !ir_blocks_host(run->ir, op) || run->backend->wait_op(run, rank, op);
 }
 
-static void walk(struct run *run, uint32_t rank)
+static void walk(struct exec_run *run, uint32_t rank)
 {
     uint32_t first = plan_first(&run->plan, rank), count = plan_ops(&run->plan, rank);
     for (uint32_t k = 0; k < count; k++) {
@@ -207,7 +207,7 @@ static void walk(struct run *run, uint32_t rank)
 static void *host_main(void *argument)
 {
     const struct host *host = argument;
-    struct run *run = host->runner->run;
+    struct exec_run *run = host->executor->run;
     for (uint32_t step = 0;; step++) {
         pthread_mutex_lock(&run->lock);
         while (run->released <= step && !run->quit)
@@ -226,40 +226,40 @@ static void *host_main(void *argument)
 
 /* ---- all ranks ---- */
 
-struct runner *runner_new(struct run *run, struct diag *diag)
+struct executor *executor_new(struct exec_run *run, struct diag *diag)
 {
-    struct runner *runner = heap_zalloc(1, sizeof *runner);
-    runner->run = run;
-    runner->host = heap_zalloc(run->count, sizeof *runner->host);
+    struct executor *executor = heap_zalloc(1, sizeof *executor);
+    executor->run = run;
+    executor->host = heap_zalloc(run->count, sizeof *executor->host);
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++) {
-        struct host *host = &runner->host[rank - run->first];
-        host->runner = runner;
+        struct host *host = &executor->host[rank - run->first];
+        host->executor = executor;
         host->rank = rank;
         int error = pthread_create(&host->thread, NULL, host_main, host);
         if (error != 0) {
             diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_SYSTEM,
                        "cannot start a thread for rank %" PRIu32 ": %s", rank, strerror(error));
-            runner_free(runner);
+            executor_free(executor);
             return NULL;
         }
-        runner->started++;
+        executor->started++;
     }
-    return runner;
+    return executor;
 }
 
-void runner_free(struct runner *runner)
+void executor_free(struct executor *executor)
 {
-    if (runner == NULL)
+    if (executor == NULL)
         return;
-    struct run *run = runner->run;
+    struct exec_run *run = executor->run;
     pthread_mutex_lock(&run->lock);
     run->quit = true;
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
-    for (uint32_t i = 0; i < runner->started; i++)
-        pthread_join(runner->host[i].thread, NULL);
-    free(runner->host);
-    free(runner);
+    for (uint32_t i = 0; i < executor->started; i++)
+        pthread_join(executor->host[i].thread, NULL);
+    free(executor->host);
+    free(executor);
 }
 
 static struct timespec clock_time(double seconds)
@@ -276,7 +276,7 @@ struct watch {
 };
 
 /* Fails the run when nothing ends and nothing works, or when the step takes too long. */
-static void look(struct run *run, struct watch *watch)
+static void look(struct exec_run *run, struct watch *watch)
 {
     char why[640];
     if (run_ended(run))
@@ -299,9 +299,9 @@ static void look(struct run *run, struct watch *watch)
     }
 }
 
-double runner_step(struct runner *runner)
+double executor_step(struct executor *executor)
 {
-    struct run *run = runner->run;
+    struct exec_run *run = executor->run;
     uint32_t ranks = run->plan.ranks;
     run->backend->begin_step(run);
     if (run->poison != NULL)

@@ -1,5 +1,5 @@
 /* Files that appear together: every way in which a program can end leaves all of them or none. */
-#include "base/saving.h"
+#include "base/file_set.h"
 #include "tests/check.h"
 
 #include <dirent.h>
@@ -71,13 +71,13 @@ static void remove_tree(const char *around)
 
 static enum status save(const char *folder, const char *content, size_t count, struct diag *diag)
 {
-    struct saving saving = {.folder = folder};
-    enum status status = saving_begin(&saving, diag);
+    struct file_set files = {.folder = folder};
+    enum status status = file_set_begin(&files, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = saving_add(&saving, names[i], content, strlen(content), diag);
+        status = file_set_add(&files, names[i], content, strlen(content), diag);
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
-    saving_release(&saving);
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
     return status;
 }
 
@@ -119,10 +119,10 @@ static void what_is_not_ended_leaves_nothing(void)
     struct diag diag = {0};
     const char *folder = temp_path("dropped");
     int before = entries(check_temp_dir());
-    struct saving saving = {.folder = folder};
-    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
-    CHECK_INT("add", saving_add(&saving, "a", "x", 1, &diag), STATUS_OK);
-    saving_release(&saving);
+    struct file_set files = {.folder = folder};
+    CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
+    CHECK_INT("add", file_set_add(&files, "a", "x", 1, &diag), STATUS_OK);
+    file_set_release(&files);
     CHECK_INT("nothing", entries(check_temp_dir()), before);
     diag_release(&diag);
 }
@@ -134,18 +134,19 @@ static void many_files_appear_together_too(void)
     struct diag diag = {0};
     const char *folder = temp_path("many");
     for (int fresh = 1; fresh >= 0; fresh--) {
-        struct saving saving = {.folder = folder};
+        struct file_set files = {.folder = folder};
         char name[32], content[32];
-        CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+        CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
         for (int i = 0; i < MANY; i++) {
             snprintf(name, sizeof name, "%d", i);
             snprintf(content, sizeof content, "%d %d", i, fresh);
-            CHECK_INT("add", saving_add(&saving, name, content, strlen(content), &diag), STATUS_OK);
+            CHECK_INT("add", file_set_add(&files, name, content, strlen(content), &diag),
+                      STATUS_OK);
         }
         if (fresh)
             CHECK_INT("not there yet", entries(folder), -1);
-        CHECK_INT("end", saving_end(&saving, &diag), STATUS_OK);
-        saving_release(&saving);
+        CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
+        file_set_release(&files);
         CHECK_INT("all", entries(folder), MANY);
     }
     struct text text = {0};
@@ -191,12 +192,12 @@ static void a_full_disk_leaves_no_folder(void)
         if (there)
             CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
         int before = entries(check_temp_dir());
-        struct saving saving = {.folder = folder};
+        struct file_set files = {.folder = folder};
         setrlimit(RLIMIT_FSIZE, &small);
-        enum status status = saving_begin(&saving, &diag);
+        enum status status = file_set_begin(&files, &diag);
         for (int i = 0; i < FILES && status == STATUS_OK; i++)
-            status = saving_add(&saving, names[i], long_one, i == 2 ? sizeof long_one : 10, &diag);
-        saving_release(&saving);
+            status = file_set_add(&files, names[i], long_one, i == 2 ? sizeof long_one : 10, &diag);
+        file_set_release(&files);
         setrlimit(RLIMIT_FSIZE, &limit);
         CHECK_INT("refused", status, STATUS_SYSTEM);
         CHECK("message", diag.text && strstr(diag.text, "full/c: error: cannot write: File too"));
@@ -241,15 +242,15 @@ static void what_is_mixed_lacks_the_last_file(void)
     struct diag diag = {0};
     const char *folder = temp_path("mixed");
     CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
-    struct saving saving = {.folder = folder};
-    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+    struct file_set files = {.folder = folder};
+    CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     for (int i = 0; i < FILES; i++)
-        CHECK_INT("add", saving_add(&saving, names[i], "new", 3, &diag), STATUS_OK);
-    CHECK("one of them", saving_has(&saving, "b") && !saving_has(&saving, "e"));
+        CHECK_INT("add", file_set_add(&files, names[i], "new", 3, &diag), STATUS_OK);
+    CHECK("one of them", file_set_has(&files, "b") && !file_set_has(&files, "e"));
     unlink(temp_path("mixed/b"));
     mkdir(temp_path("mixed/b"), 0777);
-    CHECK_INT("refused", saving_end(&saving, &diag), STATUS_SYSTEM);
-    saving_release(&saving);
+    CHECK_INT("refused", file_set_end(&files, &diag), STATUS_SYSTEM);
+    file_set_release(&files);
     rmdir(temp_path("mixed/b"));
     CHECK_INT("new", holding(folder, "new"), 1);
     CHECK_INT("old", holding(folder, "old"), 1);
@@ -294,22 +295,22 @@ static void files_are_written_while_their_text_is_made(void)
     pid_t reader = fork();
     if (reader == 0)
         _exit(is_lines(temp_path("grown/b")) ? 0 : 1);
-    struct saving saving = {.folder = folder};
-    CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
+    struct file_set files = {.folder = folder};
+    CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     for (int i = 0; i < 3; i++) {
         struct text out = {0};
-        CHECK_INT("open", saving_open(&saving, names[i], &out, &diag), STATUS_OK);
+        CHECK_INT("open", file_set_open(&files, names[i], &out, &diag), STATUS_OK);
         if (i == 1)
             for (int line = 0; line < LINES; line++)
                 text_printf(&out, "line %d\n", line);
         else
             write_lines(&out);
-        CHECK_INT("close", saving_close(&saving, &out, &diag), STATUS_OK);
+        CHECK_INT("close", file_set_close(&files, &out, &diag), STATUS_OK);
         CHECK("released", out.data == NULL);
     }
     CHECK("not yet", !is_lines(temp_path("grown/a")));
-    CHECK_INT("end", saving_end(&saving, &diag), STATUS_OK);
-    saving_release(&saving);
+    CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
+    file_set_release(&files);
     int code = 1;
     waitpid(reader, &code, 0);
     CHECK_INT("through the pipe", code, 0);
@@ -331,18 +332,18 @@ static void a_text_that_is_given_up_leaves_nothing(void)
         struct text out = {0};
         const char *folder = temp_path("given up");
         int before = entries(check_temp_dir());
-        struct saving saving = {.folder = folder};
-        CHECK_INT("begin", saving_begin(&saving, &diag), STATUS_OK);
-        CHECK_INT("open", saving_open(&saving, "a", &out, &diag), STATUS_OK);
+        struct file_set files = {.folder = folder};
+        CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
+        CHECK_INT("open", file_set_open(&files, "a", &out, &diag), STATUS_OK);
         if (full)
             setrlimit(RLIMIT_FSIZE, &small);
         write_lines(&out);
         if (full) {
-            CHECK_INT("full", saving_close(&saving, &out, &diag), STATUS_SYSTEM);
+            CHECK_INT("full", file_set_close(&files, &out, &diag), STATUS_SYSTEM);
             CHECK("message", diag.text && strstr(diag.text, "up/a: error: cannot write: File too"));
         }
         text_release(&out);
-        saving_release(&saving);
+        file_set_release(&files);
         setrlimit(RLIMIT_FSIZE, &limit);
         CHECK_INT("nothing", entries(check_temp_dir()), before);
         diag_release(&diag);
@@ -360,4 +361,4 @@ static const struct check_case cases[] = {
     {"a text that is given up leaves nothing", a_text_that_is_given_up_leaves_nothing},
     {"what is mixed lacks the last file", what_is_mixed_lacks_the_last_file},
 };
-CHECK_MAIN("saving", cases)
+CHECK_MAIN("files", cases)

@@ -1,4 +1,4 @@
 /* A run ends: in a result, or in a message that says who waits for whom. */
-#include "tests/exec/runner_cases.h"
+#include "tests/exec/executor_cases.h"
 
-CHECK_MAIN("runner", runner_cases)
+CHECK_MAIN("executor", executor_cases)

@@ -1,4 +1,4 @@
-#include "exec/agreement.h"
+#include "exec/reference_check.h"
 
 #include "base/arena.h"
 
@@ -7,24 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *const agreement_part_names[AGREEMENT_PART_COUNT] = {"gradient", "parameter", "master",
-                                                                "moment1", "moment2"};
+const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT] = {
+    "gradient", "parameter", "master", "moment1", "moment2"};
 
-const char *const agreement_verdict_names[AGREEMENT_VERDICT_COUNT] = {"right", "wrong",
-                                                                      "undecided"};
+const char *const reference_check_verdict_names[REFERENCE_CHECK_VERDICT_COUNT] = {"right", "wrong",
+                                                                                  "undecided"};
 
-static const enum binding_kind binding_of[AGREEMENT_PART_COUNT] = {
-    [AGREEMENT_GRADIENT] = BINDING_GRAD,   [AGREEMENT_PARAMETER] = BINDING_PARAM,
-    [AGREEMENT_MASTER] = BINDING_MASTER,   [AGREEMENT_MOMENT1] = BINDING_MOMENT1,
-    [AGREEMENT_MOMENT2] = BINDING_MOMENT2,
+static const enum binding_kind binding_of[REFERENCE_CHECK_PART_COUNT] = {
+    [REFERENCE_CHECK_GRADIENT] = BINDING_GRAD,   [REFERENCE_CHECK_PARAMETER] = BINDING_PARAM,
+    [REFERENCE_CHECK_MASTER] = BINDING_MASTER,   [REFERENCE_CHECK_MOMENT1] = BINDING_MOMENT1,
+    [REFERENCE_CHECK_MOMENT2] = BINDING_MOMENT2,
 };
 
-const struct exec_adamw agreement_adamw = {
+const struct exec_adamw reference_check_adamw = {
     .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_norm = 0.5};
 
-struct agreement_rule agreement_rule(enum dtype dtype)
+struct reference_check_rule reference_check_rule(enum dtype dtype)
 {
-    static const struct agreement_rule rules[DTYPE_COUNT] = {
+    static const struct reference_check_rule rules[DTYPE_COUNT] = {
         [DTYPE_F32] = {1e-4, 1e-3, 1e-5, 1e-4},
         [DTYPE_BF16] = {5e-2, 5e-2, 5e-3, 1e-2},
         [DTYPE_F16] = {1e-2, 1e-2, 1e-3, 2e-3},
@@ -32,21 +32,22 @@ struct agreement_rule agreement_rule(enum dtype dtype)
     return rules[dtype].tolerance > 0 ? rules[dtype] : rules[DTYPE_F32];
 }
 
-double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part)
+double reference_check_tolerance(const struct reference_check_rule *rule,
+                                 enum reference_check_part part)
 {
-    return part == AGREEMENT_MOMENT2 ? 2 * rule->tolerance : rule->tolerance;
+    return part == REFERENCE_CHECK_MOMENT2 ? 2 * rule->tolerance : rule->tolerance;
 }
 
 /* ---- comparison ---- */
 
-static const double *wanted(const struct reference_tensor *tensor, enum agreement_part part)
+static const double *wanted(const struct reference_tensor *tensor, enum reference_check_part part)
 {
     switch (part) {
-    case AGREEMENT_GRADIENT:
+    case REFERENCE_CHECK_GRADIENT:
         return tensor->grad;
-    case AGREEMENT_MOMENT1:
+    case REFERENCE_CHECK_MOMENT1:
         return tensor->m;
-    case AGREEMENT_MOMENT2:
+    case REFERENCE_CHECK_MOMENT2:
         return tensor->v;
     default:
         return tensor->param;
@@ -99,14 +100,17 @@ static double relative(double got, double want)
     return isnan(off) ? got == want ? 0 : (double)INFINITY : off;
 }
 
-double agreement_row_off(const struct agreement_row *row, enum agreement_part part)
+double reference_check_row_off(const struct reference_check_row *row,
+                               enum reference_check_part part)
 {
-    return fmax(row->error[AGREEMENT_UNLIMITED][part].off, row->error[AGREEMENT_CLIPPED][part].off);
+    return fmax(row->error[REFERENCE_CHECK_UNLIMITED][part].off,
+                row->error[REFERENCE_CHECK_CLIPPED][part].off);
 }
 
 /* moved NULL: how far off what was collected is; else how far rounding has moved it. */
-static void look_at_part(struct agreement *a, const struct training *t, enum agreement_step step,
-                         enum agreement_part part, const struct reference *moved)
+static void look_at_part(struct reference_check *a, const struct training *t,
+                         enum reference_check_step step, enum reference_check_part part,
+                         const struct reference *moved)
 {
     const struct reference *r = t->reference;
     double *const *got = t->got[binding_of[part]];
@@ -114,7 +118,7 @@ static void look_at_part(struct agreement *a, const struct training *t, enum agr
     for (size_t n = 0; n < r->count; n++)
         overall = fmax(overall, largest(wanted(&r->tensors[n], part), r->tensors[n].count));
     for (uint32_t i = 0; i < a->row_count && got != NULL; i++) {
-        struct agreement_error *error = &a->row[i].error[step][part];
+        struct reference_check_error *error = &a->row[i].error[step][part];
         const struct tensor *tensor = &t->ir->tensor[i];
         int64_t first = tensor->first * tensor->cols;
         const double *want = wanted(training_tensor(r, tensor->name), part) + first;
@@ -130,90 +134,94 @@ static void look_at_part(struct agreement *a, const struct training *t, enum agr
     }
 }
 
-static void look(struct agreement *a, const struct training *t, enum agreement_step step)
+static void look(struct reference_check *a, const struct training *t,
+                 enum reference_check_step step)
 {
     a->loss[step] = t->loss[0];
     a->loss_error[step].off = relative(t->loss[0], a->reference_loss);
-    if (step == AGREEMENT_UNLIMITED) {
+    if (step == REFERENCE_CHECK_UNLIMITED) {
         a->norm = norm_of(t);
         a->reference_norm = reference_gradient_norm(t->reference);
         a->norm_error.off = relative(a->norm, a->reference_norm);
     }
     a->replicas_differ += t->bindings.replicas_differ;
-    for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-        look_at_part(a, t, step, (enum agreement_part)part, NULL);
+    for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+        look_at_part(a, t, step, (enum reference_check_part)part, NULL);
 }
 
 /* ---- verdicts ---- */
 
-static enum agreement_verdict verdict_of(struct agreement_error error, double tolerance)
+static enum reference_check_verdict verdict_of(struct reference_check_error error, double tolerance)
 {
-    if (isnan(error.off) ||
-        error.off <= fmax(tolerance, fmin(AGREEMENT_MOVES * error.moved, AGREEMENT_MOST)))
-        return AGREEMENT_RIGHT;
-    return error.off <= AGREEMENT_MOVES * error.moved ? AGREEMENT_UNDECIDED : AGREEMENT_WRONG;
+    if (isnan(error.off) || error.off <= fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.moved,
+                                                              REFERENCE_CHECK_MOST)))
+        return REFERENCE_CHECK_RIGHT;
+    return error.off <= REFERENCE_CHECK_MOVES * error.moved ? REFERENCE_CHECK_UNDECIDED
+                                                            : REFERENCE_CHECK_WRONG;
 }
 
-typedef void error_visit(void *user, struct agreement_error error, double tolerance);
+typedef void error_visit(void *user, struct reference_check_error error, double tolerance);
 
 /* All errors of a step. */
-static void visit_errors(const struct agreement *a, enum agreement_step step, error_visit *visit,
-                         void *user)
+static void visit_errors(const struct reference_check *a, enum reference_check_step step,
+                         error_visit *visit, void *user)
 {
     visit(user, a->loss_error[step], a->rule.loss);
-    if (step == AGREEMENT_UNLIMITED)
+    if (step == REFERENCE_CHECK_UNLIMITED)
         visit(user, a->norm_error, a->rule.norm);
     for (uint32_t i = 0; i < a->row_count; i++)
-        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
             visit(user, a->row[i].error[step][part],
-                  agreement_tolerance(&a->rule, (enum agreement_part)part));
+                  reference_check_tolerance(&a->rule, (enum reference_check_part)part));
 }
 
-static void worst_verdict(void *user, struct agreement_error error, double tolerance)
+static void worst_verdict(void *user, struct reference_check_error error, double tolerance)
 {
-    enum agreement_verdict *worst = user, one = verdict_of(error, tolerance);
-    if (one == AGREEMENT_WRONG || (one == AGREEMENT_UNDECIDED && *worst == AGREEMENT_RIGHT))
+    enum reference_check_verdict *worst = user, one = verdict_of(error, tolerance);
+    if (one == REFERENCE_CHECK_WRONG ||
+        (one == REFERENCE_CHECK_UNDECIDED && *worst == REFERENCE_CHECK_RIGHT))
         *worst = one;
 }
 
-static enum agreement_verdict step_verdict(const struct agreement *a, enum agreement_step step)
+static enum reference_check_verdict step_verdict(const struct reference_check *a,
+                                                 enum reference_check_step step)
 {
-    enum agreement_verdict verdict = AGREEMENT_RIGHT;
+    enum reference_check_verdict verdict = REFERENCE_CHECK_RIGHT;
     visit_errors(a, step, worst_verdict, &verdict);
     return verdict;
 }
 
 /* Whether no further rounding is likely to cover an error: of four normal variables one is 20 times as large as
  * the others once in 10^4 times. */
-static void far_off(void *user, struct agreement_error error, double tolerance)
+static void far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;
     *far |= error.off > tolerance && error.off > 20 * error.moved;
 }
 
 /* Lets rounding move the reference until it covers what is off, or will not. */
-static enum status ask_rounding(struct agreement *a, struct training *t,
-                                const struct exec_adamw *adamw, enum agreement_step step,
+static enum status ask_rounding(struct reference_check *a, struct training *t,
+                                const struct exec_adamw *adamw, enum reference_check_step step,
                                 struct diag *diag)
 {
     struct reference *moved = reference_new(&t->reference->transformer);
     enum status status = STATUS_OK;
     bool far = false;
     a->rounded = true;
-    for (uint64_t k = 1; k <= AGREEMENT_ROUNDINGS && status == STATUS_OK && !far &&
-                         step_verdict(a, step) != AGREEMENT_RIGHT;
+    for (uint64_t k = 1; k <= REFERENCE_CHECK_ROUNDINGS && status == STATUS_OK && !far &&
+                         step_verdict(a, step) != REFERENCE_CHECK_RIGHT;
          k++) {
         double loss;
         status = training_rounded(t, moved, adamw, k, &loss, diag);
         if (status != STATUS_OK)
             break;
-        struct agreement_error *error = &a->loss_error[step];
+        struct reference_check_error *error = &a->loss_error[step];
         error->moved = fmax(error->moved, relative(loss, a->reference_loss));
-        if (step == AGREEMENT_UNLIMITED)
+        if (step == REFERENCE_CHECK_UNLIMITED)
             a->norm_error.moved =
                 fmax(a->norm_error.moved, distance(moved, t->reference) / a->reference_norm);
-        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            look_at_part(a, t, step, (enum agreement_part)part, moved);
+        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+            look_at_part(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
             visit_errors(a, step, far_off, &far);
     }
@@ -221,37 +229,39 @@ static enum status ask_rounding(struct agreement *a, struct training *t,
     return status;
 }
 
-static enum status compare(struct agreement *a, struct training *t, const struct exec_adamw *adamw,
-                           enum agreement_step step, struct diag *diag)
+static enum status compare(struct reference_check *a, struct training *t,
+                           const struct exec_adamw *adamw, enum reference_check_step step,
+                           struct diag *diag)
 {
     enum status status = STATUS_OK;
     look(a, t, step);
-    if (step_verdict(a, step) != AGREEMENT_RIGHT)
+    if (step_verdict(a, step) != REFERENCE_CHECK_RIGHT)
         status = ask_rounding(a, t, adamw, step, diag);
-    enum agreement_verdict verdict = step_verdict(a, step);
+    enum reference_check_verdict verdict = step_verdict(a, step);
     /* all gradients together are moved that much: no single one says anything */
-    if (verdict == AGREEMENT_WRONG && AGREEMENT_MOVES * a->norm_error.moved > AGREEMENT_MOST)
-        verdict = AGREEMENT_UNDECIDED;
+    if (verdict == REFERENCE_CHECK_WRONG &&
+        REFERENCE_CHECK_MOVES * a->norm_error.moved > REFERENCE_CHECK_MOST)
+        verdict = REFERENCE_CHECK_UNDECIDED;
     if (a->replicas_differ > 0)
-        verdict = AGREEMENT_WRONG;
-    if (verdict == AGREEMENT_WRONG || a->verdict == AGREEMENT_RIGHT)
+        verdict = REFERENCE_CHECK_WRONG;
+    if (verdict == REFERENCE_CHECK_WRONG || a->verdict == REFERENCE_CHECK_RIGHT)
         a->verdict = verdict;
-    a->agrees = a->verdict == AGREEMENT_RIGHT;
+    a->agrees = a->verdict == REFERENCE_CHECK_RIGHT;
     return status;
 }
 
-static void start(struct agreement *a, const struct ir *ir)
+static void start(struct reference_check *a, const struct ir *ir)
 {
     a->dtype = (uint8_t)training_storage(ir);
-    a->rule = agreement_rule((enum dtype)a->dtype);
+    a->rule = reference_check_rule((enum dtype)a->dtype);
     a->clips = training_clips(ir);
     a->row_count = ir->tensor_count;
     a->row = heap_zalloc(a->row_count + 1, sizeof *a->row);
-    a->loss_error[AGREEMENT_CLIPPED].off = (double)NAN;
+    a->loss_error[REFERENCE_CHECK_CLIPPED].off = (double)NAN;
     for (uint32_t i = 0; i < a->row_count; i++) {
         a->row[i].tensor = ir->tensor[i].name;
-        for (int step = 0; step < AGREEMENT_STEP_COUNT; step++)
-            for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
+        for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
+            for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
                 a->row[i].error[step][part].off = (double)NAN;
     }
 }
@@ -271,7 +281,7 @@ static enum status check_bound(const struct ir *ir, const char *name, struct dia
     return STATUS_OK;
 }
 
-enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, const char *name,
+enum status reference_check_tokens(struct reference_check *a, const struct ir *ir, const char *name,
                                    const struct transformer *model, const int32_t *tokens,
                                    uint64_t seed, const struct exec_options *options,
                                    struct diag *diag)
@@ -283,7 +293,7 @@ enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, con
     run.warmup = 0;
     run.steps = 1;
     run.model = (struct exec_model){model->norm_eps, model->rope_theta};
-    run.adamw = agreement_adamw;
+    run.adamw = reference_check_adamw;
     run.adamw.max_norm = 0;
     enum status status = check_bound(ir, name, diag);
     if (status == STATUS_OK)
@@ -296,39 +306,39 @@ enum status agreement_check_tokens(struct agreement *a, const struct ir *ir, con
         status = training_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
         start(a, ir);
-        status = compare(a, &training, &run.adamw, AGREEMENT_UNLIMITED, diag);
+        status = compare(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
     }
     if (status == STATUS_OK && a->clips) {
-        run.adamw.max_norm = agreement_adamw.max_norm;
+        run.adamw.max_norm = reference_check_adamw.max_norm;
         run.notes = NULL; /* the first step has printed them */
         status = training_run(&training, &run, &clipped, diag);
     }
     if (status == STATUS_OK && a->clips) {
         training_reference_update(&training, &run.adamw);
-        status = compare(a, &training, &run.adamw, AGREEMENT_CLIPPED, diag);
+        status = compare(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
     }
     exec_result_release(&clipped);
     training_release(&training);
     return status;
 }
 
-enum status agreement_check(struct agreement *a, const struct ir *ir, const char *name,
-                            const struct transformer *model, uint64_t seed,
-                            const struct exec_options *options, struct diag *diag)
+enum status reference_check_step(struct reference_check *a, const struct ir *ir, const char *name,
+                                 const struct transformer *model, uint64_t seed,
+                                 const struct exec_options *options, struct diag *diag)
 {
     size_t count = (size_t)ir->global_batch * (size_t)ir->layout.tokens;
     int32_t *tokens = heap_alloc(count, sizeof *tokens);
     training_random_tokens(tokens, count, model->vocab, seed);
-    enum status status = agreement_check_tokens(a, ir, name, model, tokens, seed, options, diag);
+    enum status status = reference_check_tokens(a, ir, name, model, tokens, seed, options, diag);
     free(tokens);
     return status;
 }
 
-void agreement_release(struct agreement *a)
+void reference_check_release(struct reference_check *a)
 {
     free(a->row);
     exec_result_release(&a->result);
-    *a = (struct agreement){0};
+    *a = (struct reference_check){0};
 }
 
 /* Tensors that do not agree in a part of a step. */
@@ -337,16 +347,18 @@ struct disagreement {
     bool undecided;        /* of the worst */
 };
 
-static struct disagreement disagreement_of(const struct agreement *a, enum agreement_step step,
-                                           enum agreement_part part)
+static struct disagreement disagreement_of(const struct reference_check *a,
+                                           enum reference_check_step step,
+                                           enum reference_check_part part)
 {
     struct disagreement found = {0};
     for (uint32_t i = 0; i < a->row_count; i++) {
-        struct agreement_error error = a->row[i].error[step][part];
-        enum agreement_verdict verdict = verdict_of(error, agreement_tolerance(&a->rule, part));
-        if (verdict == AGREEMENT_RIGHT)
+        struct reference_check_error error = a->row[i].error[step][part];
+        enum reference_check_verdict verdict =
+            verdict_of(error, reference_check_tolerance(&a->rule, part));
+        if (verdict == REFERENCE_CHECK_RIGHT)
             continue;
-        bool undecided = verdict == AGREEMENT_UNDECIDED;
+        bool undecided = verdict == REFERENCE_CHECK_UNDECIDED;
         bool worse = error.off > a->row[found.worst].error[step][part].off;
         if (found.count++ == 0 || (found.undecided && !undecided) ||
             (found.undecided == undecided && worse)) {
@@ -358,8 +370,8 @@ static struct disagreement disagreement_of(const struct agreement *a, enum agree
 }
 
 /* "; rounding to bf16 alone moves it by 0.3", once it has been asked. */
-static const char *rounding_text(const struct agreement *a, struct agreement_error error,
-                                 char text[static 96])
+static const char *rounding_text(const struct reference_check *a,
+                                 struct reference_check_error error, char text[static 96])
 {
     text[0] = '\0';
     if (error.moved > 0)
@@ -368,32 +380,35 @@ static const char *rounding_text(const struct agreement *a, struct agreement_err
     return text;
 }
 
-static void explain_part(const struct agreement *a, struct loc at, enum agreement_step step,
-                         enum agreement_part part, struct diag *diag)
+static void explain_part(const struct reference_check *a, struct loc at,
+                         enum reference_check_step step, enum reference_check_part part,
+                         struct diag *diag)
 {
     struct disagreement found = disagreement_of(a, step, part);
-    struct agreement_error error = a->row[found.worst].error[step][part];
+    struct reference_check_error error = a->row[found.worst].error[step][part];
     char when[64] = "", rounding[96];
     if (found.count == 0)
         return;
-    if (step == AGREEMENT_CLIPPED)
+    if (step == REFERENCE_CHECK_CLIPPED)
         snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
-                 agreement_adamw.max_norm);
+                 reference_check_adamw.max_norm);
     diag_error(diag, at, STATUS_NO,
                "%s%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of its "
                "largest element (tolerance %.2g%s)",
-               when, agreement_part_names[part], found.count, a->row[found.worst].tensor, error.off,
-               agreement_tolerance(&a->rule, part), rounding_text(a, error, rounding));
+               when, reference_check_part_names[part], found.count, a->row[found.worst].tensor,
+               error.off, reference_check_tolerance(&a->rule, part),
+               rounding_text(a, error, rounding));
 }
 
-enum status agreement_explain(const struct agreement *a, const char *name, struct diag *diag)
+enum status reference_check_explain(const struct reference_check *a, const char *name,
+                                    struct diag *diag)
 {
     const struct loc at = {.name = name};
     char rounding[96];
     if (a->agrees)
         return STATUS_OK;
-    for (int step = 0; step < AGREEMENT_STEP_COUNT; step++)
-        if (verdict_of(a->loss_error[step], a->rule.loss) != AGREEMENT_RIGHT)
+    for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
+        if (verdict_of(a->loss_error[step], a->rule.loss) != REFERENCE_CHECK_RIGHT)
             diag_error(diag, at, STATUS_NO,
                        "the loss is %.9g and the reference's is %.9g: off by %.2g (tolerance "
                        "%.2g%s)",
@@ -403,16 +418,17 @@ enum status agreement_explain(const struct agreement *a, const char *name, struc
         diag_error(diag, at, STATUS_NO,
                    "%" PRIu64 " elements differ between ranks that hold the same",
                    a->replicas_differ);
-    if (verdict_of(a->norm_error, a->rule.norm) != AGREEMENT_RIGHT)
+    if (verdict_of(a->norm_error, a->rule.norm) != REFERENCE_CHECK_RIGHT)
         diag_error(diag, at, STATUS_NO,
                    "the norm of the gradients is %.9g and the reference's is %.9g: off by %.2g "
                    "(tolerance %.2g%s)",
                    a->norm, a->reference_norm, a->norm_error.off, a->rule.norm,
                    rounding_text(a, a->norm_error, rounding));
-    for (int step = 0; step < AGREEMENT_STEP_COUNT; step++)
-        for (int part = 0; part < AGREEMENT_PART_COUNT; part++)
-            explain_part(a, at, (enum agreement_step)step, (enum agreement_part)part, diag);
-    if (a->verdict == AGREEMENT_UNDECIDED)
+    for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
+        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+            explain_part(a, at, (enum reference_check_step)step, (enum reference_check_part)part,
+                         diag);
+    if (a->verdict == REFERENCE_CHECK_UNDECIDED)
         diag_error(diag, at, STATUS_NO,
                    "rounding to %s alone may have done all of this, so the check cannot tell; a "
                    "type of more digits (--dtype f32) or a wider model would do",

@@ -1,4 +1,4 @@
-/* exec/agreement.h: does a schedule compute what the model computes?
+/* exec/reference_check.h: does a schedule compute what the model computes?
  *
  * One training step of a schedule on a backend, beside the same step of the reference (unsharded,
  * in double, without the schedule): the loss, every gradient and the norm of all of them, every
@@ -8,7 +8,7 @@
  *
  * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
  * common factor of the gradients cancels, so the first step has no limit; the second has the limit
- * of agreement_adamw, and shows that the schedule clips by the right norm.
+ * of reference_check_adamw, and shows that the schedule clips by the right norm.
  *
  * A tensor agrees when
  *
@@ -32,13 +32,13 @@
  * terms that it is summed from, and a norm over 8 columns that are nearly alike divides what rounding
  * left by next to nothing. How much depends on every number of the model, so it is measured: the
  * reference takes the step again with every result rounded at random as the schedule stores it
- * (exec/reference.h), up to AGREEMENT_ROUNDINGS times, and the second term is AGREEMENT_MOVES times
+ * (exec/reference.h), up to REFERENCE_CHECK_ROUNDINGS times, and the second term is REFERENCE_CHECK_MOVES times
  * the most that this moved the tensor (for the norm: the norm of how far all gradients moved). It is
- * measured only where the first term is exceeded, and never allows more than AGREEMENT_MOST of the
+ * measured only where the first term is exceeded, and never allows more than REFERENCE_CHECK_MOST of the
  * largest element: where rounding moves a tensor by more, any schedule would do, and the verdict is
  * that this type cannot tell. */
-#ifndef EXEC_AGREEMENT_H
-#define EXEC_AGREEMENT_H
+#ifndef EXEC_REFERENCE_CHECK_H
+#define EXEC_REFERENCE_CHECK_H
 
 #include "base/diag.h"
 #include "exec/exec.h"
@@ -49,90 +49,96 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum agreement_part {
-    AGREEMENT_GRADIENT,
-    AGREEMENT_PARAMETER,
-    AGREEMENT_MASTER,
-    AGREEMENT_MOMENT1,
-    AGREEMENT_MOMENT2,
-    AGREEMENT_PART_COUNT
+enum reference_check_part {
+    REFERENCE_CHECK_GRADIENT,
+    REFERENCE_CHECK_PARAMETER,
+    REFERENCE_CHECK_MASTER,
+    REFERENCE_CHECK_MOMENT1,
+    REFERENCE_CHECK_MOMENT2,
+    REFERENCE_CHECK_PART_COUNT
 };
-extern const char *const agreement_part_names[AGREEMENT_PART_COUNT];
+extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 
-struct agreement_rule {
+struct reference_check_rule {
     double tolerance, floor;
     double loss, norm; /* relative */
 };
 /* The rule for a schedule that stores results in dtype (training_storage()). */
-struct agreement_rule agreement_rule(enum dtype dtype);
-enum { AGREEMENT_ROUNDINGS = 8, AGREEMENT_MOVES = 4 };
-#define AGREEMENT_MOST 0.25
+struct reference_check_rule reference_check_rule(enum dtype dtype);
+enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
+#define REFERENCE_CHECK_MOST 0.25
 /* The rule's tolerance of a part. */
-double agreement_tolerance(const struct agreement_rule *rule, enum agreement_part part);
+double reference_check_tolerance(const struct reference_check_rule *rule,
+                                 enum reference_check_part part);
 
 /* The AdamW of the steps that are checked; its max_norm is that of the clipped one. */
-extern const struct exec_adamw agreement_adamw;
+extern const struct exec_adamw reference_check_adamw;
 
 /* The steps that are compared. */
-enum agreement_step { AGREEMENT_UNLIMITED, AGREEMENT_CLIPPED, AGREEMENT_STEP_COUNT };
+enum reference_check_step {
+    REFERENCE_CHECK_UNLIMITED,
+    REFERENCE_CHECK_CLIPPED,
+    REFERENCE_CHECK_STEP_COUNT
+};
 
 /* A difference and what it is held to, all in one unit. */
-struct agreement_error {
+struct reference_check_error {
     double off;   /* infinite: not a number came */
     double moved; /* the most that rounding alone was seen to move the reference; 0: not asked */
 };
 
-struct agreement_row {
+struct reference_check_row {
     const char *tensor; /* the ir's */
     /* In units of what tolerance is multiplied with; off is NAN where the schedule binds no such thing. */
-    struct agreement_error error[AGREEMENT_STEP_COUNT][AGREEMENT_PART_COUNT];
+    struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
 /* off of a part, in the step where it is more. */
-double agreement_row_off(const struct agreement_row *row, enum agreement_part part);
+double reference_check_row_off(const struct reference_check_row *row,
+                               enum reference_check_part part);
 
-enum agreement_verdict {
-    AGREEMENT_RIGHT,
-    AGREEMENT_WRONG,
-    AGREEMENT_UNDECIDED, /* all that is off may be rounding, and there is too much of it */
-    AGREEMENT_VERDICT_COUNT
+enum reference_check_verdict {
+    REFERENCE_CHECK_RIGHT,
+    REFERENCE_CHECK_WRONG,
+    REFERENCE_CHECK_UNDECIDED, /* all that is off may be rounding, and there is too much of it */
+    REFERENCE_CHECK_VERDICT_COUNT
 };
-extern const char *const agreement_verdict_names[AGREEMENT_VERDICT_COUNT];
+extern const char *const reference_check_verdict_names[REFERENCE_CHECK_VERDICT_COUNT];
 
 /* All-zero is empty. */
-struct agreement {
-    bool agrees; /* the verdict is AGREEMENT_RIGHT */
-    enum agreement_verdict verdict;
+struct reference_check {
+    bool agrees; /* the verdict is REFERENCE_CHECK_RIGHT */
+    enum reference_check_verdict verdict;
     uint8_t dtype; /* enum dtype: the coarsest in which the schedule stores results */
-    struct agreement_rule rule;
+    struct reference_check_rule rule;
     bool clips;   /* the schedule does, so there was a second step */
     bool rounded; /* the rounding of the reference was asked for */
-    double loss[AGREEMENT_STEP_COUNT], reference_loss;
+    double loss[REFERENCE_CHECK_STEP_COUNT], reference_loss;
     double norm, reference_norm; /* of all gradients, without a limit */
-    struct agreement_error loss_error[AGREEMENT_STEP_COUNT], norm_error; /* relative */
-    uint64_t replicas_differ;                                            /* elements */
-    struct agreement_row *row;                                           /* (ir.tensor_count) */
+    struct reference_check_error loss_error[REFERENCE_CHECK_STEP_COUNT], norm_error; /* relative */
+    uint64_t replicas_differ;                                                        /* elements */
+    struct reference_check_row *row; /* (ir.tensor_count) */
     uint32_t row_count;
     struct exec_result result; /* of the first step */
 };
 
 /* Checks one training step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the
- * model and agreement_adamw. STATUS_OK: both have been computed, and agreement->agrees says how
- * that went; STATUS_NO: the run itself failed (exec/exec.h). *agreement must be empty; release it
+ * model and reference_check_adamw. STATUS_OK: both have been computed, and check->agrees says how
+ * that went; STATUS_NO: the run itself failed (exec/exec.h). *check must be empty; release it
  * in either case. */
-enum status agreement_check(struct agreement *agreement, const struct ir *ir, const char *name,
-                            const struct transformer *model, uint64_t seed,
-                            const struct exec_options *options, struct diag *diag);
+enum status reference_check_step(struct reference_check *check, const struct ir *ir,
+                                 const char *name, const struct transformer *model, uint64_t seed,
+                                 const struct exec_options *options, struct diag *diag);
 
 /* The same with tokens of the caller's: (ir.global_batch, ir.layout.tokens) below the vocabulary. */
-enum status agreement_check_tokens(struct agreement *agreement, const struct ir *ir,
+enum status reference_check_tokens(struct reference_check *check, const struct ir *ir,
                                    const char *name, const struct transformer *model,
                                    const int32_t *tokens, uint64_t seed,
                                    const struct exec_options *options, struct diag *diag);
-void agreement_release(struct agreement *agreement);
+void reference_check_release(struct reference_check *check);
 
 /* Adds one message per way in which it does not agree, the worst tensor of each part; returns
  * STATUS_NO, or STATUS_OK when it agrees. */
-enum status agreement_explain(const struct agreement *agreement, const char *name,
-                              struct diag *diag);
+enum status reference_check_explain(const struct reference_check *check, const char *name,
+                                    struct diag *diag);
 
 #endif

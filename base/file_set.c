@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700 /* realpath() */
-#include "base/saving.h"
+#include "base/file_set.h"
 
 #include "base/arena.h"
 
@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 /* A file that is on its way. */
-struct saving_file {
+struct file_set_file {
     char *shown; /* its path, for messages */
     char *
         path; /* what it becomes; of links the file behind; NULL: it is written directly, at the end */
     char *temporary;  /* its hidden name; NULL: none yet */
     struct text kept; /* of one that is written directly */
-    struct saving_file *next;
+    struct file_set_file *next;
 };
 
 static enum status cannot_write(struct diag *diag, const char *path)
@@ -49,14 +49,14 @@ static bool write_all(int file, const char *data, size_t size)
 /* ---- signals ---- */
 
 /* What a signal that ends the program takes away. */
-static struct saving *volatile active;
+static struct file_set *volatile active;
 static pid_t owner;
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static bool caught[ARRAY_LEN(ending)];
 
-static void remove_temporaries(const struct saving *s)
+static void remove_temporaries(const struct file_set *s)
 {
-    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (f->temporary != NULL)
             unlink(f->temporary); /* after its rename there is none */
     if (s->made != NULL)
@@ -72,7 +72,7 @@ static void end_by(int number)
 }
 
 /* Signals that the program ignores or catches stay so. */
-static void catch_signals(struct saving *s)
+static void catch_signals(struct file_set *s)
 {
     assert(active == NULL || active == s);
     if (active == s)
@@ -86,7 +86,7 @@ static void catch_signals(struct saving *s)
     }
 }
 
-static void release_signals(const struct saving *s)
+static void release_signals(const struct file_set *s)
 {
     if (active != s)
         return;
@@ -120,7 +120,7 @@ static char *name_beside(const char *path)
 }
 
 /* What becomes the folder. A name may be there already: left by a program of this number. */
-static enum status make_hidden_folder(struct saving *s, struct diag *diag)
+static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->made != NULL)
         return STATUS_OK;
@@ -143,8 +143,8 @@ static int open_temporary(const char *name)
 }
 
 /* old is NULL where there is no file of that name yet. */
-static enum status open_contents(struct saving *s, struct saving_file *f, const struct stat *old,
-                                 struct diag *diag)
+static enum status open_contents(struct file_set *s, struct file_set_file *f,
+                                 const struct stat *old, struct diag *diag)
 {
     catch_signals(s);
     if (s->fresh) {
@@ -169,7 +169,7 @@ static enum status open_contents(struct saving *s, struct saving_file *f, const 
     return STATUS_OK;
 }
 
-enum status saving_begin(struct saving *s, struct diag *diag)
+enum status file_set_begin(struct file_set *s, struct diag *diag)
 {
     struct stat info;
     if (s->folder == NULL)
@@ -182,7 +182,7 @@ enum status saving_begin(struct saving *s, struct diag *diag)
 }
 
 /* Finds out what stands at the path, *old, and what is to be replaced, f->path. */
-static enum status look(const struct saving *s, struct saving_file *f, struct stat *old,
+static enum status look(const struct file_set *s, struct file_set_file *f, struct stat *old,
                         bool *exists, struct diag *diag)
 {
     struct stat link;
@@ -210,9 +210,9 @@ static enum status look(const struct saving *s, struct saving_file *f, struct st
 }
 
 /* One more file, open for its contents unless it is written directly. */
-static enum status begin_file(struct saving *s, const char *path, struct diag *diag)
+static enum status begin_file(struct file_set *s, const char *path, struct diag *diag)
 {
-    struct saving_file *f = heap_zalloc(1, sizeof *f);
+    struct file_set_file *f = heap_zalloc(1, sizeof *f);
     struct text shown = {0};
     text_printf(&shown, "%s%s%s", s->folder != NULL ? s->folder : "", s->folder != NULL ? "/" : "",
                 path);
@@ -231,7 +231,7 @@ static enum status begin_file(struct saving *s, const char *path, struct diag *d
 }
 
 /* To the last file. What fails is remembered till it is closed. */
-static void put(struct saving *s, const char *data, size_t size)
+static void put(struct file_set *s, const char *data, size_t size)
 {
     if (!s->is_open)
         text_append(&s->last->kept, data, size);
@@ -239,7 +239,7 @@ static void put(struct saving *s, const char *data, size_t size)
         s->error = errno;
 }
 
-static enum status close_contents(struct saving *s, struct diag *diag)
+static enum status close_contents(struct file_set *s, struct diag *diag)
 {
     if (!s->is_open)
         return STATUS_OK;
@@ -259,7 +259,7 @@ static void pass_on(struct text *out)
     out->size = 0;
 }
 
-enum status saving_open(struct saving *s, const char *path, struct text *out, struct diag *diag)
+enum status file_set_open(struct file_set *s, const char *path, struct text *out, struct diag *diag)
 {
     enum status status = begin_file(s, path, diag);
     if (status == STATUS_OK)
@@ -267,15 +267,15 @@ enum status saving_open(struct saving *s, const char *path, struct text *out, st
     return status;
 }
 
-enum status saving_close(struct saving *s, struct text *out, struct diag *diag)
+enum status file_set_close(struct file_set *s, struct text *out, struct diag *diag)
 {
     put(s, out->data, out->size);
     text_release(out);
     return close_contents(s, diag);
 }
 
-enum status saving_add(struct saving *s, const char *path, const char *data, size_t size,
-                       struct diag *diag)
+enum status file_set_add(struct file_set *s, const char *path, const char *data, size_t size,
+                         struct diag *diag)
 {
     enum status status = begin_file(s, path, diag);
     if (status != STATUS_OK)
@@ -286,7 +286,7 @@ enum status saving_add(struct saving *s, const char *path, const char *data, siz
 
 /* ---- all at once ---- */
 
-static enum status save_directly(const struct saving_file *f, struct diag *diag)
+static enum status save_directly(const struct file_set_file *f, struct diag *diag)
 {
     const struct text *kept = &f->kept;
     if (strcmp(f->shown, "-") == 0) {
@@ -306,7 +306,7 @@ static enum status save_directly(const struct saving_file *f, struct diag *diag)
 }
 
 /* The folder, which is new, with all its files. */
-static enum status show_folder(struct saving *s, struct diag *diag)
+static enum status show_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);
     if (status == STATUS_OK && rename(s->made, s->folder) != 0)
@@ -315,23 +315,23 @@ static enum status show_folder(struct saving *s, struct diag *diag)
     return status;
 }
 
-static enum status show_files(struct saving *s, struct diag *diag)
+static enum status show_files(struct file_set *s, struct diag *diag)
 {
     /* The last one says of a folder that all of it is of one run. */
     const bool sealed = s->folder != NULL && s->first != s->last && s->last->path != NULL;
     if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
         return cannot_write(diag, s->last->shown);
-    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (f->path != NULL && rename(f->temporary, f->path) != 0)
             return cannot_write(diag, f->shown);
     return STATUS_OK;
 }
 
-enum status saving_end(struct saving *s, struct diag *diag)
+enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
     /* What can still fail comes first. */
-    for (const struct saving_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
+    for (const struct file_set_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
         if (f->path == NULL)
             status = save_directly(f, diag);
     if (status == STATUS_OK)
@@ -339,22 +339,22 @@ enum status saving_end(struct saving *s, struct diag *diag)
     return status;
 }
 
-bool saving_has(const struct saving *s, const char *path)
+bool file_set_has(const struct file_set *s, const char *path)
 {
     size_t before = s->folder != NULL ? strlen(s->folder) + 1 : 0;
-    for (const struct saving_file *f = s->first; f != NULL; f = f->next)
+    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (strcmp(f->shown + before, path) == 0)
             return true;
     return false;
 }
 
-void saving_release(struct saving *s)
+void file_set_release(struct file_set *s)
 {
     if (s->is_open)
         close(s->file_open);
     remove_temporaries(s);
     release_signals(s);
-    for (struct saving_file *f = s->first, *next; f != NULL; f = next) {
+    for (struct file_set_file *f = s->first, *next; f != NULL; f = next) {
         next = f->next;
         text_release(&f->kept);
         free(f->temporary);
@@ -363,22 +363,22 @@ void saving_release(struct saving *s)
         free(f);
     }
     free(s->made);
-    *s = (struct saving){0};
+    *s = (struct file_set){0};
 }
 
-enum status saving_write_all(const struct saving_whole *file, size_t count, struct diag *diag)
+enum status file_set_write_all(const struct file_set_whole *file, size_t count, struct diag *diag)
 {
-    struct saving saving = {0};
-    enum status status = saving_begin(&saving, diag);
+    struct file_set files = {0};
+    enum status status = file_set_begin(&files, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = saving_add(&saving, file[i].path, file[i].data, file[i].size, diag);
+        status = file_set_add(&files, file[i].path, file[i].data, file[i].size, diag);
     if (status == STATUS_OK)
-        status = saving_end(&saving, diag);
-    saving_release(&saving);
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
     return status;
 }
 
-enum status saving_write(const char *path, const char *data, size_t size, struct diag *diag)
+enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag)
 {
-    return saving_write_all(&(struct saving_whole){path, data, size}, 1, diag);
+    return file_set_write_all(&(struct file_set_whole){path, data, size}, 1, diag);
 }

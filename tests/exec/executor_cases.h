@@ -1,7 +1,7 @@
-/* tests/exec/runner_cases.h: how runs end, on the backend that hand_backend names. Included by test files
+/* tests/exec/executor_cases.h: how runs end, on the backend that hand_backend names. Included by test files
  * only. */
-#ifndef TESTS_EXEC_RUNNER_CASES_H
-#define TESTS_EXEC_RUNNER_CASES_H
+#ifndef TESTS_EXEC_EXECUTOR_CASES_H
+#define TESTS_EXEC_EXECUTOR_CASES_H
 
 #include "tests/exec/hand.h"
 
@@ -203,7 +203,7 @@ static void an_unknown_backend_is_refused(void)
     hand_release(&h);
 }
 
-static const struct check_case runner_cases[] = {
+static const struct check_case executor_cases[] = {
     {"a schedule that stands still says who waits for whom",
      a_schedule_that_stands_still_says_who_waits_for_whom},
     {"a rank that fails or stalls ends the run", a_rank_that_fails_or_stalls_ends_the_run},
