@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/json_out.h"
+#include "cli/screen.h"
 #include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/mfu.h"
@@ -43,7 +44,7 @@ static void put_row(struct listing *l, const char *name, const char *summary)
         return;
     }
     text_printf(l->out, "%-*s", COLUMN, name);
-    options_print_wrapped(l->out, summary, COLUMN, COLUMN);
+    screen_wrap(l->out, summary, COLUMN, COLUMN, SCREEN_HELP_WIDTH);
 }
 
 /* A row of which JSON has the parts that make up the summary, each by its name. */
@@ -208,7 +209,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
             put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
         } else { /* the names are long */
             text_printf(l->out, "%s\n%*s", table[i].name, COLUMN, "");
-            options_print_wrapped(l->out, summary.data, COLUMN, COLUMN);
+            screen_wrap(l->out, summary.data, COLUMN, COLUMN, SCREEN_HELP_WIDTH);
         }
         text_release(&summary);
     }

@@ -16,7 +16,6 @@
 #include "predict/plan/best.h"
 #include "schedule/config/resolve_config.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const char *const goal_names[GOAL_COUNT] = {"speed", "gpus", "longest"};
@@ -157,24 +156,10 @@ static enum status plan_longest(const struct setup *setup, const struct options 
 /* Appends "longhaul predict --model ...": all that was given of what rows do not repeat. */
 static void put_given(struct text *out, const struct options *options, enum goal goal)
 {
-    enum { NAMES_MAX = 128 };
-    static const struct option_set *const repeated[] = {&plan_options, &setup_choice_options};
-    const char *without[NAMES_MAX];
-    size_t count = 0;
-    for (size_t s = 0; s < ARRAY_LEN(repeated); s++)
-        for (size_t i = 0; i < repeated[s]->count; i++) {
-            const char *name = repeated[s]->option[i].name;
-            if (strcmp(name, "seq") != 0 && strcmp(name, "batch") != 0)
-                without[count++] = name;
-        }
-    if (goal == GOAL_GPUS) {
-        without[count++] = "nodes";
-        without[count++] = "gpus";
-    }
-    assert(count < NAMES_MAX);
-    without[count] = NULL;
+    static const char *const keep[] = {"seq", "batch", NULL}, *const none[] = {NULL},
+                             *const size[] = {"nodes", "gpus", NULL};
     text_puts(out, "longhaul predict");
-    options_put_command(out, options, without);
+    setup_put_given(out, options, &plan_options, keep, goal == GOAL_GPUS ? size : none);
 }
 
 /* Predicts the winner again, for its traces and its page. */

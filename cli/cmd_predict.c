@@ -6,13 +6,18 @@
 #include "cli/idle_options.h"
 #include "cli/progress.h"
 #include "cli/report/report.h"
+#include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "predict/alternatives.h"
 #include "predict/prediction.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/verify/verify.h"
 
+#include <assert.h>
 #include <string.h>
+
+static const char *const mfu_names[MFU_CONVENTION_COUNT] = {"longhaul", "loongtrain", "torchtitan",
+                                                            "fpdt",     "deepspeed",  "megatron"};
 
 static const struct option rows[] = {
     {.name = "exact",
@@ -32,7 +37,18 @@ static const struct option rows[] = {
      .kind = OPTION_NUMBER,
      .value = "X",
      .help = "price of a GPU-hour, for the cost of --tokens"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
+    {.name = "all",
+     .kind = OPTION_FLAG,
+     .help = "print every detail, not one screen: all causes, MFU by every convention, what was "
+             "simulated"},
+    {.name = "mfu",
+     .kind = OPTION_CHOICE,
+     .names = mfu_names,
+     .name_count = MFU_CONVENTION_COUNT,
+     .fallback = "longhaul",
+     .help = "whose way of counting model flops the screen's MFU follows; `longhaul list "
+             "conventions` explains each"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
@@ -82,6 +98,7 @@ static enum status print_report(const struct report *report, const struct option
                                 struct diag *note, struct diag *diag)
 {
     struct text out = {0};
+    struct screen screen = screen_make(&out);
     enum status status = STATUS_OK;
     progress_part("writing the files");
     if (options_given(options, "o"))
@@ -96,7 +113,7 @@ static enum status print_report(const struct report *report, const struct option
     if (options_given(options, "json"))
         report_print_json(&out, report);
     else
-        report_print(&out, report);
+        report_print(&screen, report);
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
@@ -112,6 +129,22 @@ static void put_warning(struct text *out, const struct diag *note)
     const char *found = note->warnings > 0 ? strstr(note->text, head) : NULL;
     if (found != NULL)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
+}
+
+/* The command that makes this prediction again, and the one that searches all layouts for its model, cluster and
+ * length; plan stays empty where there is nothing to search. */
+static void put_commands(struct text *predict, struct text *plan, const struct options *options)
+{
+    static const char *const without[] = {"o",       "json",          "all",         "mfu",
+                                          "emit-ir", "emit-snapshot", "emit-chakra", NULL};
+    static const char *const keep[] = {"seq", "batch", "dtype", "attention", "profile", NULL};
+    static const char *const drop[] = {NULL};
+    text_puts(predict, "longhaul predict");
+    options_put_command(predict, options, without);
+    if (options->argument_count > 0 || options_given(options, "loopback"))
+        return;
+    text_puts(plan, "longhaul plan");
+    setup_put_given(plan, options, &predict_options, keep, drop);
 }
 
 enum status cmd_predict(const struct options *options, struct diag *diag)
@@ -131,13 +164,14 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .model = options_text(options, "model"),
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
+        .mfu = (enum mfu_convention)options_choice(options, "mfu"),
+        .all = options_given(options, "all"),
     };
-    static const char *const without[] = {"o",           "json", "emit-ir", "emit-snapshot",
-                                          "emit-chakra", NULL};
-    struct text command = {0};
-    text_puts(&command, "longhaul predict");
-    options_put_command(&command, options, without);
+    assert(strcmp(mfu_names[report.mfu], mfu_table[report.mfu].name) == 0);
+    struct text command = {0}, plan = {0};
+    put_commands(&command, &plan, options);
     report.command = command.data;
+    report.plan_command = plan.data;
     enum status status = check_options_fit(options, diag);
     if (status == STATUS_OK && options_given(options, "o"))
         status = trace_folder_check(options_text(options, "o"), diag);
@@ -178,6 +212,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         command_note(&note);
     diag_release(&note);
     text_release(&command);
+    text_release(&plan);
     text_release(&warning);
     prediction_release(&prediction);
     setup_release(&setup);

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/file_set.h"
 #include "base/interrupt.h"
+#include "cli/screen.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
 
@@ -372,7 +373,7 @@ void command_print_help(struct text *out, const struct command *command)
 {
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    options_print_wrapped(out, command->about, 0, 0);
+    screen_wrap(out, command->about, 0, 0, SCREEN_HELP_WIDTH);
     options_print_help(out, command->sets, refused(command));
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/units.h"
+#include "cli/screen.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+enum { HELP_COLUMN = 26 };
 
 static const struct option *find(const struct option_set *const *sets, const char *name,
                                  size_t size, size_t *row)
@@ -401,29 +402,6 @@ void options_put_command(struct text *out, const struct options *options,
         }
 }
 
-void options_print_wrapped(struct text *out, const char *text, size_t indent, size_t column)
-{
-    bool first = true; /* of its line */
-    while (*text != '\0') {
-        size_t size = strcspn(text, " ");
-        if (!first && column + 1 + size > HELP_WIDTH) {
-            text_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-            first = true;
-        }
-        if (!first) {
-            text_putc(out, ' ');
-            column++;
-        }
-        text_append(out, text, size);
-        column += size;
-        first = false;
-        text += size;
-        text += strspn(text, " ");
-    }
-    text_putc(out, '\n');
-}
-
 bool options_in_command(const char *command, const char *name, struct text *value)
 {
     struct text wanted = {0};
@@ -467,7 +445,7 @@ static void print_option(struct text *out, const struct option *option)
         text_printf(out, "\n%*s", HELP_COLUMN, "");
     else
         text_printf(out, "%*s", (int)(HELP_COLUMN - head.size), "");
-    options_print_wrapped(out, body.data, HELP_COLUMN, HELP_COLUMN);
+    screen_wrap(out, body.data, HELP_COLUMN, HELP_COLUMN, SCREEN_HELP_WIDTH);
     text_release(&head);
     text_release(&body);
 }

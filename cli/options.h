@@ -118,8 +118,4 @@ bool options_in_command(const char *command, const char *name, struct text *valu
 void options_print_help(struct text *out, const struct option_set *const *sets,
                         const char *const *without);
 
-/* Appends text broken at blanks, each line after the first behind `indent` blanks. column: where
- * the first line stands. Ends the line. */
-void options_print_wrapped(struct text *out, const char *text, size_t indent, size_t column);
-
 #endif

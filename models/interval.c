@@ -166,10 +166,11 @@ double interval_high(const struct interval *interval, double predicted)
     return predicted * exp(interval->spread);
 }
 
-/* "on a100", "by deepspeed", "on one node" */
+/* "on a100", "with profile deepspeed", "on one node" */
 static void put_trait(struct text *out, const struct residual *like, enum interval_trait trait)
 {
-    text_printf(out, "%s %s", trait == TRAIT_FRAMEWORK ? "by" : "on", trait_of(like, trait));
+    text_printf(out, "%s %s", trait == TRAIT_FRAMEWORK ? "with profile" : "on",
+                trait_of(like, trait));
 }
 
 void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run)

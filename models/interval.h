@@ -45,8 +45,8 @@ struct interval interval_make(const struct residuals *residuals, enum residual_o
 double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
-/* Appends where it is from: "22 runs of 1 source on a100, by deepspeed, on several nodes", "150 runs of 8 sources on
- * several nodes, none of them by megatron, and nothing was measured on h200". */
+/* Appends where it is from: "22 runs of 1 source on a100, with profile deepspeed, on several nodes", "150 runs of 8 sources on
+ * several nodes, none of them with profile megatron, and nothing was measured on h200". */
 void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run);
 
 #endif

@@ -120,7 +120,13 @@ void longest_report_print(struct text *out, const struct longest_certificate *r)
     const struct longest *l = &r->longest;
     put_longest(out, r);
     if (r->at.simulated) {
-        report_print_choices(out, &(struct report){.prediction = &r->at});
+        const struct report at = {.prediction = &r->at};
+        struct text layout = {0};
+        text_printf(out, "%-11s", "what");
+        report_put_workload(out, &at);
+        report_put_layout(&layout, &at);
+        text_printf(out, ", %s\n", layout.data);
+        text_release(&layout);
         put_step(out, &r->at);
     }
     if (l->tokens > 0) {

@@ -1,4 +1,4 @@
-/* The last lines of a prediction: how sure it is, what to beware of, a whole training, what to try next. */
+/* What to beware of in a prediction, and what a whole training would take. */
 #include "cli/report/report.h"
 
 #include "base/units.h"
@@ -84,15 +84,6 @@ void report_put_beware(struct text *out, const struct report *r)
         print_scale(out, p);
 }
 
-static void print_beware(struct text *out, const struct report *r)
-{
-    struct text all = {0};
-    report_put_beware(&all, r);
-    if (all.size > 0)
-        text_printf(out, "%-11s%s\n", "beware", all.data);
-    text_release(&all);
-}
-
 /* Tokens of a training, in the units that --tokens takes. */
 static void put_total(struct text *out, double tokens)
 {
@@ -101,73 +92,19 @@ static void put_total(struct text *out, double tokens)
     text_puts(out, unit == 1e12 ? "T" : unit == 1e9 ? "B" : "");
 }
 
-static void print_training(struct text *out, const struct report *r)
+void report_print_training(const struct screen *screen, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     if (!(r->total_tokens > 0))
         return;
     double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
     double hours = seconds / 3600 * prediction_gpus(p);
-    text_printf(out, "%-11s", "training");
-    put_total(out, r->total_tokens);
-    text_printf(out, " tokens in %.0f steps: %.2f days, %.0f GPU-hours", steps, seconds / 86400,
+    struct text line = {0};
+    put_total(&line, r->total_tokens);
+    text_printf(&line, " tokens in %.0f steps: %.2f days, %.0f GPU-hours", steps, seconds / 86400,
                 hours);
     if (r->price > 0)
-        text_printf(out, ", %.0f at %g an hour", hours * r->price, r->price);
-    text_putc(out, '\n');
-}
-
-static void put_left_out(struct text *out, const struct alternative *best)
-{
-    if (best->left_out > 0)
-        text_printf(out, "; %zu more would each take as long as this prediction", best->left_out);
-}
-
-static void print_next(struct text *out, const struct report *r)
-{
-    const struct prediction *p = r->prediction;
-    const struct alternative *best = r->best;
-    if (best == NULL)
-        return;
-    text_printf(out, "%-11s", "next");
-    if (best->ideal_step_s > 0 && strcmp(p->choices.profile->name, "ideal") != 0) {
-        text_puts(out, "profile ideal: ");
-        report_put_time(out, best->ideal_step_s, p->sim.step_s);
-        double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);
-        text_printf(out,
-                    share >= 0 ? " (%.1f %% of the step is this implementation); "
-                               : " (%.1f %% more than this implementation); ",
-                    fabs(share));
-    }
-    if (best->options[0] == '\0') {
-        text_printf(out,
-                    p->verdict.fits ? "none of %zu other options is faster"
-                                    : "none of %zu other options makes it fit",
-                    best->tried);
-        put_left_out(out, best);
-        text_putc(out, '\n');
-        return;
-    }
-    text_printf(out, "%s: ", best->options);
-    if (best->step_s > 0) {
-        text_puts(out, "step ");
-        report_put_time(out, best->step_s, p->sim.step_s);
-        if (p->verdict.fits)
-            text_printf(out, " (%.1f %% less)", 100 * (1 - best->step_s / p->sim.step_s));
-        text_puts(out, ", ");
-    }
-    text_printf(out, "%s ", prediction_limit_name(best->verdict.limit));
-    verdict_print(out, &best->verdict, best->verdict.limit);
-    text_puts(out, best->verdict.fits ? "" : "; still too much");
-    put_left_out(out, best);
-    text_putc(out, '\n');
-}
-
-void report_print_notes(struct text *out, const struct report *report)
-{
-    const struct intervals intervals = intervals_of(report->prediction);
-    intervals_put_line(out, &intervals);
-    print_beware(out, report);
-    print_training(out, report);
-    print_next(out, report);
+        text_printf(&line, ", %.0f at %g an hour", hours * r->price, r->price);
+    screen_put_line(screen, "training", line.data);
+    text_release(&line);
 }

@@ -1,9 +1,14 @@
-/* cli/report/report.h: what `predict` prints: at most 16 lines, or the same as JSON. */
+/* cli/report/report.h: what `predict` prints: one screen, the same with every detail (--all), or JSON.
+ *
+ * The screen has the verdict, the figures, where the step goes and what fills memory as bars, how sure that is, and
+ * commands to try next (summary.c, next.c); details.c has what --all adds. */
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
 #include "base/text.h"
 #include "cli/json_out.h"
+#include "cli/options.h"
+#include "cli/screen.h"
 #include "models/mfu.h"
 #include "predict/alternatives.h"
 #include "predict/intervals.h"
@@ -19,14 +24,30 @@ struct report {
     double price;                        /* of a GPU-hour; 0: not given */
     const char *warning;                 /* of what was filled in, a line; NULL: none */
     const char *command;                 /* that made it; NULL: none */
+    const char *plan_command;            /* that searches all layouts; NULL: none */
+    enum mfu_convention mfu;             /* by which the screen shows MFU */
+    bool all;                            /* the screen has every detail */
     const char *model, *cluster, *costs; /* what the options named; NULL: nothing */
 };
 
-void report_print(struct text *out, const struct report *report);
-/* The line "what": model, sequences, cluster and every choice. */
-void report_print_choices(struct text *out, const struct report *report);
-/* The lines "interval", "beware", "training" and "next", those of them that there is something to say in. */
-void report_print_notes(struct text *out, const struct report *report);
+void report_print(const struct screen *screen, const struct report *report);
+
+/* The parts of a screen. */
+void report_print_training(const struct screen *screen, const struct report *report);
+void report_print_details(const struct screen *screen, const struct report *report);
+void report_print_next(const struct screen *screen, const struct report *report);
+
+/* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
+void report_put_workload(struct text *line, const struct report *report);
+/* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
+void report_put_layout(struct text *line, const struct report *report);
+/* Appends the times of a part of the model to an empty line. */
+void report_put_part(struct text *line, const struct report *report);
+/* Appends ", " and a piece to a line, and empties the piece. */
+void report_put_piece(struct text *line, struct text *piece);
+
+/* Appends a command with options added, in place of those that set the same. */
+void report_put_command_with(struct text *out, const char *command, const char *options);
 
 /* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
 void report_put_beware(struct text *out, const struct report *report);

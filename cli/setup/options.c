@@ -7,6 +7,8 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
 
+#include <assert.h>
+
 static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
@@ -357,3 +359,23 @@ static const struct option choice_rows[] = {
      .help = "type of compute"},
 };
 const struct option_set setup_choice_options = {"choices", choice_rows, ARRAY_LEN(choice_rows)};
+
+void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
+                     const char *const *keep, const char *const *drop)
+{
+    enum { NAMES_MAX = 128 };
+    const struct option_set *const sets[] = {own, &setup_choice_options};
+    const char *without[NAMES_MAX];
+    size_t count = 0;
+    for (size_t s = 0; s < ARRAY_LEN(sets); s++)
+        for (size_t i = 0; i < sets[s]->count; i++) {
+            const char *name = sets[s]->option[i].name;
+            if (sets[s] == own || !options_are_without(keep, name))
+                without[count++] = name;
+        }
+    for (; *drop != NULL; drop++)
+        without[count++] = *drop;
+    assert(count < NAMES_MAX);
+    without[count] = NULL;
+    options_put_command(out, options, without);
+}

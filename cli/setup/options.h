@@ -7,4 +7,9 @@
 /* --model, --cluster and how much of it; --strategy and the five choices. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
+/* Appends the options that were given, but for those of the set `own`, choices that keep[] does not name, and
+ * those that drop[] names; both lists end in NULL. */
+void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
+                     const char *const *keep, const char *const *drop);
+
 #endif

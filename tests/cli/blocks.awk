@@ -8,4 +8,5 @@
     if (prompts) more = line ~ /\\$/
     next
 }
+/^$/ && on && prompts { next } # what a command prints has empty lines
 { on = 0 }

@@ -1,4 +1,4 @@
-# Options that change nothing, since what they are about is not in the configuration, are said to. The line `what` has how
+# Options that change nothing, since what they are about is not in the configuration, are said to. The line `layout` has how
 # stages that share subsequences come by each other's weights.
 step="--model gpt2 --cluster ideal --gpus 4 --seq 1K --quick"
 longhaul predict $step --helper-weights shard --share-units 1 --rotate all-gather --layout striped --placement context-first --partition flops 2>&1 | grep note
@@ -23,7 +23,7 @@ said longhaul sweep $small --seq 1K --vary rotate=p2p,all-gather
 # and how sequences are cut and how much of what they keep leaves, asked for or not; JSON and plan's options too
 sppo="--strategy sppo --tp 1 --pp 4 --subsequences 8"
 for options in "" "--offload-ratio 0.5 --partition length" "--offload-ratio none"; do
-    longhaul predict $step $sppo $options | tr '\n' ' ' | grep -oE '8 subsequences \([^)]*\)|activations [^,]*'
+    longhaul predict $step $sppo $options | tr '\n' ' ' | grep -oE '8 subsequences \([^)]*\)|activations (ratio|keep)[^,]*'
     longhaul predict $step $sppo $options --json | grep -E '"(partition|offload_ratio)"'
     longhaul plan ${step% --quick} $sppo $options --top 1 | grep -oE -- '--subsequences.*'
 done

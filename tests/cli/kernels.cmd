@@ -24,6 +24,6 @@ done
 longhaul predict --model llama3-8b --set layers=2 --cluster 1x4xh100 --costs a100-80g --seq 64K --quick --json > $T/json
 same
 # ... and a prediction says that they are of others; an ideal device's costs are of any
-longhaul predict --model gpt2 --cluster 1x4xh100 --costs a100-80g --seq 1K --quick | grep -o 'costs are of [^;]*'
+longhaul predict --model gpt2 --cluster 1x4xh100 --costs a100-80g --seq 1K --quick | grep -o 'costs are of [^;.]*'
 longhaul predict --model gpt2 --cluster 1x4xh100 --costs ideal --seq 1K --quick | grep -c 'costs are of' || :
-longhaul predict $(echo $fpdt | sed 's|2.7b|6.7b|') --profile neutral --seq 1M --chunk 512K --quick | tr '\n' ' ' | sed 's/  */ /g' | grep -o 'HFU [0-9.]* %, .* fault' | sed 's/[0-9.]* %/N %/'
+longhaul predict $(echo $fpdt | sed 's|2.7b|6.7b|') --profile neutral --seq 1M --chunk 512K --quick --mfu deepspeed | sed -n 's/^MFU *[0-9.]* %/MFU N %/p'

@@ -72,7 +72,7 @@ for f in torchtitan megatron deepspeed; do
     sed -n '2s/: .*//p; 3s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
     sed -n '2s/.*GPU: //p' $T/$f > $T/options
     sed -n '2s/.*: \([0-9.]* tokens\/s\/GPU\): .*/\1/p' $T/$f > $T/found
-    longhaul predict $small $(cat $T/options) --quick 2> $T/notes | grep -oE '[0-9.]+ tokens/s/GPU' | cmp - $T/found && echo "predicted alike"
+    longhaul predict $small $(cat $T/options) --quick 2> $T/notes | sed -nE 's|^(tokens/s/GPU) *([0-9.]+).*|\2 \1|p' | cmp - $T/found && echo "predicted alike"
 done
 # the winner on request, and where it is what the framework expresses
 longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 3,4p'

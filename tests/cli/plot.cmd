@@ -28,7 +28,8 @@ longhaul sweep --model gpt-2.7b --cluster dgx-a100 --gpus 1 --vary seq=512K,1M -
 draw sweep $T/unfit.csv
 draw heatmap $T/unfit.csv
 # the bars of a waterfall are those of the report
-longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 2 --seq 256K --quick -o $T/q | grep '^rank 0' -A1 | tr -s ' ,\n' '\n' | grep '^[0-9][0-9]*[.][0-9]' | sort > $T/report
+longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 2 --seq 256K --quick --all -o $T/q | sed -n '/^Where/,/^What/s/^  .*  \([0-9.]*\) s .*/\1/p' | grep -v '^0[.]000' | sort > $T/report
+test $(wc -l < $T/report) -ge 5
 longhaul plot waterfall $T/q -o $T/f.svg
 for part in $(cat $T/report); do grep -q "[ >]$part s" $T/f.svg || echo "not in the figure: $part"; done
 # a recording of PyTorch's profiler: the classes of its kernels are coloured

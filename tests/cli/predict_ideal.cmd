@@ -20,7 +20,7 @@ longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --ch
     grep -E '^(step|training)'
 # the peak is that of the fullest rank: the logits are on the last stage
 stages="--profile published --model llama3-8b --cluster 1x4xh100 --pp 4 --batch 4 --seq 8K --quick"
-longhaul predict $stages | grep -o 'at the peak of rank [0-9]*'
+longhaul predict $stages --all | grep -o 'at the peak of rank [0-9]*'
 longhaul predict $stages --json | grep -o '"peak_rank": *[0-9]*'
 # the exchange alone takes the time that it takes
 longhaul predict --model gpt-2.7b --cluster 1x4xh100 --seq 8K --quick --scope attention:exchange | grep -c 'exchange [1-9]'

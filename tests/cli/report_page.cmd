@@ -31,13 +31,13 @@ bad $T | sed "s|$T/*||g"
 bad $T/none $T/c
 bad $T/p -o /proc/page.html
 # the answer that is none: what comes nearest was not simulated
-longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 1M --quick -o $T/n > $T/note || echo "  exit $?"
-longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M -o $T/n > $T/note || echo "  exit $?"
+longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 1M --quick --all -o $T/n > $T/note || echo "  exit $?"
+longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M --all -o $T/n > $T/note || echo "  exit $?"
 longhaul report $T/n -o $T/page.html
 sed -n 's/.*<p>\(--.*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
-sed -n 's/^beware *//p' $T/note
+sed -n 's/^ *Beware: //p' $T/note
 # how sure it is, on the page as in text
-sed -n 's/^interval   90 %: \(time .* runs\).*/\1/p' $T/note > $T/sure
+sed -n 's/^interval  *90 %: \(time .* runs\).*/\1/p' $T/note > $T/sure
 grep -c "within $(cat $T/sure)" $T/page.html
 grep -o 'a step (90 %: ' $T/page.html
 # part of a model has no page; names of any bytes make UTF-8 of files
@@ -50,7 +50,7 @@ longhaul report $T/odd --title "$odd" -o $T/page.html
 longhaul plot waterfall $T/odd --title "$odd" -o $T/f.svg
 for file in $T/odd/prediction.json $T/odd/trace.json $T/page.html $T/f.svg; do iconv -f UTF-8 -t UTF-8 $file > $T/note || echo "no UTF-8: $file"; done
 # counts in full, and why a share is above 100 %
-longhaul predict --model internlm-7b-mha --cluster ideal --gpus 8 --seq 1M --quick -o $T/long --tokens 1T | grep '^training' | cut -d ' ' -f 1-7
+longhaul predict --model internlm-7b-mha --cluster ideal --gpus 8 --seq 1M --quick -o $T/long --tokens 1T | grep -o '^training *1T tokens in [0-9]*'
 longhaul report $T/long -o $T/page.html
 grep -o '1048576<\|[a-z ]* counts* attention.*fault[.]' $T/page.html
 grep -c '[0-9]e+[0-9]' $T/page.html || true

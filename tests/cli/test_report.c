@@ -48,11 +48,17 @@ static void times_have_five_digits(void)
     }
 }
 
-static size_t count_lines(const char *text)
+/* The lines of a screen, none of which is wider than `width`. */
+static size_t count_lines(const char *label, const char *text, size_t width)
 {
     size_t count = 0;
-    for (; *text != '\0'; text++)
-        count += *text == '\n';
+    for (; *text != '\0'; text += text[0] == '\n') {
+        size_t size = strcspn(text, "\n");
+        if (!CHECK(label, size <= width))
+            printf("%.*s\n", (int)size, text);
+        text += size;
+        count++;
+    }
     return count;
 }
 
@@ -83,11 +89,17 @@ static void check_lines(const char *label, const char *cluster, int weights, int
                                 .profile = "published",
                                 .best = &best,
                                 .total_tokens = 15e12,
-                                .price = 2.5};
-        report_print(&out, &report);
-        if (!CHECK(label, count_lines(out.data) <= 16))
-            printf("%s", out.data);
-        CHECK(label, strncmp(out.data, p.verdict.fits ? "fits" : "does not fit", 4) == 0);
+                                .price = 2.5,
+                                .command = "longhaul predict --model llama3-8b --seq 8K",
+                                .plan_command = "longhaul plan --model llama3-8b --seq 8K"};
+        for (size_t width = 60; width <= 80; width += 20) {
+            const struct screen screen = {.out = &out, .width = width};
+            out.size = 0;
+            report_print(&screen, &report);
+            if (!CHECK(label, count_lines(label, out.data, width) <= (width < 80 ? 60 : 45)))
+                printf("%s", out.data);
+            CHECK(label, strncmp(out.data, p.verdict.fits ? "Fits" : "Does not fit", 4) == 0);
+        }
         double sum = 0;
         for (int i = 0; i < CAUSE_COUNT; i++)
             sum += p.waterfall.cause_s[i];
@@ -101,7 +113,7 @@ static void check_lines(const char *label, const char *cluster, int weights, int
     diag_release(&diag);
 }
 
-static void a_report_has_at_most_sixteen_lines(void)
+static void a_report_fits_a_screen(void)
 {
     check_lines("all on the device", "1x8xa100-80g", CHOICE_WEIGHTS_ZERO3, CHOICE_ACTIVATIONS_FULL,
                 CHOICE_OPTIMIZER_DEVICE, 8192);
@@ -111,9 +123,79 @@ static void a_report_has_at_most_sixteen_lines(void)
                 CHOICE_OPTIMIZER_HOST, 1 << 22);
 }
 
+static const struct {
+    const char *command, *options, *both;
+} commands[] = {
+    {"longhaul predict --model a --seq 1K", "--zero 3",
+     "longhaul predict --model a --seq 1K --zero 3"},
+    {"longhaul predict --zero 1 --shard 4 --seq 1K", "--zero 3",
+     "longhaul predict --seq 1K --zero 3"},
+    {"longhaul predict --weights zero1 --compile --seq 1K", "--zero 3",
+     "longhaul predict --compile --seq 1K --zero 3"},
+    {"longhaul predict --activations=full 'a b.ir'", "--checkpoint none --loss-chunks 8",
+     "longhaul predict 'a b.ir' --checkpoint none --loss-chunks 8"},
+    {"longhaul predict --loss-chunks 8", "--loss-chunks 64", "longhaul predict --loss-chunks 64"},
+};
+
+static void a_new_option_takes_the_place_of_the_old(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        struct text out = {0};
+        report_put_command_with(&out, commands[i].command, commands[i].options);
+        CHECK_TEXT(commands[i].command, out.data, commands[i].both);
+        text_release(&out);
+    }
+}
+
+static void small_bars_are_summed(void)
+{
+    struct text out = {0};
+    const struct screen screen = {.out = &out};
+    struct screen_bar few[] = {{"a", 1}, {"b", 98.5}, {"c", 0.5}, {"d", 0}};
+    struct screen_bar one[] = {{"a", 1.5}, {"b", 98.5}};
+    struct screen_bar many[] = {{"a", 10}, {"b", 10}, {"c", 10}, {"d", 10},
+                                {"e", 10}, {"f", 10}, {"g", 40}};
+    screen_put_bars(&screen, few, 4, 100, report_put_time, false);
+    CHECK("b first", strncmp(out.data, "  b ", 4) == 0);
+    CHECK("a and c are other",
+          strstr(out.data, "\n  other") != NULL && strstr(out.data, "\n  a") == NULL);
+    CHECK("other", strstr(out.data, "1.50 s") != NULL);
+    out.size = 0;
+    screen_put_bars(&screen, few, 4, 100, report_put_time, true);
+    CHECK("all", strstr(out.data, "\n  c ") != NULL && strstr(out.data, "other") == NULL);
+    out.size = 0;
+    screen_put_bars(&screen, one, 2, 100, report_put_time, false);
+    CHECK("one alone keeps its name", strstr(out.data, "\n  a ") != NULL);
+    out.size = 0;
+    screen_put_bars(&screen, many, 7, 100, report_put_time, false);
+    CHECK("two after the fifth", strstr(out.data, "20.00 s") != NULL);
+    text_release(&out);
+}
+
+static void commands_can_be_pasted(void)
+{
+    struct text out = {0};
+    const struct screen narrow = {.out = &out, .width = 40}, pipe = {.out = &out};
+    const char *command =
+        "longhaul predict --model 'my own model.json' --cluster dgx-h100 --seq 128K";
+    screen_put_command(&pipe, command);
+    CHECK_TEXT("one line", out.data + 2,
+               "longhaul predict --model 'my own model.json' "
+               "--cluster dgx-h100 --seq 128K\n");
+    out.size = 0;
+    screen_put_command(&narrow, command);
+    CHECK_TEXT("continued", out.data,
+               "  longhaul predict \\\n    --model 'my own model.json' \\\n"
+               "    --cluster dgx-h100 --seq 128K\n");
+    text_release(&out);
+}
+
 static const struct check_case cases[] = {
+    {"a new option takes the place of the old", a_new_option_takes_the_place_of_the_old},
+    {"small bars are summed", small_bars_are_summed},
+    {"commands can be pasted", commands_can_be_pasted},
     {"rounded parts add up", rounded_parts_add_up},
     {"times have five digits", times_have_five_digits},
-    {"a report has at most sixteen lines", a_report_has_at_most_sixteen_lines},
+    {"a report fits a screen", a_report_fits_a_screen},
 };
 CHECK_MAIN("report", cases)

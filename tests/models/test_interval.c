@@ -43,7 +43,7 @@ static void of_a_new_device(void)
     CHECK_CLOSE("spread", i.spread, 2.919986 * sqrt(0.0366667 + 0.045), 1e-5);
     interval_put_from(&from, &i, run);
     CHECK_TEXT("from", from.data,
-               "2 runs of 1 source by x, none of them on several nodes, and nothing was "
+               "2 runs of 1 source with profile x, none of them on several nodes, and nothing was "
                "measured on b200");
     text_release(&from);
     residuals_release(&residuals);

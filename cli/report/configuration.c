@@ -1,0 +1,143 @@
+/* What is predicted, in words: the model and its sequences, and every choice. */
+#include "cli/report/report.h"
+
+#include "base/units.h"
+#include "cli/setup/request_options.h"
+#include "predict/setup/partition_option.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+
+#include <string.h>
+
+/* How they are cut, which of them stages share, and how these come by each other's weights. */
+static void put_subsequences(struct text *out, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    text_printf(out, "%u subsequences (partition %s", c->subsequences,
+                partition_option_names[p->partition]);
+    if (c->pipeline != CHOICE_PIPELINE_MSP) {
+        text_putc(out, ')');
+        return;
+    }
+    text_puts(out, "; shared:");
+    if (c->shared.first > 0)
+        text_printf(out, " first %u", c->shared.first);
+    if (c->shared.last > 0)
+        text_printf(out, "%s last %u", c->shared.first > 0 ? "," : "", c->shared.last);
+    text_printf(out, "; helper weights %s)", helper_names[c->helpers]);
+}
+
+void report_put_workload(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct cluster *cluster = &p->setup->cluster;
+    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    long long sequences = (long long)prediction_sequences(p);
+    if (p->has_choices)
+        text_printf(out, "%s, ", p->choices.model->name);
+    text_printf(out, "%lld sequence%s of ", sequences, sequences == 1 ? "" : "s");
+    units_put_tokens(out, p->ir.layout.tokens);
+    text_puts(out, " tokens a step, ");
+    if (cluster->fabric.kind == FABRIC_LOOPBACK)
+        text_printf(out, "%u rank%s on one GPU of %s", ranks, ranks == 1 ? "" : "s", cluster->name);
+    else
+        text_printf(out, "%u GPU%s of %s", ranks, ranks == 1 ? "" : "s", cluster->name);
+}
+
+/* The strategy, its degrees of parallelism and its pipeline. */
+static void put_strategy(struct text *line, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    struct text piece = {0};
+    size_t count;
+    text_printf(&piece, "%s", compose_strategies(&count)[c->strategy].name);
+    if (c->cp > 1)
+        text_printf(&piece, " cp=%u", c->cp);
+    if (c->window > 1)
+        text_printf(&piece, " in windows of %u", c->window);
+    if (c->tp > 1)
+        text_printf(&piece, " tp=%u", c->tp);
+    if (c->cp > 1 && c->rotation != ROTATE_P2P)
+        text_printf(&piece, " by %s", rotation_names[c->rotation]);
+    text_printf(&piece, " hp=%u dp=%u", c->hp, c->dp);
+    if (c->cp > 1 && c->hp > 1)
+        text_printf(&piece, ", %s", placement_names[c->placement]);
+    report_put_piece(line, &piece);
+    if (c->pp > 1) {
+        text_printf(&piece, "pp=%u %s", c->pp, pipeline_names[c->pipeline]);
+        if (c->virtual_stages > 1)
+            text_printf(&piece, " x %u", c->virtual_stages);
+        if (c->dp > 1 && c->stage_placement == STAGES_INNER)
+            text_puts(&piece, ", stages inside dp");
+        report_put_piece(line, &piece);
+    }
+    if (c->subsequences > 1) {
+        put_subsequences(&piece, p);
+        report_put_piece(line, &piece);
+    }
+    text_release(&piece);
+}
+
+/* What is done with weights, activations, optimizer states and micro-batches. */
+static void put_choices(struct text *line, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    struct text piece = {0};
+    text_printf(&piece, "weights %s", weights_names[c->weights]);
+    if (c->weights == CHOICE_WEIGHTS_HSDP ||
+        (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp))
+        text_printf(&piece, " over %u", c->shard);
+    report_put_piece(line, &piece);
+    text_printf(&piece, "activations %s", activations_names[c->activations]);
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
+        text_putc(&piece, ' ');
+        request_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
+    }
+    report_put_piece(line, &piece);
+    text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
+    if (c->states != STATES_FP32)
+        text_printf(&piece, " in %s", states_names[c->states]);
+    bool drops = c->profile->attention_dropout && c->attention != CHOICE_ATTENTION_FPDT;
+    if (c->attention_dropout != drops) { /* what the profile does goes without saying */
+        report_put_piece(line, &piece);
+        text_printf(&piece, "%s dropout", c->attention_dropout ? "attention" : "no");
+    }
+    report_put_piece(line, &piece);
+    if (c->loss_chunks > 1 || c->ffn_chunks > 1) {
+        text_printf(&piece, "loss in %u chunk%s, FFN in %u", c->loss_chunks,
+                    c->loss_chunks == 1 ? "" : "s", c->ffn_chunks);
+        report_put_piece(line, &piece);
+    }
+    if (c->accumulation > 1 || c->micro_batch > 1) {
+        text_printf(&piece, "%u micro-batch%s of %lld", c->accumulation,
+                    c->accumulation == 1 ? "" : "es", (long long)c->micro_batch);
+        report_put_piece(line, &piece);
+    }
+    text_printf(&piece, "%s", dtype_name((enum dtype)c->dtype));
+    report_put_piece(line, &piece);
+    text_release(&piece);
+}
+
+void report_put_layout(struct text *line, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct choices *c = &p->choices;
+    struct text piece = {0};
+    if (p->has_choices) {
+        put_strategy(line, p);
+        put_choices(line, p);
+    }
+    text_printf(&piece, "attention %s",
+                attention_impl_name((enum attention_impl)c->attention_impl));
+    report_put_piece(line, &piece);
+    if (p->has_choices) {
+        bool published = r->profile != NULL && strcmp(r->profile, "published") == 0;
+        text_printf(&piece, "profile %s%s", c->profile->name, published ? " (published)" : "");
+    } else if (p->profile != NULL) {
+        text_printf(&piece, "times of profile %s", p->profile->name);
+    } else {
+        text_puts(&piece, "no profile");
+    }
+    report_put_piece(line, &piece);
+    text_release(&piece);
+}

@@ -1,0 +1,254 @@
+/* What --all adds to a prediction's screen: memory in detail, the stages of a pipeline, what was simulated, and where
+ * the interval comes from. */
+#include "cli/report/report.h"
+
+#include "base/units.h"
+#include "predict/link_classes.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Categories under this share of the peak, and causes under this share of the step, are left out of the text. */
+#define TINY 1e-3
+
+/* " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
+static void put_host_parts(struct text *out, const struct prediction *p)
+{
+    const uint64_t *arena = p->ir.arena_bytes;
+    double all = (double)p->verdict.needed[LIMIT_HOST];
+    double node =
+        all / (double)((p->verdict.by_reserved ? p->reserved.pinned : arena[MEMORY_PINNED]) +
+                       arena[MEMORY_PAGEABLE]);
+    double pinned = node * (double)arena[MEMORY_PINNED],
+           pageable = node * (double)arena[MEMORY_PAGEABLE];
+    if (arena[MEMORY_PINNED] == 0)
+        return;
+    text_puts(out, " = pinned ");
+    units_put_gib(out, pinned);
+    if (all - pinned - pageable > 0) {
+        text_puts(out, " + rounded up ");
+        units_put_gib(out, all - pinned - pageable);
+    }
+    if (pageable > 0) {
+        text_puts(out, " + pageable ");
+        units_put_gib(out, pageable);
+    }
+}
+
+static void print_memory(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct sim_peak *peak = prediction_peak(p);
+    struct text piece = {0};
+    struct text line = {0};
+    text_puts(&piece, "arena ");
+    units_put_gib(&piece, (double)p->ir.arena_bytes[MEMORY_HBM]);
+    report_put_piece(&line, &piece);
+    text_puts(&piece, "peak ");
+    units_put_gib(&piece, (double)peak->bytes);
+    report_put_piece(&line, &piece);
+    text_puts(&piece, "reserved ");
+    units_put_gib(&piece, (double)p->reserved.total);
+    for (int i = 0; i < RESERVED_PART_COUNT; i++) {
+        text_printf(&piece, "%s%s ", i == 0 ? " = " : " + ",
+                    reserved_part_name((enum reserved_part)i));
+        units_put_gib(&piece, (double)p->reserved.bytes[i]);
+    }
+    report_put_piece(&line, &piece);
+    if (p->verdict.needed[LIMIT_HOST] > 0) {
+        text_puts(&piece, "host ");
+        units_put_gib(&piece, (double)p->verdict.needed[LIMIT_HOST]);
+        text_puts(&piece, " a node");
+        put_host_parts(&piece, p);
+        report_put_piece(&line, &piece);
+    }
+    bool first = true;
+    for (int i = 0; i < CATEGORY_COUNT; i++) {
+        if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
+            continue;
+        if (first && prediction_fullest_rank(p) != 0 && p->sim.even_ranks == 0)
+            text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
+        else if (first)
+            text_puts(&piece, "at the peak ");
+        first = false;
+        text_printf(&piece, "%s ", category_name((enum category)i));
+        units_put_gib(&piece, (double)peak->category_bytes[i]);
+        report_put_piece(&line, &piece);
+    }
+    if (peak->op != IR_NONE) {
+        text_printf(&piece, "op %u (%s, %s", peak->op,
+                    work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
+                    phase_name((enum phase)p->ir.op.phase[peak->op]));
+        if (p->ir.op.layer[peak->op] != IR_NONE16)
+            text_printf(&piece, ", layer %u", p->ir.op.layer[peak->op]);
+        text_putc(&piece, ')');
+        report_put_piece(&line, &piece);
+    }
+    screen_put_line(screen, "memory", line.data);
+    text_release(&line);
+    text_release(&piece);
+}
+
+/* ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
+static void put_fold(struct text *out, const struct sim_depth_fold *fold)
+{
+    if (fold->period == 0)
+        return;
+    text_printf(out, ", %u of %u equal layers", fold->simulated, fold->all);
+    if (fold->period > 1)
+        text_printf(out, " (a period is %u)", fold->period);
+    if (fold->given_up > 0)
+        text_printf(out, " (the times of %u others do not repeat)", fold->given_up);
+}
+
+static void put_depth(struct text *out, const struct sim_depth *depth)
+{
+    put_fold(out, &depth->layers);
+    if (depth->outcome == SIM_DEPTH_UNSTEADY)
+        text_puts(out, ", all layers (their times do not repeat)");
+}
+
+/* "fill 3.1 %": of the step. */
+static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
+                      double step_s)
+{
+    if (seconds < TINY * step_s)
+        return;
+    text_printf(piece, "%s %.1f %%", what, 100 * seconds / step_s);
+    report_put_piece(line, piece);
+}
+
+static void print_stages(const struct screen *screen, const struct report *r)
+{
+    const struct stages *s = &r->prediction->stages;
+    double step = r->prediction->sim.step_s;
+    if (s->count < 2)
+        return;
+    struct text piece = {0};
+    struct text line = {0};
+    text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->count,
+                100 * s->to_step, 100 * s->to_useful);
+    report_put_piece(&line, &piece);
+    put_share(&piece, &line, "fill", s->fill_s, step);
+    put_share(&piece, &line, "drain", s->drain_s, step);
+    put_share(&piece, &line, "imbalance", s->imbalance_s, step);
+    put_share(&piece, &line, "offload", s->offload_s, step);
+    put_share(&piece, &line, "other", s->other_s, step);
+    screen_put_line(screen, "stages", line.data);
+    text_release(&line);
+    text_release(&piece);
+}
+
+/* "; links measured on this machine: copies; not measured on it: rings within a node". */
+static void put_link_classes(struct text *out, const struct prediction *p)
+{
+    struct link_class class[LINK_CLASSES_MAX];
+    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    for (int measured = 1; measured >= 0; measured--) {
+        bool first = true;
+        for (size_t i = 0; i < count; i++) {
+            if (class[i].measured != measured)
+                continue;
+            text_puts(out, !first     ? ", "
+                           : measured ? "; links measured on this machine: "
+                                      : "; links not measured on this machine: ");
+            text_puts(out, class[i].name);
+            first = false;
+        }
+    }
+}
+
+static void print_simulation(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct sim_result *sim = &p->sim;
+    struct text line = {0};
+    text_printf(&line, "%u rank%s in %u %sclass%s, %llu of %llu ops", sim->rank_count,
+                sim->rank_count == 1 ? "" : "s", sim->class_count,
+                sim->even_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
+                (unsigned long long)sim->counts.simulated,
+                (unsigned long long)sim->counts.op_instances);
+    put_depth(&line, &sim->depth);
+    if (sim->busiest_name) {
+        const struct sim_link_load *load = &sim->load[sim->busiest];
+        text_printf(&line, ", busiest link %s carries ", sim->busiest_name);
+        units_put(&line, UNIT_BYTES, load->bytes);
+        text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy);
+        units_put(&line, UNIT_BYTES_PER_S, load->bytes_per_s);
+        text_puts(&line, " over the step");
+    }
+    put_link_classes(&line, p);
+    screen_put_line(screen, "simulated", line.data);
+    text_release(&line);
+}
+
+/* MFU by every convention, and HFU. */
+static void print_utilisation(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    double fraction[MFU_CONVENTION_COUNT] = {0};
+    struct text line = {0}, piece = {0};
+    for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
+        fraction[i] = prediction_mfu(p, (enum mfu_convention)i);
+        text_printf(&piece, "%s %.1f %%", mfu_table[i].name, 100 * fraction[i]);
+        report_put_piece(&line, &piece);
+    }
+    mfu_put_excess(&piece, fraction);
+    if (piece.size > 0)
+        report_put_piece(&line, &piece);
+    if (line.size > 0)
+        screen_put_line(screen, "MFU", line.data);
+    line.size = 0;
+    text_printf(&line, "%.1f %%", 100 * prediction_hfu(p));
+    screen_put_line(screen, "HFU", line.data);
+    text_release(&piece);
+    text_release(&line);
+}
+
+static void print_interval(const struct screen *screen, const struct report *r)
+{
+    const struct intervals intervals = intervals_of(r->prediction);
+    struct text from = {0}, line = {0};
+    intervals_put_from(&from, &intervals);
+    if (from.size > 0) {
+        text_printf(&line, "90 %%: %s", from.data);
+        screen_put_line(screen, "interval", line.data);
+    }
+    text_release(&line);
+    text_release(&from);
+}
+
+static void print_ideal(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct alternative *best = r->best;
+    if (best == NULL || best->ideal_step_s <= 0 || strcmp(p->choices.profile->name, "ideal") == 0)
+        return;
+    double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);
+    struct text line = {0};
+    text_puts(&line, "with profile ideal, without any overhead, the step takes ");
+    report_put_time(&line, best->ideal_step_s, p->sim.step_s);
+    text_printf(&line,
+                share >= 0 ? ": %.1f %% of the step is this implementation"
+                           : ": %.1f %% more than with this implementation",
+                fabs(share));
+    screen_put_line(screen, "ideal", line.data);
+    text_release(&line);
+}
+
+void report_print_details(const struct screen *screen, const struct report *report)
+{
+    bool whole = report->part == NULL;
+    screen_put_heading(screen, "Details");
+    if (whole) { /* a part has no weights of its own, and nothing that it must fit into */
+        print_utilisation(screen, report);
+        print_memory(screen, report);
+    }
+    if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
+        print_stages(screen, report);
+    print_simulation(screen, report);
+    print_interval(screen, report);
+    print_ideal(screen, report);
+}

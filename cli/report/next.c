@@ -1,0 +1,131 @@
+/* What to try after a prediction, as commands that can be pasted. */
+#include "cli/report/report.h"
+
+#include "base/arena.h"
+#include "base/units.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Options that set what another one sets too: of both, only the new one may be given. */
+static const char *const replaced[][2] = {
+    {"zero", "weights"},           {"zero", "shard"},
+    {"weights", "zero"},           {"weights", "shard"},
+    {"checkpoint", "activations"}, {"checkpoint", "offload-ratio"},
+    {"activations", "checkpoint"},
+};
+
+static bool same_name(const char *word, const char *name, size_t size)
+{
+    return strncmp(word, name, size) == 0 && (word[size] == '\0' || word[size] == '=');
+}
+
+/* Whether `option`, a word "--name" or "--name=value", stands in the way of one of those in the words. */
+static bool is_replaced(const char *option, char *const *word, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strncmp(word[i], "--", 2) != 0)
+            continue;
+        const char *name = word[i] + 2;
+        if (same_name(option + 2, name, strlen(name)))
+            return true;
+        for (size_t k = 0; k < ARRAY_LEN(replaced); k++)
+            if (strcmp(name, replaced[k][0]) == 0 &&
+                same_name(option + 2, replaced[k][1], strlen(replaced[k][1])))
+                return true;
+    }
+    return false;
+}
+
+void report_put_command_with(struct text *out, const char *command, const char *options)
+{
+    struct arena arena = {0};
+    struct diag diag = {0};
+    char **word, **new_word;
+    int count, new_count;
+    const struct loc at = {.name = "command"};
+    if (options_split_words(&word, &count, &arena, command, at, &diag) == STATUS_OK &&
+        options_split_words(&new_word, &new_count, &arena, options, at, &diag) == STATUS_OK) {
+        text_puts(out, count > 0 ? word[0] : "");
+        for (int i = 1; i < count; i++) {
+            if (strncmp(word[i], "--", 2) == 0 && is_replaced(word[i], new_word, new_count)) {
+                bool has_value = strchr(word[i], '=') != NULL;
+                i += !has_value && i + 1 < count && strncmp(word[i + 1], "--", 2) != 0;
+                continue;
+            }
+            options_put_word(out, word[i]);
+        }
+        text_printf(out, " %s", options);
+    }
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+/* "15.1 % less time (5.665 s a step); a GPU needs 32.1 GiB of 79.1 GiB:" */
+static void put_gain(struct text *out, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct alternative *best = r->best;
+    const struct verdict *v = &best->verdict;
+    if (!p->verdict.fits)
+        text_puts(out, v->fits ? "This fits" : "This lacks less memory, but does not fit either");
+    if (best->step_s > 0) {
+        text_printf(out, p->verdict.fits ? "%.1f %% less time: a step of " : "; a step takes ",
+                    100 * (1 - best->step_s / p->sim.step_s));
+        report_put_time(out, best->step_s, p->sim.step_s);
+    }
+    text_puts(out, best->step_s > 0 || !p->verdict.fits ? "; " : "");
+    text_puts(out, v->limit == LIMIT_HOST ? "the host of a node needs " : "a GPU needs ");
+    units_put_gib(out, (double)v->needed[v->limit]);
+    if (verdict_margin(v, v->limit) < DBL_MAX) {
+        text_puts(out, " of ");
+        units_put_gib(out, (double)v->available[v->limit]);
+    }
+    text_puts(out, v->fits && verdict_close(v) ? ", which is too close to call:" : ":");
+}
+
+/* The option that gains most, or that there is none. */
+static void print_best(const struct screen *screen, const struct report *r)
+{
+    const struct alternative *best = r->best;
+    bool fits = r->prediction->verdict.fits;
+    struct text text = {0}, command = {0};
+    if (best->options[0] == '\0') {
+        text_printf(&text,
+                    fits ? "None of %zu other options is faster."
+                         : "None of %zu other options makes it fit.",
+                    best->tried);
+    } else {
+        put_gain(&text, r);
+        report_put_command_with(&command, r->command, best->options);
+    }
+    screen_put_text(screen, text.data);
+    if (command.size > 0)
+        screen_put_command(screen, command.data);
+    text.size = 0;
+    if (best->left_out > 0) {
+        text_printf(&text,
+                    "%zu more options were not tried: each would take as long as this prediction.",
+                    best->left_out);
+        screen_put_text(screen, text.data);
+    }
+    text_release(&command);
+    text_release(&text);
+}
+
+void report_print_next(const struct screen *screen, const struct report *r)
+{
+    screen_put_heading(screen, "What to try next");
+    if (r->best != NULL)
+        print_best(screen, r);
+    if (r->plan_command != NULL) {
+        screen_put_text(screen, r->prediction->verdict.fits
+                                    ? "Search all layouts for the fastest:"
+                                    : "Search all layouts for one that fits:");
+        screen_put_command(screen, r->plan_command);
+    }
+    if (!r->all)
+        screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
+                                "`longhaul report DIR` for a page.");
+}

@@ -1,0 +1,273 @@
+/* The screen of a prediction: the answer first, then what it rests on. */
+#include "cli/report/report.h"
+
+#include "base/units.h"
+#include "predict/intervals.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the verdict ---- */
+
+/* "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" */
+static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit)
+{
+    double margin = verdict_margin(v, limit);
+    text_puts(out, limit == LIMIT_HOST ? "the host of a node needs " : "a GPU needs ");
+    units_put_gib(out, (double)v->needed[limit]);
+    if (margin == DBL_MAX) {
+        text_puts(out, " of memory, and its memory is infinite");
+        return;
+    }
+    text_puts(out, " of its ");
+    units_put_gib(out, (double)v->available[limit]);
+    text_puts(out, " of memory; ");
+    units_put_gib(out, fabs(margin));
+    text_puts(out, margin < 0 ? " too much" : " stay free");
+}
+
+/* What does not fit is all said at once: the memory that lacks the largest share first. */
+static void print_verdict(const struct screen *screen, const struct report *r)
+{
+    const struct verdict *v = &r->prediction->verdict;
+    bool close = verdict_close(v);
+    struct text rest = {0};
+    text_puts(&rest, close ? ", but too close to call: " : ": ");
+    put_need(&rest, v, v->limit);
+    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
+        if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
+            continue;
+        text_puts(&rest, ", and ");
+        put_need(&rest, v, (enum prediction_limit)limit);
+    }
+    text_putc(&rest, '.');
+    if (!close && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
+        text_putc(&rest, ' ');
+        units_put_gib(&rest, (double)v->cache);
+        text_puts(&rest, " of it is unused cache of PyTorch's allocator, which gives it back when "
+                         "memory runs out.");
+    }
+    screen_put_verdict(screen,
+                       close     ? SCREEN_DOUBT
+                       : v->fits ? SCREEN_GOOD
+                                 : SCREEN_BAD,
+                       v->fits ? "Fits" : "Does not fit", rest.data);
+    text_release(&rest);
+}
+
+/* ---- the figures ---- */
+
+static void print_what(const struct screen *screen, const struct report *r)
+{
+    struct text line = {0};
+    report_put_workload(&line, r);
+    screen_put_line(screen, "model", line.data);
+    line.size = 0;
+    report_put_layout(&line, r);
+    screen_put_line(screen, "layout", line.data);
+    text_release(&line);
+}
+
+static void print_figures(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct intervals intervals = intervals_of(p);
+    const struct interval *interval = &intervals.of[RESIDUAL_TIME];
+    double fraction[MFU_CONVENTION_COUNT] = {0};
+    struct text line = {0}, excess = {0};
+    report_put_time(&line, p->sim.step_s, p->sim.step_s);
+    intervals_put_beside(&line, " (90 %: ", interval, p->sim.step_s,
+                         report_time_for(p->sim.step_s).unit_s);
+    screen_put_line(screen, "step", line.data);
+    line.size = 0;
+    text_printf(&line, "%.1f", p->tokens_per_s_gpu);
+    intervals_put_beside(&line, " (90 %: ", interval, p->tokens_per_s_gpu, 1);
+    screen_put_line(screen, "tokens/s/GPU", line.data);
+    if (p->has_choices) {
+        double percent = 100 * prediction_mfu(p, r->mfu);
+        line.size = 0;
+        text_printf(&line, "%.1f %%", percent);
+        intervals_put_beside(&line, " (90 %: ", interval, percent, 1);
+        text_printf(&line, ", convention %s", mfu_table[r->mfu].name);
+        fraction[r->mfu] = percent / 100;
+        mfu_put_excess(&excess, fraction);
+        if (excess.size > 0)
+            text_printf(&line, "; %s", excess.data);
+        screen_put_line(screen, "MFU", line.data);
+    }
+    text_release(&excess);
+    text_release(&line);
+}
+
+/* ---- where the step goes, what fills memory ---- */
+
+/* Each begins with the name of the cause in CSV and JSON. */
+static const char *const cause_labels[CAUSE_COUNT] = {
+    [CAUSE_USEFUL] = "model flops at the GPU's peak",
+    [CAUSE_IMBALANCE] = "causal imbalance",
+    [CAUSE_RECOMPUTE] = "recomputation",
+    [CAUSE_INEFFICIENCY] = "kernels slower than peak",
+    [CAUSE_MEMORY_BOUND] = "memory-bound kernels",
+    [CAUSE_OPTIMIZER] = "optimizer",
+    [CAUSE_ALL_TO_ALL] = "waiting for all-to-all",
+    [CAUSE_RING] = "waiting for the ring",
+    [CAUSE_WEIGHTS] = "waiting for weights, gradients",
+    [CAUSE_GATHER] = "waiting for other collectives",
+    [CAUSE_FILL] = "pipeline fill",
+    [CAUSE_DRAIN] = "pipeline drain",
+    [CAUSE_PIPELINE] = "pipeline imbalance",
+    [CAUSE_OFFLOAD] = "waiting for offloaded data",
+    [CAUSE_HOST] = "waiting for the CPU",
+    [CAUSE_OTHER] = "waiting for other ranks",
+};
+
+static void print_causes(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct waterfall *w = &p->waterfall;
+    struct screen_bar bar[CAUSE_COUNT];
+    long long rounded[CAUSE_COUNT];
+    struct report_time time = report_time_for(w->step_s);
+    struct text heading = {0};
+    report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        bar[i] = (struct screen_bar){cause_labels[i],
+                                     (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
+    text_printf(&heading, "Where the step goes (%s)",
+                p->sim.even_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
+    screen_put_heading(screen, heading.data);
+    screen_put_bars(screen, bar, CAUSE_COUNT, w->step_s, report_put_time, r->all);
+    text_release(&heading);
+}
+
+static void put_gib(struct text *out, double bytes, double whole)
+{
+    (void)whole;
+    units_put_gib(out, bytes);
+}
+
+static const char *const category_labels[CATEGORY_COUNT] = {
+    [CATEGORY_PARAMETER] = "parameters",
+    [CATEGORY_GRADIENT] = "gradients",
+    [CATEGORY_OPTIMIZER] = "optimizer states",
+    [CATEGORY_ACTIVATION] = "activations",
+    [CATEGORY_KV] = "keys and values",
+    [CATEGORY_WORKSPACE] = "workspaces of kernels",
+    [CATEGORY_COMMUNICATION] = "communication buffers",
+    [CATEGORY_LOGITS] = "logits",
+    [CATEGORY_INPUT] = "tokens and labels",
+};
+
+static const char *const reserved_labels[RESERVED_PART_COUNT] = {
+    [RESERVED_CONTEXT] = "CUDA context",
+    [RESERVED_NCCL] = "NCCL buffers",
+    [RESERVED_WORKSPACES] = "cuBLAS workspaces",
+    [RESERVED_BUCKETS] = "gradient buckets",
+    [RESERVED_TABLES] = "position tables",
+    [RESERVED_TENSORS] = "gaps between tensors",
+    [RESERVED_CACHE] = "unused cache of the allocator",
+};
+
+/* The parts of what a GPU needs, at the moment that needs most. */
+static void print_memory(const struct screen *screen, const struct report *r)
+{
+    enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };
+    const struct prediction *p = r->prediction;
+    const struct sim_peak *peak = prediction_peak(p);
+    double needed = (double)p->verdict.needed[LIMIT_DEVICE], rest = needed;
+    struct screen_bar bar[PARTS] = {{0}};
+    struct text heading = {0};
+    for (int i = 0; i < CATEGORY_COUNT; i++)
+        bar[i] = (struct screen_bar){category_labels[i], (double)peak->category_bytes[i]};
+    for (int i = 0; i < RESERVED_PART_COUNT; i++)
+        if (i != RESERVED_TENSORS && (p->verdict.by_reserved || i == RESERVED_CONTEXT))
+            bar[CATEGORY_COUNT + i] =
+                (struct screen_bar){reserved_labels[i], (double)p->reserved.bytes[i]};
+    for (int i = 0; i < PARTS; i++)
+        rest -= bar[i].value;
+    bar[CATEGORY_COUNT + RESERVED_TENSORS] =
+        (struct screen_bar){reserved_labels[RESERVED_TENSORS], fmax(rest, 0)};
+    text_puts(&heading, "What fills the ");
+    units_put_gib(&heading, needed);
+    text_puts(&heading, " that a GPU needs");
+    screen_put_heading(screen, heading.data);
+    screen_put_bars(screen, bar, PARTS, needed, put_gib, r->all);
+    text_release(&heading);
+}
+
+/* ---- how sure ---- */
+
+/* "The step takes 5.82 to 7.65 s in 9 of 10 cases, to judge by 10 runs of 5 sources on h100, on one node." */
+static void print_sure_of(const struct screen *screen, const struct intervals *intervals,
+                          enum residual_of of, double value)
+{
+    const struct interval *interval = &intervals->of[of];
+    struct report_time time = report_time_for(value);
+    struct text text = {0};
+    if (!intervals_known(intervals, of))
+        return;
+    text_puts(&text, of == RESIDUAL_TIME ? "A measured step takes " : "A GPU needs ");
+    intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
+    text_printf(&text, " %s in 9 of 10 cases, to judge by ",
+                of == RESIDUAL_TIME ? time.name : "GiB");
+    interval_put_from(&text, interval, likeness_run(&intervals->like));
+    text_putc(&text, '.');
+    screen_put_text(screen, text.data);
+    text_release(&text);
+}
+
+static void print_sure(const struct screen *screen, const struct report *r)
+{
+    const struct prediction *p = r->prediction;
+    const struct intervals intervals = intervals_of(p);
+    bool known =
+        intervals_known(&intervals, RESIDUAL_TIME) || intervals_known(&intervals, RESIDUAL_MEMORY);
+    struct text beware = {0};
+    report_put_beware(&beware, r);
+    if (r->part != NULL && beware.size == 0)
+        return;
+    screen_put_heading(screen, "How sure this is");
+    print_sure_of(screen, &intervals, RESIDUAL_TIME, p->sim.step_s);
+    print_sure_of(screen, &intervals, RESIDUAL_MEMORY, (double)p->verdict.needed[LIMIT_DEVICE]);
+    if (!known && r->part == NULL)
+        screen_put_text(screen, "There is no interval: no measured run is on ideal hardware or "
+                                "without overheads.");
+    if (beware.size > 0) {
+        struct text text = {0};
+        text_printf(&text, "Beware: %s.", beware.data);
+        screen_put_text(screen, text.data);
+        text_release(&text);
+    }
+    text_release(&beware);
+}
+
+void report_print(const struct screen *screen, const struct report *report)
+{
+    bool whole = report->part == NULL;
+    assert(report->prediction->simulated);
+    if (whole) {
+        print_verdict(screen, report);
+        text_putc(screen->out, '\n');
+    }
+    print_what(screen, report);
+    if (whole) {
+        print_figures(screen, report);
+    } else {
+        struct text line = {0};
+        report_put_part(&line, report);
+        screen_put_line(screen, "part", line.data);
+        text_release(&line);
+    }
+    report_print_training(screen, report);
+    if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
+        print_causes(screen, report);
+    if (whole)
+        print_memory(screen, report);
+    print_sure(screen, report);
+    if (report->all)
+        report_print_details(screen, report);
+    if (whole)
+        report_print_next(screen, report);
+}

@@ -1,0 +1,188 @@
+#include "cli/screen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum {
+    WIDTH_USUAL = 80, /* of a terminal that does not say */
+    WIDTH_LEAST = 40,
+    WIDTH_MOST = 100, /* longer lines are hard to read */
+    INDENT = 2,
+    LABEL = 14,
+    BARS_SHOWN = 5,
+    BAR_LABEL = 31,
+    BAR_VALUE = 10,
+    BAR_LONGEST = 24,
+};
+
+/* Bars of a smaller share of the whole are summed. */
+#define BAR_LEAST 0.02
+
+struct screen screen_make(struct text *out)
+{
+    struct screen screen = {.out = out};
+    struct winsize size = {0};
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (isatty(STDOUT_FILENO) != 1)
+        return screen;
+    screen.width = WIDTH_USUAL;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        screen.width = size.ws_col < WIDTH_LEAST  ? WIDTH_LEAST
+                       : size.ws_col > WIDTH_MOST ? WIDTH_MOST
+                                                  : size.ws_col;
+    screen.colour = (no_color == NULL || no_color[0] == '\0') && term != NULL && term[0] != '\0' &&
+                    strcmp(term, "dumb") != 0;
+    return screen;
+}
+
+void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width)
+{
+    bool first = true; /* of its line */
+    while (*text != '\0') {
+        size_t size = strcspn(text, " ");
+        if (!first && width > 0 && column + 1 + size > width) {
+            text_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+            first = true;
+        }
+        if (!first) {
+            text_putc(out, ' ');
+            column++;
+        }
+        text_append(out, text, size);
+        column += size;
+        first = false;
+        text += size;
+        text += strspn(text, " ");
+    }
+    text_putc(out, '\n');
+}
+
+/* Begins a colour by its number in ECMA-48 (SGR), or ends all of them. */
+static void put_colour(const struct screen *screen, int number)
+{
+    if (screen->colour)
+        text_printf(screen->out, "\033[%dm", number);
+}
+
+void screen_put_verdict(const struct screen *screen, enum screen_tone tone, const char *verdict,
+                        const char *rest)
+{
+    static const int colours[] = {
+        [SCREEN_GOOD] = 32, [SCREEN_BAD] = 31, [SCREEN_DOUBT] = 33}; /* green, red, yellow */
+    put_colour(screen, 1);
+    put_colour(screen, colours[tone]);
+    text_puts(screen->out, verdict);
+    put_colour(screen, 0);
+    screen_wrap(screen->out, rest, 0, strlen(verdict), screen->width);
+}
+
+void screen_put_heading(const struct screen *screen, const char *heading)
+{
+    text_putc(screen->out, '\n');
+    put_colour(screen, 1);
+    text_puts(screen->out, heading);
+    put_colour(screen, 0);
+    text_putc(screen->out, '\n');
+}
+
+void screen_put_line(const struct screen *screen, const char *label, const char *text)
+{
+    text_printf(screen->out, "%-*s", LABEL - 1, label);
+    text_putc(screen->out, ' ');
+    screen_wrap(screen->out, text, LABEL, LABEL, screen->width);
+}
+
+void screen_put_text(const struct screen *screen, const char *text)
+{
+    text_printf(screen->out, "%*s", INDENT, "");
+    screen_wrap(screen->out, text, INDENT, INDENT, screen->width);
+}
+
+/* The length of the word at text, of which blanks inside single quotes are part. */
+static size_t word_size(const char *text)
+{
+    bool quoted = false;
+    size_t size = 0;
+    for (; text[size] != '\0' && (quoted || text[size] != ' '); size++)
+        quoted = quoted != (text[size] == '\'');
+    return size;
+}
+
+void screen_put_command(const struct screen *screen, const char *command)
+{
+    size_t column = INDENT;
+    bool first = true; /* of its line */
+    text_printf(screen->out, "%*s", INDENT, "");
+    while (*command != '\0') {
+        size_t size = word_size(command);
+        /* an option and its value stay together */
+        if (command[0] == '-' && command[size] == ' ' && command[size + 1] != '-')
+            size += 1 + word_size(command + size + 1);
+        if (!first && screen->width > 0 && column + 1 + size + 2 > screen->width) {
+            text_printf(screen->out, " \\\n%*s", 2 * INDENT, "");
+            column = 2 * INDENT;
+            first = true;
+        }
+        if (!first) {
+            text_putc(screen->out, ' ');
+            column++;
+        }
+        text_append(screen->out, command, size);
+        column += size;
+        first = false;
+        command += size;
+        command += strspn(command, " ");
+    }
+    text_putc(screen->out, '\n');
+}
+
+/* ---- bars ---- */
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct screen_bar *one = a, *other = b;
+    return one->value > other->value ? -1 : one->value < other->value;
+}
+
+static void put_bar(const struct screen *screen, const struct screen_bar *bar, double longest,
+                    double whole, screen_put_value *put)
+{
+    size_t width = screen->width > 0 ? screen->width : WIDTH_USUAL;
+    size_t taken = INDENT + BAR_LABEL + BAR_VALUE + 9; /* "  37 %  " */
+    size_t room = width <= taken ? 0 : width - taken;
+    struct text value = {0};
+    if (room > BAR_LONGEST)
+        room = BAR_LONGEST;
+    put(&value, bar->value, whole);
+    text_printf(screen->out, "%*s%-*s %*s %4.0f %%", INDENT, "", BAR_LABEL - 1, bar->label,
+                BAR_VALUE, value.data, 100 * bar->value / whole);
+    long marks = lround((double)room * bar->value / longest);
+    for (long i = 0; i < marks; i++)
+        text_puts(screen->out, i == 0 ? "  #" : "#");
+    text_putc(screen->out, '\n');
+    text_release(&value);
+}
+
+void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
+                     double whole, screen_put_value *put, bool all)
+{
+    size_t some = 0, shown = 0;
+    struct screen_bar other = {.label = "other"};
+    qsort(bar, count, sizeof *bar, larger_first);
+    while (some < count && bar[some].value > 0)
+        some++;
+    while (shown < some && (all || (shown < BARS_SHOWN && bar[shown].value >= BAR_LEAST * whole)))
+        shown++;
+    if (some - shown == 1) /* it takes the line that "other" would */
+        shown++;
+    for (size_t i = shown; i < some; i++)
+        other.value += bar[i].value;
+    for (size_t i = 0; i < shown; i++)
+        put_bar(screen, &bar[i], fmax(bar[0].value, other.value), whole, put);
+    if (other.value > 0)
+        put_bar(screen, &other, fmax(bar[0].value, other.value), whole, put);
+}

@@ -1,0 +1,60 @@
+/* cli/screen.h: the first page of an answer, laid out for a terminal or for a pipe.
+ *
+ * On a terminal, text is wrapped at its width, a command is continued with a backslash at the end of a line so
+ * that it can still be pasted, and the verdict and headings are in colour unless NO_COLOR is set. In a pipe or a file
+ * nothing is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80 columns wide. */
+#ifndef CLI_SCREEN_H
+#define CLI_SCREEN_H
+
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SCREEN_HELP_WIDTH = 100 }; /* of help, which is wrapped in a pipe too */
+
+struct screen {
+    struct text *out;
+    size_t width; /* 0: lines are not wrapped */
+    bool colour;
+};
+
+/* The screen of standard output. */
+struct screen screen_make(struct text *out);
+
+enum screen_tone { SCREEN_GOOD, SCREEN_BAD, SCREEN_DOUBT };
+
+/* Appends the answer: "Fits" in the colour of its tone, and the rest of the sentence. */
+void screen_put_verdict(const struct screen *screen, enum screen_tone tone, const char *verdict,
+                        const char *rest);
+
+/* Appends an empty line and a heading. */
+void screen_put_heading(const struct screen *screen, const char *heading);
+
+/* Appends "step          6.671 s": a label and text, which is wrapped below itself. */
+void screen_put_line(const struct screen *screen, const char *label, const char *text);
+
+/* Appends a sentence or a few, indented by two columns. */
+void screen_put_text(const struct screen *screen, const char *text);
+
+/* Appends a command that can be pasted, indented by two columns. */
+void screen_put_command(const struct screen *screen, const char *command);
+
+struct screen_bar {
+    const char *label;
+    double value;
+};
+
+/* Appends a value of which the whole is known: report_put_time(). */
+typedef void screen_put_value(struct text *out, double value, double whole);
+
+/* Appends bars, largest first, each with its value and its share of the whole. Unless all are wanted, those
+ * under 2 % and those after the fifth are one bar "other"; values of 0 have none. bar[] is sorted. */
+void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
+                     double whole, screen_put_value *put, bool all);
+
+/* Appends text broken at blanks before `width` (0: it is not broken), each line after the first indented by
+ * `indent`; `column` is where the first line stands. Ends the line. */
+void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width);
+
+#endif
