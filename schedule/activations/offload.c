@@ -38,27 +38,27 @@ static uint32_t segment_of(const struct offload *o, uint32_t op)
 }
 
 /* The input of a layer: what its forward reads that is an activation and not its own work. */
-static void find_inputs(struct offload *o, const struct program *program)
+static void find_inputs(struct offload *o, const struct op_list *list)
 {
     struct ir *ir = o->ir;
-    for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t op = list->op[i];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         struct fetch *fetch = &o->fetch[segment_of(o, op)];
         for (uint32_t k = 0; fetch->input.i == IR_NONE && k < ir->op.reads[op]; k++) {
-            uint32_t buffer = program_operand(ir, op, k);
+            uint32_t buffer = op_list_operand(ir, op, k);
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION &&
                 o->writer_segment[buffer] != segment_of(o, op) + 1)
                 fetch->input.i = buffer;
         }
         for (uint32_t k = ir->op.reads[op]; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; k++)
-            o->writer_segment[program_operand(ir, op, k)] = segment_of(o, op) + 1;
+            o->writer_segment[op_list_operand(ir, op, k)] = segment_of(o, op) + 1;
     }
 }
 
 /* The last op listed so far that computes; IR_NONE: there is none. */
-static op_id last_compute(const struct offload *o, const struct program *out)
+static op_id last_compute(const struct offload *o, const struct op_list *out)
 {
     uint32_t i = out->count;
     while (i > 0 && o->ir->op.stream[out->op[i - 1]] != o->e->compute)
@@ -67,7 +67,7 @@ static op_id last_compute(const struct offload *o, const struct program *out)
 }
 
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t like, enum phase phase, struct program *out)
+                  uint32_t like, enum phase phase, struct op_list *out)
 {
     struct ir *ir = o->ir;
     struct emit *e = o->e;
@@ -80,25 +80,25 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
                 1, (struct view[]){ir_whole(ir, to)}, 1);
     op_id last = o->blocking ? last_compute(o, out) : (op_id){IR_NONE};
     if (last.i != IR_NONE)
-        emit_hold_back(e, op, last);
-    program_push(out, op);
+        emit_add_dependency(e, op, last);
+    op_list_push(out, op);
     return op;
 }
 
 /* Before op, the layer's first. */
-static void store(struct offload *o, uint32_t op, struct program *out)
+static void store(struct offload *o, uint32_t op, struct op_list *out)
 {
     struct fetch *fetch = &o->fetch[segment_of(o, op)];
     fetch->host = ir_add_buffer_like(o->ir, fetch->input);
     o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
     fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD, out);
     if (!o->blocking && o->stored[0].i != IR_NONE)
-        emit_hold_back(o->e, (op_id){op}, o->stored[0]);
+        emit_add_dependency(o->e, (op_id){op}, o->stored[0]);
     o->stored[0] = o->stored[1];
     o->stored[1] = fetch->store;
 }
 
-static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct program *out)
+static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct op_list *out)
 {
     struct fetch *fetch = &o->fetch[segment];
     fetch->back = ir_add_buffer_like(o->ir, fetch->input);
@@ -117,17 +117,17 @@ static bool is_ahead(const struct offload *o, uint32_t segment)
 static void redirect(struct offload *o, uint32_t op, const struct fetch *fetch)
 {
     for (uint32_t k = 0; k < o->ir->op.reads[op]; k++)
-        if (program_operand(o->ir, op, k) == fetch->input.i)
-            program_redirect(o->ir, op, k, fetch->back);
+        if (op_list_operand(o->ir, op, k) == fetch->input.i)
+            op_list_redirect(o->ir, op, k, fetch->back);
 }
 
-static void push_all(struct program *out, const uint32_t *op, uint32_t count)
+static void push_all(struct op_list *out, const uint32_t *op, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        program_push(out, (op_id){op[i]});
+        op_list_push(out, (op_id){op[i]});
 }
 
-void pass_offload(struct emit *e, struct program *program)
+void pass_offload(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     uint32_t layers = (uint32_t)e->choices->model->layers,
@@ -142,16 +142,16 @@ void pass_offload(struct emit *e, struct program *program)
         .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
     };
     memset(o.fetch, 0xff, segments * sizeof *o.fetch); /* IR_NONE everywhere */
-    find_inputs(&o, program);
+    find_inputs(&o, list);
 
-    struct program out = {0};
+    struct op_list out = {0};
     op_id last = {IR_NONE}; /* last op of the layer before, in the backward's order */
     uint32_t current = IR_NONE;
-    for (uint32_t i = 0, ops; i < program->count; i += ops) {
-        uint32_t op = program->op[i];
-        ops = program_alike(ir, program->op + i, program->count - i);
+    for (uint32_t i = 0, ops; i < list->count; i += ops) {
+        uint32_t op = list->op[i];
+        ops = op_list_isomorphic_run(ir, list->op + i, list->count - i);
         if (ir->op.layer[op] == IR_NONE16) {
-            push_all(&out, program->op + i, ops);
+            push_all(&out, list->op + i, ops);
             continue;
         }
         uint32_t segment = segment_of(&o, op);
@@ -159,12 +159,12 @@ void pass_offload(struct emit *e, struct program *program)
         if (ir->op.phase[op] == PHASE_FORWARD) {
             if (fetch->store.i == IR_NONE)
                 store(&o, op, &out);
-            push_all(&out, program->op + i, ops);
+            push_all(&out, list->op + i, ops);
             continue;
         }
         if (segment != current) {
             if (current != IR_NONE && current / layers == segment / layers)
-                last = (op_id){program->op[i - 1]};
+                last = (op_id){list->op[i - 1]};
             current = segment;
             if (fetch->back.i == IR_NONE)
                 load(&o, segment, op, &out);
@@ -172,15 +172,15 @@ void pass_offload(struct emit *e, struct program *program)
             if (!o.blocking && is_ahead(&o, segment)) {
                 op_id ahead = load(&o, segment - 1, op, &out);
                 if (last.i != IR_NONE)
-                    emit_hold_back(e, ahead, last);
+                    emit_add_dependency(e, ahead, last);
             }
         }
         for (uint32_t k = i; k < i + ops; k++)
-            redirect(&o, program->op[k], fetch);
-        push_all(&out, program->op + i, ops);
+            redirect(&o, list->op[k], fetch);
+        push_all(&out, list->op + i, ops);
     }
     free(o.fetch);
     free(o.writer_segment);
-    program_release(program);
-    *program = out;
+    op_list_release(list);
+    *list = out;
 }

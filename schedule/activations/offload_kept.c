@@ -37,17 +37,17 @@ static uint32_t segment_of(const struct offload *o, uint32_t op)
 }
 
 /* Rows of items in the order of forwards, so those of a segment stand together. */
-static void find_items(struct offload *o, const struct program *program, const uint8_t *kept)
+static void find_items(struct offload *o, const struct op_list *list, const uint8_t *kept)
 {
     const struct ir *ir = o->ir;
-    for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i], reads = ir->op.reads[op];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t op = list->op[i], reads = ir->op.reads[op];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         struct segment *segment = &o->segment[segment_of(o, op)];
         segment->end = i;
         for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
-            uint32_t buffer = program_operand(ir, op, k);
+            uint32_t buffer = op_list_operand(ir, op, k);
             if (!kept[buffer] || o->of_buffer[buffer] > 0)
                 continue;
             if (segment->items++ == 0)
@@ -59,7 +59,7 @@ static void find_items(struct offload *o, const struct program *program, const u
 }
 
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t segment, enum phase phase, struct program *out)
+                  uint32_t segment, enum phase phase, struct op_list *out)
 {
     struct emit *e = o->e;
     struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(o->ir, from), 0}};
@@ -68,11 +68,11 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     op_id op =
         emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
                 (struct view[]){ir_whole(o->ir, from)}, 1, (struct view[]){ir_whole(o->ir, to)}, 1);
-    program_push(out, op);
+    op_list_push(out, op);
     return op;
 }
 
-static void store(struct offload *o, uint32_t which, struct program *out)
+static void store(struct offload *o, uint32_t which, struct op_list *out)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
@@ -84,7 +84,7 @@ static void store(struct offload *o, uint32_t which, struct program *out)
 }
 
 /* Not before the op `after` has ended; IR_NONE: at once. */
-static void load(struct offload *o, uint32_t which, op_id after, struct program *out)
+static void load(struct offload *o, uint32_t which, op_id after, struct op_list *out)
 {
     struct segment *segment = &o->segment[which];
     if (segment->loaded || segment->store.i == IR_NONE)
@@ -95,16 +95,16 @@ static void load(struct offload *o, uint32_t which, op_id after, struct program 
         item->back = ir_add_buffer_like(o->ir, item->buffer);
         op_id op = copy(o, WORK_H2D, item->host, item->back, which, PHASE_RECOMPUTE, out);
         if (after.i != IR_NONE)
-            emit_hold_back(o->e, op, after);
+            emit_add_dependency(o->e, op, after);
     }
 }
 
 static void redirect(struct offload *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.reads[op]; k++) {
-        uint32_t row = o->of_buffer[program_operand(o->ir, op, k)];
+        uint32_t row = o->of_buffer[op_list_operand(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].back.i != IR_NONE)
-            program_redirect(o->ir, op, k, o->item[row - 1].back);
+            op_list_redirect(o->ir, op, k, o->item[row - 1].back);
     }
 }
 
@@ -113,12 +113,12 @@ static bool begins(const struct offload *o, uint32_t op, const struct segment *s
 {
     uint32_t reads = o->ir->op.reads[op];
     for (uint32_t k = reads; k < reads + o->ir->op.writes[op]; k++)
-        if (segment->items > 0 && program_operand(o->ir, op, k) == o->item[segment->item].buffer.i)
+        if (segment->items > 0 && op_list_operand(o->ir, op, k) == o->item[segment->item].buffer.i)
             return true;
     return false;
 }
 
-static void rewrite(struct offload *o, const struct program *in, struct program *out)
+static void rewrite(struct offload *o, const struct op_list *in, struct op_list *out)
 {
     const struct ir *ir = o->ir;
     op_id stored[2] = {{IR_NONE}, {IR_NONE}}; /* of the last two layers */
@@ -129,14 +129,14 @@ static void rewrite(struct offload *o, const struct program *in, struct program 
                  which = ir->op.layer[op] == IR_NONE16 ? IR_NONE : segment_of(o, op);
         bool forward = ir->op.phase[op] == PHASE_FORWARD;
         if (which == IR_NONE) {
-            program_push(out, (op_id){op});
+            op_list_push(out, (op_id){op});
             continue;
         }
         struct segment *segment = &o->segment[which];
         if (forward && which != begun && begins(o, op, segment)) {
             begun = which;
             if (stored[0].i != IR_NONE)
-                emit_hold_back(o->e, (op_id){op}, stored[0]);
+                emit_add_dependency(o->e, (op_id){op}, stored[0]);
         }
         if (!forward && which != current) {
             if (current != IR_NONE && current / o->layers == which / o->layers)
@@ -148,7 +148,7 @@ static void rewrite(struct offload *o, const struct program *in, struct program 
         }
         if (!forward)
             redirect(o, op);
-        program_push(out, (op_id){op});
+        op_list_push(out, (op_id){op});
         if (forward && segment->end == i && segment->items > 0) {
             store(o, which, out);
             stored[0] = stored[1];
@@ -157,7 +157,7 @@ static void rewrite(struct offload *o, const struct program *in, struct program 
     }
 }
 
-void pass_offload_kept(struct emit *e, struct program *program)
+void pass_offload_kept(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     uint32_t layers = (uint32_t)e->choices->model->layers,
@@ -175,13 +175,13 @@ void pass_offload_kept(struct emit *e, struct program *program)
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].store.i = IR_NONE;
     o.of_buffer = heap_zalloc(buffers, sizeof *o.of_buffer);
-    find_items(&o, program, kept);
-    struct program out = {0};
-    rewrite(&o, program, &out);
+    find_items(&o, list, kept);
+    struct op_list out = {0};
+    rewrite(&o, list, &out);
     free(kept);
     free(o.segment);
     free(o.item);
     free(o.of_buffer);
-    program_release(program);
-    *program = out;
+    op_list_release(list);
+    *list = out;
 }

@@ -7,14 +7,14 @@
 #include "schedule/emit/op_list.h"
 
 /* Layers forget what their forward kept, and compute it again before their backward. */
-void pass_recompute(struct emit *e, struct program *program);
+void pass_recompute(struct emit *e, struct op_list *list);
 /* Copies between device and host whose result nobody reads are left out. */
-void pass_unread(struct emit *e, struct program *program);
+void pass_dead_copies(struct emit *e, struct op_list *list);
 /* What recomputation starts from goes to the host in the forward and comes back before it is read. */
-void pass_offload(struct emit *e, struct program *program);
+void pass_offload(struct emit *e, struct op_list *list);
 /* The same of what selective checkpointing keeps (schedule/activations/offload_kept.c). */
-void pass_offload_kept(struct emit *e, struct program *program);
+void pass_offload_kept(struct emit *e, struct op_list *list);
 /* Part of what the forward keeps goes to the host and comes back before it is read. */
-void pass_offload_ratio(struct emit *e, struct program *program);
+void pass_offload_ratio(struct emit *e, struct op_list *list);
 
 #endif

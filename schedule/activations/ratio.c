@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct run { /* one unit through one chunk of layers, forward or backward: positions in the list */
+struct
+    unit_run { /* one unit through one chunk of layers, forward or backward: positions in the list */
     uint32_t begin, end;
     uint32_t first, count; /* rows of moved: what leaves */
     uint32_t partner;      /* of a backward: its forward; IR_NONE */
@@ -38,7 +39,7 @@ struct moved { /* [0, elements) of a buffer are on the host between its passes, 
 struct ratio {
     struct emit *e;
     struct ir *ir;
-    struct run *run;
+    struct unit_run *run;
     uint32_t run_count;
     struct moved *moved;
     uint32_t moved_count;
@@ -55,19 +56,19 @@ static bool in_layers(const struct ir *ir, uint32_t op)
 
 /* ---- runs ---- */
 
-static void add_run(struct ratio *r, const struct program *in, uint32_t begin, uint32_t end)
+static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
-    struct run run = {.begin = begin,
-                      .end = end,
-                      .partner = IR_NONE,
-                      .unit = ir->op.micro[op],
-                      .chunk = r->chunk_of[ir->op.layer[op]],
-                      .forward = ir->op.phase[op] == PHASE_FORWARD,
-                      .last_copy = {IR_NONE}};
+    struct unit_run run = {.begin = begin,
+                           .end = end,
+                           .partner = IR_NONE,
+                           .unit = ir->op.micro[op],
+                           .chunk = r->chunk_of[ir->op.layer[op]],
+                           .forward = ir->op.phase[op] == PHASE_FORWARD,
+                           .last_copy = {IR_NONE}};
     for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
-        struct run *other = &r->run[i];
+        struct unit_run *other = &r->run[i];
         if (other->forward && !other->taken && other->unit == run.unit &&
             other->chunk == run.chunk) {
             run.partner = i;
@@ -85,7 +86,7 @@ static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
 
-static void find_runs(struct ratio *r, const struct program *in)
+static void find_runs(struct ratio *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
     r->chunk_of = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of);
@@ -119,8 +120,9 @@ static int by_size(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static uint32_t candidates(const struct ratio *r, const struct program *in, const struct run *run,
-                           const uint8_t *class, uint8_t *seen, struct candidate *out)
+static uint32_t candidates(const struct ratio *r, const struct op_list *in,
+                           const struct unit_run *run, const uint8_t *class, uint8_t *seen,
+                           struct candidate *out)
 {
     const struct ir *ir = r->ir;
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
@@ -128,7 +130,7 @@ static uint32_t candidates(const struct ratio *r, const struct program *in, cons
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = program_operand(ir, op, k);
+            uint32_t b = op_list_operand(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
             if (class[b] != ACTIVATION_ONCE || seen[b] || bytes < least)
                 continue;
@@ -149,7 +151,7 @@ static double hidden_behind(const struct ratio *r, uint32_t i)
         return c->offload_hidden;
     while (next < r->run_count && !r->run[next].forward)
         next++;
-    const struct run *run = &r->run[next < r->run_count ? next : i];
+    const struct unit_run *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
     return c->offload_hidden_of[part] / multiplex_share(c, run->chunk, part).count;
 }
@@ -170,7 +172,7 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
 
 /* What one chunk hands to another on the same stage as it is, is read by the backward of that one first,
  * and stays. */
-static void keep_handed_on(const struct ratio *r, const struct program *in, uint8_t *class)
+static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;
     uint32_t *maker = heap_alloc((size_t)ir->buffer.count + 1, sizeof *maker);
@@ -181,7 +183,7 @@ static void keep_handed_on(const struct ratio *r, const struct program *in, uint
             continue;
         uint32_t chunk = r->chunk_of[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = program_operand(ir, op, k);
+            uint32_t b = op_list_operand(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
             if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
@@ -191,7 +193,7 @@ static void keep_handed_on(const struct ratio *r, const struct program *in, uint
     free(maker);
 }
 
-static void choose(struct ratio *r, const struct program *in)
+static void choose(struct ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -204,7 +206,7 @@ static void choose(struct ratio *r, const struct program *in)
     keep_handed_on(r, in, class);
     r->moved = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->moved);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
-        struct run *run = &r->run[i];
+        struct unit_run *run = &r->run[i];
         run->first = r->moved_count;
         if (!run->forward || r->run[i + 1].partner == i)
             continue;
@@ -245,7 +247,7 @@ static buffer_id like(struct ratio *r, buffer_id buffer, const char *stem, enum 
 }
 
 static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to,
-                  struct program *out)
+                  struct op_list *out)
 {
     struct emit *e = r->e;
     uint64_t each = dtype_bytes((enum dtype)r->ir->buffer.dtype[from.buffer.i]);
@@ -256,17 +258,17 @@ static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct
     op_id op = emit_op(e, stream, &work, &from, 1, &to, 1);
     if (stream == e->compute)
         r->last_compute = op;
-    program_push(out, op);
+    op_list_push(out, op);
     return op;
 }
 
-static void set_tags(struct ratio *r, const struct run *run, enum phase phase)
+static void set_tags(struct ratio *r, const struct unit_run *run, enum phase phase)
 {
     r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store(struct ratio *r, struct run *run, struct program *out)
+static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
 {
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_FORWARD);
@@ -283,15 +285,15 @@ static void store(struct ratio *r, struct run *run, struct program *out)
         run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, (int64_t)m->elements),
                               ir_whole(r->ir, m->host), out);
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
-            emit_hold_back(r->e, run->last_copy, ended);
+            emit_add_dependency(r->e, run->last_copy, ended);
     }
     run->stored = true;
 }
 
 /* What a backward run reads of its forward comes back, not before all compute listed so far. */
-static void load(struct ratio *r, struct run *run, struct program *out)
+static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
 {
-    const struct run *forward = &r->run[run->partner];
+    const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
@@ -302,7 +304,7 @@ static void load(struct ratio *r, struct run *run, struct program *out)
         run->last_copy = copy(r, WORK_H2D, ir_whole(r->ir, m->host),
                               view_part(whole, 0, (int64_t)m->elements), out);
         if (ended.i != IR_NONE)
-            emit_hold_back(r->e, run->last_copy, ended);
+            emit_add_dependency(r->e, run->last_copy, ended);
         if (m->elements < all)
             copy(r, WORK_PACK, ir_whole(r->ir, m->tail),
                  view_part(whole, (int64_t)m->elements, (int64_t)(all - m->elements)), out);
@@ -311,7 +313,7 @@ static void load(struct ratio *r, struct run *run, struct program *out)
 }
 
 /* The next backward run of the list, if what it needs is on the host by now. */
-static struct run *next_backward(struct ratio *r, uint32_t i)
+static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
         if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
@@ -319,9 +321,9 @@ static struct run *next_backward(struct ratio *r, uint32_t i)
     return NULL;
 }
 
-static void begin_run(struct ratio *r, uint32_t i, struct program *out)
+static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
 {
-    struct run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
+    struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     r->before_next.i = IR_NONE;
     for (uint32_t k = i; k-- > 0;) /* the forward before the last is on the host */
         if (r->run[k].forward && r->run[k].stored) {
@@ -341,51 +343,51 @@ static void begin_run(struct ratio *r, uint32_t i, struct program *out)
         load(r, ahead, out);
 }
 
-static void pass_op(struct ratio *r, uint32_t op, bool backward, struct program *out)
+static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list *out)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->compute;
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
-        uint32_t row = r->of_buffer[program_operand(ir, op, k)];
+        uint32_t row = r->of_buffer[op_list_operand(ir, op, k)];
         if (row != IR_NONE)
-            program_redirect(ir, op, k, r->moved[row].back);
+            op_list_redirect(ir, op, k, r->moved[row].back);
     }
     if (computes && r->before_next.i != IR_NONE) {
-        emit_hold_back(r->e, (op_id){op}, r->before_next);
+        emit_add_dependency(r->e, (op_id){op}, r->before_next);
         r->before_next.i = IR_NONE;
     }
     if (computes)
         r->last_compute.i = op;
-    program_push(out, (op_id){op});
+    op_list_push(out, (op_id){op});
 }
 
-void pass_offload_ratio(struct emit *e, struct program *program)
+void pass_offload_ratio(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     uint32_t buffers = ir->buffer.count; /* those made here are never looked up */
     struct ratio r = {.e = e,
                       .ir = ir,
-                      .run = heap_alloc((size_t)program->count + 1, sizeof *r.run),
+                      .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
                       .of_buffer = heap_alloc((size_t)buffers + 1, sizeof *r.of_buffer),
                       .last_compute = {IR_NONE},
                       .before_next = {IR_NONE}};
     memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
-    find_runs(&r, program);
-    choose(&r, program);
-    struct program out = {0};
+    find_runs(&r, list);
+    choose(&r, list);
+    struct op_list out = {0};
     uint32_t next = 0;
-    for (uint32_t i = 0; i < program->count; i++) {
+    for (uint32_t i = 0; i < list->count; i++) {
         while (next < r.run_count && r.run[next].end <= i)
             next++;
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
             begin_run(&r, next, &out);
-        pass_op(&r, program->op[i], inside && !r.run[next].forward, &out);
+        pass_op(&r, list->op[i], inside && !r.run[next].forward, &out);
     }
     free(r.run);
     free(r.moved);
     free(r.of_buffer);
     free(r.chunk_of);
-    program_release(program);
-    *program = out;
+    op_list_release(list);
+    *list = out;
 }

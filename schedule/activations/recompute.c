@@ -88,22 +88,22 @@ static void find_arrivals(struct recompute *r)
         if (ir->op.region[op] != REGION_ATTENTION || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         for (uint32_t k = 0; k < reads; k++) {
-            uint32_t buffer = program_operand(ir, op, k);
+            uint32_t buffer = op_list_operand(ir, op, k);
             uint8_t own = r->kept[buffer] ? FROM_CORE : r->origin[buffer];
             origin = own > origin ? own : origin;
         }
         for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
-            uint8_t *known = &r->origin[program_operand(ir, op, k)];
+            uint8_t *known = &r->origin[op_list_operand(ir, op, k)];
             *known = origin > *known ? origin : *known;
         }
     }
 }
 
-static void find_segments(struct recompute *r, const struct program *program)
+static void find_segments(struct recompute *r, const struct op_list *list)
 {
-    for (uint32_t i = 0, ops; i < program->count; i += ops) {
-        uint32_t op = program->op[i];
-        ops = program_alike(r->ir, program->op + i, program->count - i);
+    for (uint32_t i = 0, ops; i < list->count; i += ops) {
+        uint32_t op = list->op[i];
+        ops = op_list_isomorphic_run(r->ir, list->op + i, list->count - i);
         if (in_backward(r->ir, op))
             r->segment[segment_of(r, op)].last = i + ops - 1;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
@@ -124,7 +124,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
-        uint32_t buffer = program_operand(r->ir, op, k);
+        uint32_t buffer = op_list_operand(r->ir, op, k);
         core = r->kept[buffer] || r->needed[buffer] != which + 1;
     }
     return operands > reads ? core : behind;
@@ -136,18 +136,18 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->cache[program_operand(r->ir, op, k)];
+        only = r->cache[op_list_operand(r->ir, op, k)];
     return only;
 }
 
 /* Marks what the backward of a layer reads and, going back through its forward, what that takes. */
-static void find_needed(struct recompute *r, const struct program *program, uint32_t which,
+static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {
     struct segment segment = r->segment[which];
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
-        uint32_t op = program->op[i];
+        uint32_t op = list->op[i];
         if (fills_cache(r, op))
             continue;
         if (r->kept != NULL && (core = leads_to_kept(r, op, which, core))) {
@@ -157,27 +157,27 @@ static void find_needed(struct recompute *r, const struct program *program, uint
         uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed || r->needed[program_operand(r->ir, op, k)] == which + 1;
+            needed = needed || r->needed[op_list_operand(r->ir, op, k)] == which + 1;
         keep[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->needed[program_operand(r->ir, op, k)] = which + 1;
+            r->needed[op_list_operand(r->ir, op, k)] = which + 1;
     }
 }
 
 /* A buffer that several ops fill (keys by one, values by another) is repeated as a whole: an op is not
  * repeated if another that writes the same buffer is not, and its readers use what the first forward
  * made. */
-static void drop_parts(struct recompute *r, const struct program *program, uint32_t which,
+static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
                        uint8_t *keep)
 {
     struct segment segment = r->segment[which];
     for (bool more = repeats_core(r); more;) {
         more = false;
         for (uint32_t i = segment.begin; i < segment.end; i++) {
-            uint32_t op = program->op[i], reads = r->ir->op.reads[op];
+            uint32_t op = list->op[i], reads = r->ir->op.reads[op];
             uint8_t *kept = &keep[i - segment.begin];
             for (uint32_t k = reads; k < reads + r->ir->op.writes[op]; k++) {
-                uint32_t *remains = &r->remains[program_operand(r->ir, op, k)];
+                uint32_t *remains = &r->remains[op_list_operand(r->ir, op, k)];
                 if (*kept && *remains == which + 1)
                     *kept = 0;
                 if (*kept || *remains == which + 1)
@@ -189,7 +189,7 @@ static void drop_parts(struct recompute *r, const struct program *program, uint3
     }
 }
 
-static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
+static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
 {
     struct ir *ir = r->ir;
     buffer_id of[16];
@@ -197,13 +197,13 @@ static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], waits = 0;
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = program_operand(ir, op, k);
+        uint32_t buffer = op_list_operand(ir, op, k);
         bool shared = r->cache[buffer] || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         if (r->buffer[buffer] == IR_NONE && !shared) /* of a cache, the same values again */
             r->buffer[buffer] = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {
-        uint32_t buffer = program_operand(ir, op, k), again = r->buffer[buffer];
+        uint32_t buffer = op_list_operand(ir, op, k), again = r->buffer[buffer];
         of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
@@ -213,13 +213,13 @@ static void repeat_op(struct recompute *r, uint32_t op, struct program *out)
     }
     op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
     r->op[op] = copy.i;
-    program_push(out, copy);
+    op_list_push(out, copy);
 }
 
 /* Before the first backward op of a layer; `begin` is its place in the list. Gradients of weights
  * may come later than the rest, and read of the same repetition. */
-static void repeat_forward(struct recompute *r, const struct program *in, uint32_t begin,
-                           struct program *out)
+static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin,
+                           struct op_list *out)
 {
     struct ir *ir = r->ir;
     uint32_t which = segment_of(r, in->op[begin]);
@@ -228,7 +228,7 @@ static void repeat_forward(struct recompute *r, const struct program *in, uint32
     for (uint32_t i = begin; i <= segment.last; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
-            uint32_t buffer = program_operand(ir, in->op[i], k);
+            uint32_t buffer = op_list_operand(ir, in->op[i], k);
             if (r->origin[buffer] != FROM_RANKS || r->kept[buffer])
                 r->needed[buffer] = which + 1;
         }
@@ -243,8 +243,8 @@ static void repeat_forward(struct recompute *r, const struct program *in, uint32
 }
 
 /* Backward ops of one layer are consecutive; [begin, end) of the list. */
-static void rewrite_backward(struct recompute *r, const struct program *in, uint32_t begin,
-                             uint32_t end, struct program *out)
+static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t begin,
+                             uint32_t end, struct op_list *out)
 {
     struct ir *ir = r->ir;
     if (!r->repeated[segment_of(r, in->op[begin])])
@@ -253,27 +253,27 @@ static void rewrite_backward(struct recompute *r, const struct program *in, uint
         uint32_t op = in->op[i];
         bool redirects = !repeats_core(r) || ir->op.region[op] == REGION_ATTENTION;
         for (uint32_t k = 0; redirects && k < ir->op.reads[op]; k++) {
-            uint32_t again = r->buffer[program_operand(ir, op, k)];
+            uint32_t again = r->buffer[op_list_operand(ir, op, k)];
             if (again != IR_NONE)
-                program_redirect(ir, op, k, (buffer_id){again});
+                op_list_redirect(ir, op, k, (buffer_id){again});
         }
     }
-    program_push_all(out, in->op + begin, end - begin);
+    op_list_push_all(out, in->op + begin, end - begin);
 }
 
 /* What an implementation holds in a forward, it holds in the repeated one. */
 static void repeat_holds(struct recompute *r)
 {
-    uint32_t count = r->e->hold_count;
+    uint32_t count = r->e->extension_count;
     for (uint32_t i = 0; i < count; i++) {
-        struct hold hold = r->e->hold[i];
+        struct lifetime_extension hold = r->e->extension[i];
         uint32_t buffer = r->buffer[hold.buffer.i], until = r->op[hold.until.i];
         if (buffer != IR_NONE && until != IR_NONE)
-            emit_hold(r->e, (buffer_id){buffer}, (op_id){until});
+            emit_extend_lifetime(r->e, (buffer_id){buffer}, (op_id){until});
     }
 }
 
-void pass_recompute(struct emit *e, struct program *program)
+void pass_recompute(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
     uint32_t layers = (uint32_t)e->choices->model->layers,
@@ -305,21 +305,21 @@ void pass_recompute(struct emit *e, struct program *program)
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     memset(r.buffer, 0xff, ir->buffer.count * sizeof *r.buffer);
     memset(r.op, 0xff, ir->op.count * sizeof *r.op);
-    find_segments(&r, program);
+    find_segments(&r, list);
     find_arrivals(&r);
 
-    struct program out = {0};
-    for (uint32_t i = 0, end; i < program->count; i = end) {
-        uint32_t op = program->op[i];
-        end = i + program_alike(ir, program->op + i, program->count - i);
+    struct op_list out = {0};
+    for (uint32_t i = 0, end; i < list->count; i = end) {
+        uint32_t op = list->op[i];
+        end = i + op_list_isomorphic_run(ir, list->op + i, list->count - i);
         if (!in_backward(ir, op) || keeps_layer(&r, ir->op.layer[op])) {
-            program_push_all(&out, program->op + i, end - i);
+            op_list_push_all(&out, list->op + i, end - i);
             continue;
         }
-        while (end < program->count && in_backward(ir, program->op[end]) &&
-               segment_of(&r, program->op[end]) == segment_of(&r, op))
-            end += program_alike(ir, program->op + end, program->count - end);
-        rewrite_backward(&r, program, i, end, &out);
+        while (end < list->count && in_backward(ir, list->op[end]) &&
+               segment_of(&r, list->op[end]) == segment_of(&r, op))
+            end += op_list_isomorphic_run(ir, list->op + end, list->count - end);
+        rewrite_backward(&r, list, i, end, &out);
     }
     repeat_holds(&r);
     free(r.segment);
@@ -331,6 +331,6 @@ void pass_recompute(struct emit *e, struct program *program)
     free(r.remains);
     free(r.cache);
     free(r.origin);
-    program_release(program);
-    *program = out;
+    op_list_release(list);
+    *list = out;
 }

@@ -103,7 +103,7 @@ uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count,
     return w->wait_count;
 }
 
-const op_id *waits_settle(struct waits *w, struct order *order, uint32_t *count)
+const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */

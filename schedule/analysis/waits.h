@@ -38,7 +38,7 @@ uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t co
 
 /* Joins what was added to the open op's clock, and forgets it. Returns the ops that no other one
  * implies, in list order, in memory of `waits`. */
-const op_id *waits_settle(struct waits *waits, struct order *order, uint32_t *count);
+const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Notes touches of op `op` for those that come later. */
 void waits_note(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream,

@@ -110,6 +110,6 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* Chunks wait for what goes to the host (schedule/attention/fpdt_host.c): what two of them keep there, and
  * two of what one rank gathers for all, are on the device at once. */
-void pass_keep(struct emit *e, struct program *program);
+void pass_keep(struct emit *e, struct op_list *list);
 
 #endif

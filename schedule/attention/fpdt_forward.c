@@ -124,8 +124,8 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     if (z.ranks > 1)
         o = new_rows(e, "o", e->choices->dtype, z.s, f->q_width);
     chunk->part.o = o;
-    emit_kept(e, o.buffer);
-    emit_kept(e, chunk->part.lse);
+    emit_mark_saved(e, o.buffer);
+    emit_mark_saved(e, chunk->part.lse);
     tiles(f, i, o, ahead);
     if (z.ranks > 1)
         exchange_out(e, &z, o, out);

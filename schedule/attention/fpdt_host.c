@@ -174,18 +174,18 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
 }
 
 /* What is gathered for one rank to keep waits for the last but one before it to be copied. */
-static void hold_back_gathers(struct emit *e, const struct program *program)
+static void hold_back_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies of what was gathered */
     uint32_t gathered = IR_NONE;              /* buffer */
-    for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t op = list->op[i];
         if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
             if (copied[0].i != IR_NONE)
-                emit_hold_back(e, (op_id){op}, copied[0]);
-            gathered = program_operand(ir, op, 1);
-        } else if (ir->op.kind[op] == WORK_D2H && program_operand(ir, op, 0) == gathered) {
+                emit_add_dependency(e, (op_id){op}, copied[0]);
+            gathered = op_list_operand(ir, op, 1);
+        } else if (ir->op.kind[op] == WORK_D2H && op_list_operand(ir, op, 0) == gathered) {
             copied[0] = copied[1];
             copied[1].i = op;
         }
@@ -201,13 +201,13 @@ static bool stores(const struct ir *ir, uint32_t op)
 
 /* What a chunk computes behind its first copy waits for all copies of the last chunk but one. Where chunks
  * fetch keys and values they learn of most of them so; of two chunks none does. */
-static void hold_back_chunks(struct emit *e, const struct program *program)
+static void hold_back_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE}; /* of the last two chunks */
     uint32_t chunk = IR_NONE;
-    for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t op = list->op[i];
         if (stores(ir, op) && ir->op.chunk[op] != chunk) { /* chunks in a row differ */
             chunk = ir->op.chunk[op];
             until = stored[0];
@@ -217,15 +217,15 @@ static void hold_back_chunks(struct emit *e, const struct program *program)
             stored[1].i = op;
         if (until.i == IR_NONE || ir->op.stream[op] != e->compute)
             continue;
-        emit_hold_back(e, (op_id){op}, until);
+        emit_add_dependency(e, (op_id){op}, until);
         until.i = IR_NONE;
     }
 }
 
-void pass_keep(struct emit *e, struct program *program)
+void pass_keep(struct emit *e, struct op_list *list)
 {
     if (fpdt_fetches_by_one(e->choices))
-        hold_back_gathers(e, program);
+        hold_back_gathers(e, list);
     if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_sync)
-        hold_back_chunks(e, program);
+        hold_back_chunks(e, list);
 }

@@ -154,8 +154,8 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
     if (z.ranks > 1)
         saved->o = view_all(e, emit_activation(e, "o", z.s, z.q_width / z.ranks));
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, z.heads / z.ranks);
-    emit_kept(e, saved->o.buffer);
-    emit_kept(e, saved->lse);
+    emit_mark_saved(e, saved->o.buffer);
+    emit_mark_saved(e, saved->lse);
     attention_tile(e, tile_work(e, layer, &z, WORK_ATTENTION, reach), &in, saved->o,
                    view_all(e, saved->lse));
     if (z.ranks > 1)

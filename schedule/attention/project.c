@@ -17,7 +17,7 @@ buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
     emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->rows, model->hidden),
                 weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->rows, width,
                 model->hidden);
-    emit_kept_product(e, qkv);
+    emit_mark_saved_product(e, qkv);
     return qkv;
 }
 
@@ -109,8 +109,8 @@ void attention_core(struct emit *e, uint32_t layer, struct attention_saved *save
     struct qkv in = {saved->q, saved->k, saved->v};
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
-    emit_kept(e, saved->o.buffer);
-    emit_kept(e, saved->lse);
+    emit_mark_saved(e, saved->o.buffer);
+    emit_mark_saved(e, saved->lse);
     attention_tile(
         e, attention_windowed(e, layer, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads)),
         &in, o, view_all(e, saved->lse));

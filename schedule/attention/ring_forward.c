@@ -64,8 +64,8 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     blocks.first.count *= 2; /* v lies behind k */
     saved->o = o;
     saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
-    emit_kept(e, o.buffer);
-    emit_kept(e, saved->lse);
+    emit_mark_saved(e, o.buffer);
+    emit_mark_saved(e, saved->lse);
 
     for (uint32_t outer = 0; outer < e->outer.size; outer++) {
         for (uint32_t inner = 0; inner < e->inner.size; inner++) {

@@ -79,8 +79,8 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     kv.count *= 2; /* v lies behind k */
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
-    emit_kept(e, o.buffer);
-    emit_kept(e, saved->lse);
+    emit_mark_saved(e, o.buffer);
+    emit_mark_saved(e, saved->lse);
 
     for (uint32_t step = 0; step < steps; step++) {
         struct partial *here = &partial[step];
@@ -110,7 +110,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         emit_op(e, e->compute, &work, &sum, 1, &o, 1);
     }
     for (uint32_t step = 1; step < steps; step++)
-        emit_hold(e, partial[step].kv.buffer, e->last_compute);
+        emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
     saved->k = view_part(kv, 0, z->rows * z->kv_width);
     saved->v = view_part(kv, z->rows * z->kv_width, z->rows * z->kv_width);
     free(partial);

@@ -157,8 +157,8 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
     struct qkv in = {view_none(), view_none(), view_none()};
     saved->o = view_all(e, emit_activation(e, "o", stages * z->s, z->dim));
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, stages * z->s, 1);
-    emit_kept(e, saved->o.buffer);
-    emit_kept(e, saved->lse);
+    emit_mark_saved(e, saved->o.buffer);
+    emit_mark_saved(e, saved->lse);
     struct view staged = out;
     if (stages > 1)
         staged = view_all(e, emit_activation(e, "out_staged", stages * z->n, u->width));

@@ -15,13 +15,13 @@ bool weights_reduce_each_micro_batch(const struct choices *c)
 bool weights_pass_over_gradients(const struct choices *c)
 {
     return c->profile->grad_passes && c->scope == SCOPE_STEP &&
-           !weights_reduce_each_micro_batch(c) && !pipeline_lends_weights(c);
+           !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
 int64_t weights_layers_together(const struct choices *c)
 {
     int64_t layer = transformer_layer_parameters(c->model);
-    if (weights_sharded_params(c) || pipeline_lends_weights(c) ||
+    if (weights_sharded_params(c) || pipeline_has_remote_weights(c) ||
         c->profile->bucket_elements <= layer)
         return 1;
     int64_t together = c->profile->bucket_elements / layer;

@@ -334,26 +334,27 @@ struct view emit_positions_own(const struct emit *e)
     return view_rows(e->positions_own, e->first_token / tp, e->own_n, 1);
 }
 
-void emit_hold(struct emit *e, buffer_id buffer, op_id until)
+void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)
 {
-    if (e->hold_count == e->hold_capacity) {
-        e->hold_capacity = (uint32_t)heap_next_capacity(e->hold_capacity, e->hold_count + 1);
-        e->hold = heap_realloc(e->hold, e->hold_capacity, sizeof *e->hold);
+    if (e->extension_count == e->extension_capacity) {
+        e->extension_capacity =
+            (uint32_t)heap_next_capacity(e->extension_capacity, e->extension_count + 1);
+        e->extension = heap_realloc(e->extension, e->extension_capacity, sizeof *e->extension);
     }
-    e->hold[e->hold_count++] = (struct hold){buffer, until};
+    e->extension[e->extension_count++] = (struct lifetime_extension){buffer, until};
 }
 
-void emit_hold_back(struct emit *e, op_id op, op_id until)
+void emit_add_dependency(struct emit *e, op_id op, op_id until)
 {
-    if (e->hold_back_count == e->hold_back_capacity) {
-        e->hold_back_capacity =
-            (uint32_t)heap_next_capacity(e->hold_back_capacity, e->hold_back_count + 1);
-        e->hold_back = heap_realloc(e->hold_back, e->hold_back_capacity, sizeof *e->hold_back);
+    if (e->dependency_count == e->dependency_capacity) {
+        e->dependency_capacity =
+            (uint32_t)heap_next_capacity(e->dependency_capacity, e->dependency_count + 1);
+        e->dependency = heap_realloc(e->dependency, e->dependency_capacity, sizeof *e->dependency);
     }
-    e->hold_back[e->hold_back_count++] = (struct hold_back){op, until};
+    e->dependency[e->dependency_count++] = (struct added_dependency){op, until};
 }
 
-static void add_kept(struct kept *kept, buffer_id buffer)
+static void add_kept(struct saved_buffers *kept, buffer_id buffer)
 {
     if (kept->count == kept->capacity) {
         kept->capacity = (uint32_t)heap_next_capacity(kept->capacity, (size_t)kept->count + 1);
@@ -362,12 +363,12 @@ static void add_kept(struct kept *kept, buffer_id buffer)
     kept->buffer[kept->count++] = buffer;
 }
 
-void emit_kept(struct emit *e, buffer_id buffer)
+void emit_mark_saved(struct emit *e, buffer_id buffer)
 {
     add_kept(&e->kept, buffer);
 }
 
-void emit_kept_product(struct emit *e, buffer_id buffer)
+void emit_mark_saved_product(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         add_kept(&e->kept, buffer);

@@ -42,7 +42,7 @@ enum weight {
 
 /* Parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned
  * positions. A stage has those of its layers and, at the ends, the others. */
-struct part {
+struct model_part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
@@ -102,19 +102,19 @@ struct layer_saved {
 };
 
 /* An implementation keeps a buffer (a Python variable still names it) until an op is done. */
-struct hold {
+struct lifetime_extension {
     buffer_id buffer;
     op_id until;
 };
 
 /* What selective checkpointing does not compute again. */
-struct kept {
+struct saved_buffers {
     buffer_id *buffer;
     uint32_t count, capacity;
 };
 
 /* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
-struct hold_back {
+struct added_dependency {
     op_id op, until;
 };
 
@@ -160,7 +160,7 @@ struct shared {
 
 /* The gradient of a bundle that a chunk's first, or last, shared units made; or, where stages hold parts,
  * one of them. */
-struct lent {
+struct remote_grad {
     buffer_id buffer;
     uint32_t *touched; /* as of struct emit, for all bundles of these units */
     uint32_t bundle;
@@ -170,7 +170,7 @@ struct lent {
 };
 
 /* This stage's part of a bundle, where those that share a chunk's first, or last, units hold parts. */
-struct lent_part {
+struct remote_part {
     uint32_t bundle;
     struct shared shared;
     bool known;            /* its parameters have come in this step */
@@ -218,7 +218,7 @@ struct emit {
     uint8_t shared_comm; /* stream */
 
     struct weight_slot slot[WEIGHT_COUNT];
-    struct part *part; /* part_count() of them */
+    struct model_part *part; /* part_count() of them */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;     /* enum dtype of weight gradients */
@@ -226,10 +226,10 @@ struct emit {
     uint32_t grad_buffer_count;
     uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
     uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
-    struct lent *lent;    /* gradients of units that stages share */
-    uint32_t lent_count, lent_capacity;
-    struct lent_part *lent_part;
-    uint32_t lent_part_count, lent_part_capacity;
+    struct remote_grad *remote_grad; /* gradients of units that stages share */
+    uint32_t remote_grad_count, remote_grad_capacity;
+    struct remote_part *remote_part;
+    uint32_t remote_part_count, remote_part_capacity;
     struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
     struct {
         bool on;
@@ -249,13 +249,13 @@ struct emit {
     struct layer_saved *saved; /* one per layer, of the current unit */
     struct prefix
         *prefix; /* per layer and sequence, of the current micro-batch; NULL: no subsequences */
-    struct kept caches; /* the buffers of k and v among them */
+    struct saved_buffers caches; /* the buffers of k and v among them */
 
-    struct kept kept;
-    struct hold *hold;
-    uint32_t hold_count, hold_capacity;
-    struct hold_back *hold_back;
-    uint32_t hold_back_count, hold_back_capacity;
+    struct saved_buffers kept;
+    struct lifetime_extension *extension;
+    uint32_t extension_count, extension_capacity;
+    struct added_dependency *dependency;
+    uint32_t dependency_count, dependency_capacity;
 };
 
 /* The host waits until the compute stream has done all that was emitted. */
@@ -332,12 +332,12 @@ void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, st
                            struct view x, struct view rstd, struct view dx, int64_t rows,
                            int64_t cols);
 
-void emit_hold(struct emit *e, buffer_id buffer, op_id until);
-void emit_hold_back(struct emit *e, op_id op, op_id until);
+void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
+void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* The core of attention made this buffer. */
-void emit_kept(struct emit *e, buffer_id buffer);
+void emit_mark_saved(struct emit *e, buffer_id buffer);
 /* The same of the result of a product: of those that every second one is, and with that choice only. */
-void emit_kept_product(struct emit *e, buffer_id buffer);
+void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 /* Several units write this buffer, and recomputation leaves it alone. */
 void emit_cache(struct emit *e, buffer_id buffer);
 

@@ -3,39 +3,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-void program_release(struct program *program)
+void op_list_release(struct op_list *list)
 {
-    free(program->op);
-    *program = (struct program){0};
+    free(list->op);
+    *list = (struct op_list){0};
 }
 
-void program_grow(struct program *program)
+void op_list_grow(struct op_list *list)
 {
-    program->capacity = (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + 1);
-    program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
+    list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + 1);
+    list->op = heap_realloc(list->op, list->capacity, sizeof *list->op);
 }
 
-void program_push_all(struct program *program, const uint32_t *op, uint32_t count)
+void op_list_push_all(struct op_list *list, const uint32_t *op, uint32_t count)
 {
-    if (count > program->capacity - program->count) {
-        program->capacity =
-            (uint32_t)heap_next_capacity(program->capacity, (size_t)program->count + count);
-        program->op = heap_realloc(program->op, program->capacity, sizeof *program->op);
+    if (count > list->capacity - list->count) {
+        list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + count);
+        list->op = heap_realloc(list->op, list->capacity, sizeof *list->op);
     }
     if (count > 0)
-        memcpy(program->op + program->count, op, count * sizeof *op);
-    program->count += count;
+        memcpy(list->op + list->count, op, count * sizeof *op);
+    list->count += count;
 }
 
-void program_init(struct program *program, const struct ir *ir)
+void op_list_init(struct op_list *list, const struct ir *ir)
 {
-    *program = (struct program){.count = ir->op.count, .capacity = ir->op.count};
-    program->op = heap_alloc(ir->op.count, sizeof *program->op);
+    *list = (struct op_list){.count = ir->op.count, .capacity = ir->op.count};
+    list->op = heap_alloc(ir->op.count, sizeof *list->op);
     for (uint32_t i = 0; i < ir->op.count; i++)
-        program->op[i] = i;
+        list->op[i] = i;
 }
 
-uint32_t program_alike(const struct ir *ir, const uint32_t *op, uint32_t count)
+uint32_t op_list_isomorphic_run(const struct ir *ir, const uint32_t *op, uint32_t count)
 {
     const struct op_table *t = &ir->op;
     uint32_t ops = 1;
@@ -47,7 +46,7 @@ uint32_t program_alike(const struct ir *ir, const uint32_t *op, uint32_t count)
     return ops;
 }
 
-void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
+void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
 {
     uint32_t *operand = &ir->operand[ir->op.operand_begin[op] + k];
     if (!(*operand & IR_RANGE)) {

@@ -12,33 +12,33 @@
 
 #include <stdint.h>
 
-struct program {
+struct op_list {
     uint32_t *op; /* ids in list order */
     uint32_t count, capacity;
 };
 
-void program_release(struct program *program);
-void program_grow(struct program *program);
-static inline void program_push(struct program *program, op_id op)
+void op_list_release(struct op_list *list);
+void op_list_grow(struct op_list *list);
+static inline void op_list_push(struct op_list *list, op_id op)
 {
-    if (program->count == program->capacity)
-        program_grow(program);
-    program->op[program->count++] = op.i;
+    if (list->count == list->capacity)
+        op_list_grow(list);
+    list->op[list->count++] = op.i;
 }
 /* Ops in a row. */
-void program_push_all(struct program *program, const uint32_t *op, uint32_t count);
+void op_list_push_all(struct op_list *list, const uint32_t *op, uint32_t count);
 
 /* The ops of the ir in the order in which they were emitted. */
-void program_init(struct program *program, const struct ir *ir);
+void op_list_init(struct op_list *list, const struct ir *ir);
 
 /* How many of `count` listed ops from the first on have its layer, phase and micro-batch: most have those of
  * the op before. */
-uint32_t program_alike(const struct ir *ir, const uint32_t *op, uint32_t count);
+uint32_t op_list_isomorphic_run(const struct ir *ir, const uint32_t *op, uint32_t count);
 
 /* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
-void program_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
+void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 /* The buffer that operand k names. */
-static inline uint32_t program_operand(const struct ir *ir, uint32_t op, uint32_t k)
+static inline uint32_t op_list_operand(const struct ir *ir, uint32_t op, uint32_t k)
 {
     uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;

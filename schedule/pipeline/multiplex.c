@@ -198,9 +198,9 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
     if (last == c->subsequences || stage > t->chunk)
         return;
     if (forward && t->subsequence < last)
-        actions_add(actions, ACTION_KEYS, t->chunk, unit);
+        actions_add(actions, ACTION_SEND_KV, t->chunk, unit);
     if (!forward && t->subsequence <= last)
-        actions_add(actions, ACTION_KEYS_BACK, t->chunk, unit);
+        actions_add(actions, ACTION_RETURN_KV, t->chunk, unit);
 }
 
 void order_multiplexed(struct actions *actions, const struct choices *c, uint32_t stage)

@@ -48,7 +48,7 @@ const struct pipeline *pipeline_of(const struct choices *c)
     return &pipelines[c->pipeline];
 }
 
-bool pipeline_lends_weights(const struct choices *c)
+bool pipeline_has_remote_weights(const struct choices *c)
 {
     return pipeline_of(c)->multiplexed && c->helpers != HELPERS_REPLICATE;
 }

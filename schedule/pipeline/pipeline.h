@@ -22,8 +22,8 @@ enum action_kind {
     ACTION_FORWARD,
     ACTION_BACKWARD,  /* gradients of inputs and, unless the pipeline splits them off, of weights */
     ACTION_WEIGHTS,   /* the gradients of weights that were split off */
-    ACTION_KEYS,      /* a unit's keys and values go to stages that will share later ones */
-    ACTION_KEYS_BACK, /* what these summed of their gradients comes back */
+    ACTION_SEND_KV,   /* a unit's keys and values go to stages that will share later ones */
+    ACTION_RETURN_KV, /* what these summed of their gradients comes back */
     ACTION_KIND_COUNT
 };
 
@@ -53,7 +53,7 @@ const struct pipeline *pipeline_row(enum pipeline_choice choice);
 
 /* Every stage holds the weights of its own layers alone, and lends them to those that share its
  * subsequences; all of them hold all weights. */
-bool pipeline_lends_weights(const struct choices *choices);
+bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
 /* Those that they are lent to hold an equal part each. */
 bool pipeline_shards_weights(const struct choices *choices);
@@ -87,8 +87,8 @@ uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
  * what this one sends, PIPELINE_NEVER: there is none, or nothing is sent. Not where stages share
  * subsequences. */
 #define PIPELINE_NEVER UINT32_MAX
-void pipeline_returns(const struct choices *choices, uint32_t stage, const struct actions *actions,
-                      uint32_t *returns);
+void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
+                            const struct actions *actions, uint32_t *returns);
 
 /* Layers of a chunk: first .. end. */
 struct layer_range {

@@ -79,7 +79,7 @@ static void add_stay(struct replay_stays *stays, struct replay_stay stay)
 
 #define BORN_ELSEWHERE UINT32_MAX
 
-struct run {
+struct replay_run {
     const struct replay *r;
     enum memory memory;
     struct caching_allocator *a;
@@ -91,7 +91,7 @@ struct run {
 };
 
 /* A buffer comes, to go with its last op; IR_NONE: it stays. */
-static void take(struct run *run, uint32_t buffer, uint32_t first, uint32_t last)
+static void take(struct replay_run *run, uint32_t buffer, uint32_t first, uint32_t last)
 {
     const struct ir *ir = run->r->ir;
     uint32_t at = buffer - run->r->begin;
@@ -110,7 +110,7 @@ static void take(struct run *run, uint32_t buffer, uint32_t first, uint32_t last
 }
 
 /* What an op touches comes, unless it has; then what goes with the op goes. */
-static void step(struct run *run, uint32_t op)
+static void step(struct replay_run *run, uint32_t op)
 {
     const struct replay *r = run->r;
     for (uint32_t k = 0, count = operands_of(r->ir, op); k < count; k++) {
@@ -127,7 +127,7 @@ void replay_run(const struct replay *r, enum memory memory, struct caching_alloc
 {
     uint32_t begin = r->role->op_begin, end = begin + r->role->op_count;
     size_t buffers = (size_t)(r->end - r->begin) + 1;
-    struct run run = {
+    struct replay_run run = {
         .r = r,
         .memory = memory,
         .a = a,

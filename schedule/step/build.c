@@ -147,7 +147,7 @@ static double ops_at_most(const struct choices *c)
            pipeline_units(c) / c->pp;
 }
 
-/* Rows that a draft has room for from the start. What it does not need of that is not touched, but is asked
+/* Rows that the staging tables have room for from the start. What it does not need of that is not touched, but is asked
  * of the system: no more than some hundred megabytes. */
 static uint64_t room_of(const struct choices *c)
 {
@@ -217,7 +217,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
-    struct program program;
+    struct op_list list;
     bool whole = c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER,
          layers = whole || c->scope >= SCOPE_LAYERS;
     e->tags =
@@ -230,22 +230,22 @@ static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         emit_step(e);
     else
         emit_operator(e);
-    program_init(&program, e->ir);
+    op_list_init(&list, e->ir);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
-        pass_offload_ratio(e, &program);
+        pass_offload_ratio(e, &list);
     else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
-        pass_recompute(e, &program);
+        pass_recompute(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
-        pass_unread(e, &program);
-    pass_keep(e, &program);
+        pass_dead_copies(e, &list);
+    pass_keep(e, &list);
     if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
-        pass_offload(e, &program);
+        pass_offload(e, &list);
     if (layers && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
-        pass_offload_kept(e, &program);
+        pass_offload_kept(e, &list);
     if (whole)
-        pass_weights(e, &program);
-    finalize_role(e, &program, out, figures);
-    program_release(&program);
+        pass_weights(e, &list);
+    finalize_role(e, &list, out, figures);
+    op_list_release(&list);
 }
 
 /* Nothing of one role is known to the next. */
@@ -253,7 +253,7 @@ static void begin_role(struct emit *e, uint32_t stage)
 {
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
-    e->kept.count = e->caches.count = e->hold_count = e->hold_back_count = 0;
+    e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
     emit_role(e, stage);
 }
 
@@ -280,9 +280,9 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 /* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. */
 static void build(struct ir *out, const struct choices *c, const struct transformer *whole)
 {
-    struct ir draft = {0};
+    struct ir staging = {0};
     struct emit e = {
-        .ir = &draft,
+        .ir = &staging,
         .choices = c,
         .whole = whole,
         .n = c->seq / c->hp / c->cp,
@@ -293,21 +293,21 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
         .grad_dtype =
             c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
     };
-    draft.layout = layout_of(c);
+    staging.layout = layout_of(c);
     if (c->lengths != NULL) {
-        int64_t *length = arena_array(&draft.arena, c->subsequences, sizeof *length);
+        int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->lengths, c->subsequences * sizeof *length);
-        draft.layout.length = length;
+        staging.layout.length = length;
     }
-    draft.global_batch = c->global_batch;
-    draft.micro_batch = c->micro_batch;
-    draft.dtype = c->dtype;
+    staging.global_batch = c->global_batch;
+    staging.micro_batch = c->micro_batch;
+    staging.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
     struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
     for (uint32_t stage = 0; stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
-        ir_reserve(&draft, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
+        ir_reserve(&staging, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
         begin_role(&e, stage);
         emit_and_rewrite(&e, out, &figures[stage]);
     }
@@ -319,12 +319,12 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
     free(figures);
     free(e.kept.buffer);
     free(e.caches.buffer);
-    free(e.hold);
-    free(e.lent);
-    free(e.lent_part);
-    free(e.hold_back);
+    free(e.extension);
+    free(e.remote_grad);
+    free(e.remote_part);
+    free(e.dependency);
     arena_release(&e.arena);
-    ir_release(&draft);
+    ir_release(&staging);
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)

@@ -136,7 +136,7 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     op_id done = emit_op(
         e, e->compute, &forward, read, reads,
         (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
-    emit_hold(e, logits, done);
+    emit_extend_lifetime(e, logits, done);
     e->tags.phase = PHASE_BACKWARD;
     read[0] = view_all(e, softmax);
     emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
@@ -190,7 +190,7 @@ static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labe
                          (struct view[]){view_all(e, to)}, 1);
     if (to.i == logits.i)
         return logits;
-    emit_hold(e, logits, done);
+    emit_extend_lifetime(e, logits, done);
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
     emit_op(e, e->compute, &cast, (struct view[]){view_all(e, to)}, 1,
             (struct view[]){view_all(e, gradient)}, 1);
@@ -267,7 +267,7 @@ static void copy_blocking(struct emit *e, enum work_kind kind, struct view from,
                         .copy = {(int64_t)from.count * (int64_t)dtype_bytes(e->choices->dtype), 1}};
     op_id last = e->last_compute;
     op_id op = emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, &from, 1, &to, 1);
-    emit_hold_back(e, op, last);
+    emit_add_dependency(e, op, last);
 }
 
 static buffer_id to_host(struct emit *e, struct view x)

@@ -2,8 +2,8 @@
  *
  * Tables of the emitted ir that the order of rows does not touch (shapes, sizes, names, groups,
  * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
- * written anew, each column front to back. Roles are drafted and finished one after the other, so
- * that no more than one draft is in memory. */
+ * written anew, each column front to back. Roles are staged and finished one after the other, so
+ * that only one of them is staged at a time. */
 #include "schedule/step/finalize.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/free_sets.h"
@@ -32,7 +32,7 @@ struct finish {
     uint32_t *was;       /* per new id, from the role's first on: the old one */
     uint32_t first_buffer;
     uint32_t *op;   /* old id -> new id */
-    uint32_t *held; /* old op id -> row of e->hold_back, or IR_NONE; NULL: no op is held back */
+    uint32_t *held; /* old op id -> row of e->dependency, or IR_NONE; NULL: no op is held back */
     uint32_t *held_next;                  /* of such a row: another one of the same op */
     uint32_t *next_number;                /* per stem */
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
@@ -88,13 +88,13 @@ static uint32_t in_a_row(const uint32_t *id, uint32_t count)
 #define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
 
 /* What operands and waits do not tell of ops. */
-static void carry_op_columns(struct finish *f, const struct program *program)
+static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
     const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
-    for (uint32_t i = 0, rows; i < program->count; i += rows) {
-        uint32_t from = program->op[i], to = out->count + i;
-        rows = in_a_row(program->op + i, program->count - i);
+    for (uint32_t i = 0, rows; i < list->count; i += rows) {
+        uint32_t from = list->op[i], to = out->count + i;
+        rows = in_a_row(list->op + i, list->count - i);
         CARRY(kind);
         CARRY(stream);
         CARRY(phase);
@@ -174,7 +174,7 @@ static void carry_waits(struct finish *f, uint32_t row)
 {
     struct ir *out = f->out;
     uint32_t count;
-    const op_id *kept = waits_settle(f->waits, f->order, &count);
+    const op_id *kept = waits_finalize(f->waits, f->order, &count);
     assert(count < IR_NONE16);
     if (out->wait_count + count > out->wait_capacity) {
         out->wait_capacity =
@@ -205,7 +205,7 @@ static void carry_op(struct finish *f, uint32_t i)
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
-        waits_add(f->waits, f->op[f->e->hold_back[k].until.i]);
+        waits_add(f->waits, f->op[f->e->dependency[k].until.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].write = k >= reads;
         carried[k] = carry_operand(f, operand[k], &touch[k]);
@@ -227,8 +227,9 @@ static void carry_op(struct finish *f, uint32_t i)
 static void add_holds(struct finish *f)
 {
     struct ir *out = f->out;
-    for (uint32_t i = 0; i < f->e->hold_count; i++) {
-        uint32_t buffer = f->buffer[f->e->hold[i].buffer.i], until = f->op[f->e->hold[i].until.i];
+    for (uint32_t i = 0; i < f->e->extension_count; i++) {
+        uint32_t buffer = f->buffer[f->e->extension[i].buffer.i],
+                 until = f->op[f->e->extension[i].until.i];
         const op_id *set = ir_free_set(out, buffer);
         op_id held[IR_STREAMS_MAX + 1]; /* the last of a stream, and of the host */
         uint16_t count = 0;
@@ -250,15 +251,15 @@ static uint32_t *next_numbers(const struct ir *out, uint32_t words)
     return next;
 }
 
-/* The draft forgets its rows and keeps their memory, for the role that comes next. */
-static void clear_rows(struct ir *draft)
+/* Forgets the rows of the staging tables and keeps their memory for the next role. */
+static void clear_rows(struct ir *staging)
 {
-    draft->op.count = 0;
-    draft->buffer.count = 0;
-    draft->range_count = 0;
-    draft->operand_count = 0;
-    draft->wait_count = 0;
-    draft->free_op_count = 0;
+    staging->op.count = 0;
+    staging->buffer.count = 0;
+    staging->range_count = 0;
+    staging->operand_count = 0;
+    staging->wait_count = 0;
+    staging->free_op_count = 0;
 }
 
 static uint32_t *rows_of_none(uint32_t count)
@@ -270,7 +271,7 @@ static uint32_t *rows_of_none(uint32_t count)
 
 /* Writes the program behind the rows of *out, whose clocks *order and whose first uses *first_uses then hold, without
  * offsets. */
-static void write_role(const struct emit *e, const struct program *program, struct ir *out,
+static void write_role(const struct emit *e, const struct op_list *list, struct ir *out,
                        struct order *order, struct first_uses *first_uses)
 {
     struct ir *in = e->ir;
@@ -288,21 +289,21 @@ static void write_role(const struct emit *e, const struct program *program, stru
         .next_number = next_numbers(out, in->word_count),
     };
     memset(f.recent_range, 0xff, sizeof f.recent_range);
-    if (e->hold_back_count > 0)
+    if (e->dependency_count > 0)
         f.held = rows_of_none(in->op.count);
-    f.held_next = heap_alloc((size_t)e->hold_back_count + 1, sizeof *f.held_next);
-    for (uint32_t i = 0; i < e->hold_back_count; i++) {
-        uint32_t *held = &f.held[e->hold_back[i].op.i];
+    f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
+    for (uint32_t i = 0; i < e->dependency_count; i++) {
+        uint32_t *held = &f.held[e->dependency[i].op.i];
         f.held_next[i] = *held;
         *held = i;
     }
 
     swap_tables(in, out);
-    ir_reserve(out, &(struct ir_room){.ops = program->count,
+    ir_reserve(out, &(struct ir_room){.ops = list->count,
                                       .buffers = in->buffer.count,
                                       .operands = in->operand_count});
     order_begin(order, out->stream_count, first);
-    order_reserve(order, program->count);
+    order_reserve(order, list->count);
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
@@ -310,9 +311,9 @@ static void write_role(const struct emit *e, const struct program *program, stru
         if (lifetimes_persistent(in, b))
             carry_buffer(&f, b);
     f.states_end = out->buffer.count;
-    carry_op_columns(&f, program);
-    for (uint32_t i = 0; i < program->count; i++)
-        carry_op(&f, program->op[i]);
+    carry_op_columns(&f, list);
+    for (uint32_t i = 0; i < list->count; i++)
+        carry_op(&f, list->op[i]);
     carry_buffer_columns(&f);
     waits_free(f.waits);
     free_sets_store(&f.free_sets, out, f.first_buffer);
@@ -327,17 +328,17 @@ static void write_role(const struct emit *e, const struct program *program, stru
     free(f.next_number);
 }
 
-void finalize_role(const struct emit *e, const struct program *program, struct ir *out,
+void finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct lifetimes_figures *figures)
 {
     struct order order = {0};
     struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    write_role(e, program, out, &order, &first_uses);
+    write_role(e, list, out, &order, &first_uses);
     swap_tables(e->ir, out);
     if (out->role_count > 0) { /* none when there is no op */
         out->role[e->role].op_begin = first;
-        out->role[e->role].op_count = program->count;
+        out->role[e->role].op_count = list->count;
     }
     lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
                         figures);

@@ -5,13 +5,13 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
-/* Adds role e->role with its program to *out: ops in list order, buffers that are touched, waits for
+/* Adds role e->role with its list to *out: ops in list order, buffers that are touched, waits for
  * every data dependency between streams that nothing else implies, free sets, arena offsets. Of several
  * roles each is packed quickly, and lifetimes_tighten() has the last word; *figures: what packing took.
- * The draft e->ir then has no ops and buffers, and all its other tables, for the next role. */
-void finalize_role(const struct emit *e, const struct program *program, struct ir *out,
+ * The staging tables e->ir then have no ops and buffers, and keep the others for the next role. */
+void finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct lifetimes_figures *figures);
-/* When all roles are there: gives *out those other tables; e->ir is of no further use. */
+/* Call when all roles are there: moves the other tables to *out; e->ir is of no further use. */
 void finalize(const struct emit *e, struct ir *out);
 
 #endif

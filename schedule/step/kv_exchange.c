@@ -30,7 +30,7 @@ static struct view keys_of(const struct stage *s, struct view cache, uint32_t pa
     return view_part(cache, begin * width, (end - begin) * width);
 }
 
-void stage_keys(struct stage *s, const struct action *action)
+void stage_send_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
@@ -73,7 +73,7 @@ static void set_apart(struct emit *e, struct layer_range layers)
     }
 }
 
-void stage_keys_back(struct stage *s, const struct action *action)
+void stage_return_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);

@@ -89,7 +89,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                 (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
     if (!computed_again(e))
-        emit_kept_product(e, up[0]);
+        emit_mark_saved_product(e, up[0]);
 }
 
 static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
@@ -234,7 +234,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
     mlp_backward(e, layer, dy, d_norm2);
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
-        emit_hold(e, saved->ffn, e->last_compute); /* a product that stays, read or not */
+        emit_extend_lifetime(e, saved->ffn,
+                             e->last_compute); /* a product that stays, read or not */
     set_region(e, REGION_NORM);
     buffer_id d_x2_norm = emit_activation(e, "dx_norm", rows, h);
     emit_norm_backward(e, layer, WEIGHT_NORM2, view_all(e, d_norm2), view_all(e, saved->x2),

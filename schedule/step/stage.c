@@ -277,7 +277,7 @@ static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
     }
     op_id op = message(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
     if (e->last_compute.i != IR_NONE)
-        emit_hold_back(e, op, e->last_compute);
+        emit_add_dependency(e, op, e->last_compute);
 }
 
 /* Posts a message from a stage, and before it all that the stage makes earlier. */

@@ -65,8 +65,8 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
 /* The host waits for all messages that it has not waited for (pipeline_awaits_messages()). */
 void stage_await_messages(struct stage *s);
 
-/* --- schedule/step/kv_exchange.c: ACTION_KEYS, ACTION_KEYS_BACK --- */
-void stage_keys(struct stage *s, const struct action *action);
-void stage_keys_back(struct stage *s, const struct action *action);
+/* --- schedule/step/kv_exchange.c: ACTION_SEND_KV, ACTION_RETURN_KV --- */
+void stage_send_kv(struct stage *s, const struct action *action);
+void stage_return_kv(struct stage *s, const struct action *action);
 
 #endif

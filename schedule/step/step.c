@@ -6,7 +6,7 @@
 #include "schedule/step/layer.h"
 #include "schedule/step/stage.h"
 #include "schedule/weights/bundles.h"
-#include "schedule/weights/lend.h"
+#include "schedule/weights/remote_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void backward(struct stage *s, const struct action *action)
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
     e->saved = saved_of(s, action->unit);
-    if (pipeline_lends_weights(s->c))
+    if (pipeline_has_remote_weights(s->c))
         weights_of_unit(e);
     else
         weights_of_micro_batch(e, action->unit / s->c->subsequences);
@@ -109,7 +109,7 @@ static void weight_gradients(struct stage *s, const struct action *action)
 /* The action from i on, or the end of the list, that is more than messages. */
 static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
 {
-    while (i < actions->count && actions->action[i].kind >= ACTION_KEYS)
+    while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
         i++;
     return i;
 }
@@ -131,7 +131,7 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 /* Nothing else tells what computes that the bytes of a message are free; with what comes back it is known
  * without a wait of its own. */
 struct arrivals {
-    uint32_t *returns; /* per action: pipeline_returns(); NULL: nobody asks */
+    uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: nobody asks */
     uint32_t *first;   /* per action: one that has returned by it */
     uint32_t *next;    /* per such action: another */
     op_id *sent;
@@ -148,7 +148,7 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     a.next = heap_alloc(count, sizeof *a.next);
     a.sent = heap_alloc(count, sizeof *a.sent);
     memset(a.first, 0xff, count * sizeof *a.first);
-    pipeline_returns(s->c, s->e->stage, actions, a.returns);
+    pipeline_implicit_acks(s->c, s->e->stage, actions, a.returns);
     return a;
 }
 
@@ -161,7 +161,7 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->compute)
         begin++;
     for (uint32_t k = a->first[i]; begin < ir->op.count && k != PIPELINE_NEVER; k = a->next[k])
-        emit_hold_back(s->e, (op_id){begin}, a->sent[k]);
+        emit_add_dependency(s->e, (op_id){begin}, a->sent[k]);
     if (s->sent.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
         return;
     a->sent[i] = s->sent;
@@ -181,8 +181,8 @@ static void perform(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
         [ACTION_FORWARD] = forward,           [ACTION_BACKWARD] = backward,
-        [ACTION_WEIGHTS] = weight_gradients,  [ACTION_KEYS] = stage_keys,
-        [ACTION_KEYS_BACK] = stage_keys_back,
+        [ACTION_WEIGHTS] = weight_gradients,  [ACTION_SEND_KV] = stage_send_kv,
+        [ACTION_RETURN_KV] = stage_return_kv,
     };
     uint32_t next = next_of_compute(actions, 0);
     bool awaits = pipeline_awaits_messages(s->c);
@@ -211,7 +211,7 @@ static void leave_forward(struct actions *actions)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < actions->count; i++)
-        if (actions->action[i].kind == ACTION_FORWARD || actions->action[i].kind == ACTION_KEYS)
+        if (actions->action[i].kind == ACTION_FORWARD || actions->action[i].kind == ACTION_SEND_KV)
             actions->action[count++] = actions->action[i];
     actions->count = count;
 }

@@ -38,7 +38,7 @@ struct step {
 };
 
 /* The member that has not arrived at the rendezvous of a collective. */
-static struct step who_is_missing(const struct run *r, uint32_t actor, uint32_t op)
+static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint32_t *party = r->party + (size_t)group * r->actors->count;
@@ -59,7 +59,7 @@ static struct step who_is_missing(const struct run *r, uint32_t actor, uint32_t 
 }
 
 /* What an op that has not ended is held by: *why in words, and the op, which has not ended either. */
-static struct step held_by(const struct run *r, struct step at, const char **why)
+static struct step held_by(const struct untimed_run *r, struct step at, const char **why)
 {
     const struct ir *ir = r->ir;
     uint32_t host = run_host_op(r, at.actor), stream = ir->op.stream[at.op];
@@ -97,7 +97,7 @@ static bool same_step(struct step a, struct step b)
     return a.actor == b.actor && a.op == b.op;
 }
 
-static void report_cycle(struct run *r, uint32_t actor)
+static void report_cycle(struct untimed_run *r, uint32_t actor)
 {
     struct step at = {.actor = actor, .op = run_host_op(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
@@ -162,7 +162,7 @@ void check_deadlock(struct verifier *v)
     }
     struct lanes lanes = {0};
     lanes_make(&lanes, ir);
-    struct run run;
+    struct untimed_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_all(&run);
     verify_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32, exchange->actors.count,

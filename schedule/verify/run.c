@@ -48,7 +48,7 @@ void lanes_release(struct lanes *l)
 
 /* --- the run --- */
 
-uint32_t run_sequence_length(const struct run *r, uint32_t actor, uint32_t group)
+uint32_t run_sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
 {
     size_t list = (size_t)r->actors->role[actor] * r->ir->group_count + group;
     return r->ops->collective_begin[list + 1] - r->ops->collective_begin[list];
@@ -62,7 +62,7 @@ static uint32_t find_root(uint32_t *parent, uint32_t i)
 }
 
 /* Actors that share an instance of the group form one party. */
-static void make_parties(struct run *r, uint32_t group)
+static void make_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
@@ -94,7 +94,7 @@ static void make_parties(struct run *r, uint32_t group)
     free(parent);
 }
 
-static void make_meetings(struct run *r)
+static void make_meetings(struct untimed_run *r)
 {
     const struct actors *a = r->actors;
     uint32_t groups = r->ir->group_count;
@@ -127,7 +127,7 @@ static void make_meetings(struct run *r)
     for (uint32_t p = 0; p < r->parties; p++)
         r->party_begin[p + 1] += r->party_begin[p];
     r->expected = heap_zalloc(r->party_begin[r->parties], sizeof *r->expected);
-    r->come = heap_zalloc(r->party_begin[r->parties], sizeof *r->come);
+    r->arrived = heap_zalloc(r->party_begin[r->parties], sizeof *r->arrived);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < a->count; i++) {
             uint32_t party = r->party[(size_t)g * a->count + i];
@@ -136,15 +136,15 @@ static void make_meetings(struct run *r)
         }
 }
 
-void run_begin(struct run *r, struct verifier *v, const struct exchange_ops *ops,
+void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_ops *ops,
                const struct actors *actors, const struct lanes *lanes)
 {
-    *r = (struct run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
+    *r = (struct untimed_run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
     uint32_t streams = r->ir->stream_count, count = actors->count;
     r->host = heap_alloc(count, sizeof *r->host);
     r->head = heap_zalloc((size_t)count * streams, sizeof *r->head);
     r->at_head = heap_zalloc((size_t)count * (streams + 1), sizeof *r->at_head);
-    r->has_come = heap_zalloc(actors->message_begin[count], sizeof *r->has_come);
+    r->has_arrived = heap_zalloc(actors->message_begin[count], sizeof *r->has_arrived);
     r->work = heap_alloc(count, sizeof *r->work);
     r->in_work = heap_zalloc(count, sizeof *r->in_work);
     for (uint32_t i = 0; i < count; i++)
@@ -152,7 +152,7 @@ void run_begin(struct run *r, struct verifier *v, const struct exchange_ops *ops
     make_meetings(r);
 }
 
-void run_release(struct run *r)
+void run_release(struct untimed_run *r)
 {
     free(r->host);
     free(r->head);
@@ -162,13 +162,13 @@ void run_release(struct run *r)
     free(r->member);
     free(r->member_begin);
     free(r->expected);
-    free(r->come);
-    free(r->has_come);
+    free(r->arrived);
+    free(r->has_arrived);
     free(r->work);
     free(r->in_work);
 }
 
-static void wake(struct run *r, uint32_t actor)
+static void wake(struct untimed_run *r, uint32_t actor)
 {
     if (r->in_work[actor])
         return;
@@ -176,26 +176,26 @@ static void wake(struct run *r, uint32_t actor)
     r->work[r->work_count++] = actor;
 }
 
-uint32_t run_host_op(const struct run *r, uint32_t actor)
+uint32_t run_host_op(const struct untimed_run *r, uint32_t actor)
 {
     uint32_t at = r->host[actor];
     return at < r->lanes->blocker_begin[r->actors->role[actor] + 1] ? r->lanes->blocker[at]
                                                                     : IR_NONE;
 }
 
-static size_t lane_of(const struct run *r, uint32_t actor, uint32_t stream)
+static size_t lane_of(const struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
     return (size_t)r->actors->role[actor] * r->ir->stream_count + stream;
 }
 
-uint32_t run_head_op(const struct run *r, uint32_t actor, uint32_t stream)
+uint32_t run_head_op(const struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
     size_t lane = lane_of(r, actor, stream);
     uint32_t at = r->lanes->begin[lane] + r->head[(size_t)actor * r->ir->stream_count + stream];
     return at < r->lanes->begin[lane + 1] ? r->lanes->op[at] : IR_NONE;
 }
 
-static bool has_ended(const struct run *r, uint32_t actor, uint32_t op)
+static bool has_ended(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t place = r->lanes->place[op];
     if (place == IR_NONE)
@@ -203,7 +203,7 @@ static bool has_ended(const struct run *r, uint32_t actor, uint32_t op)
     return r->head[(size_t)actor * r->ir->stream_count + r->ir->op.stream[op]] > place;
 }
 
-uint32_t run_unmet_wait(const struct run *r, uint32_t actor, uint32_t op)
+uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     const struct role *role = &r->ir->role[r->actors->role[actor]];
     for (uint32_t k = 0; k < r->ir->op.wait_count[op]; k++) {
@@ -216,21 +216,21 @@ uint32_t run_unmet_wait(const struct run *r, uint32_t actor, uint32_t op)
     return IR_NONE;
 }
 
-static uint64_t meeting_of(const struct run *r, uint32_t actor, uint32_t op)
+static uint64_t meeting_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
     uint32_t party = r->party[(size_t)group * r->actors->count + actor];
     return r->party_begin[party] + r->ops->ordinal[op];
 }
 
-uint32_t run_message_of(const struct run *r, uint32_t actor, uint32_t op)
+uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     return r->actors->message_begin[actor] + r->ops->ordinal[op];
 }
 
 /* An op whose turn has come on its actor meets those it communicates with; true when all are
  * there. `place` is where the actor notes that it has come: a stream, or behind them the host. */
-static bool meet(struct run *r, uint32_t actor, uint32_t op, uint32_t place)
+static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];
     bool *here = &r->at_head[(size_t)actor * (r->ir->stream_count + 1) + place];
@@ -238,31 +238,31 @@ static bool meet(struct run *r, uint32_t actor, uint32_t op, uint32_t place)
         uint32_t m = run_message_of(r, actor, op), partner = r->actors->message[m].partner;
         if (partner == IR_NONE)
             return true;
-        if (!r->has_come[m])
+        if (!r->has_arrived[m])
             wake(r, r->actors->message[partner].actor);
-        r->has_come[m] = true;
-        return r->has_come[partner];
+        r->has_arrived[m] = true;
+        return r->has_arrived[partner];
     }
     if (!is_collective(kind))
         return true;
     uint64_t meeting = meeting_of(r, actor, op);
     if (!*here) {
         *here = true;
-        if (++r->come[meeting] == r->expected[meeting] && r->expected[meeting] > 1) {
+        if (++r->arrived[meeting] == r->expected[meeting] && r->expected[meeting] > 1) {
             uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
             uint32_t party = r->party[(size_t)group * r->actors->count + actor];
             for (uint32_t i = r->member_begin[party]; i < r->member_begin[party + 1]; i++)
                 wake(r, r->member[i]);
         }
     }
-    if (r->come[meeting] < r->expected[meeting])
+    if (r->arrived[meeting] < r->expected[meeting])
         return false;
     *here = false; /* for the next op there */
     return true;
 }
 
 /* Runs a stream as far as it goes; whether an op has ended. */
-static bool run_stream(struct run *r, uint32_t actor, uint32_t stream)
+static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
     uint32_t *head = &r->head[(size_t)actor * r->ir->stream_count + stream];
     bool moved = false;
@@ -277,7 +277,7 @@ static bool run_stream(struct run *r, uint32_t actor, uint32_t stream)
 }
 
 /* What the op that holds the host waits for has ended? */
-static bool host_may_go_on(struct run *r, uint32_t actor, uint32_t op)
+static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
         return false;
@@ -291,7 +291,7 @@ static bool host_may_go_on(struct run *r, uint32_t actor, uint32_t op)
     }
 }
 
-static void run_actor(struct run *r, uint32_t actor)
+static void run_actor(struct untimed_run *r, uint32_t actor)
 {
     bool moved = true;
     while (moved) {
@@ -306,7 +306,7 @@ static void run_actor(struct run *r, uint32_t actor)
     }
 }
 
-uint32_t run_all(struct run *r)
+uint32_t run_all(struct untimed_run *r)
 {
     for (uint32_t i = r->actors->count; i-- > 0;)
         wake(r, i);

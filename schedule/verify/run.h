@@ -20,7 +20,7 @@ struct lanes {
     uint32_t *blocker_begin; /* (roles + 1) */
 };
 
-struct run {
+struct untimed_run {
     struct verifier *v;
     const struct ir *ir;
     const struct exchange_ops *ops;
@@ -29,12 +29,12 @@ struct run {
     uint32_t *host; /* per actor: place in its role's blockers of the one that holds the host */
     uint32_t *head; /* (actors, streams): ops that have ended */
     bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
-    uint32_t *party;           /* (groups, actors): who meets whom; IR_NONE: not in the group */
-    uint64_t *party_begin;     /* per party: its first meeting */
-    uint32_t *expected, *come; /* per meeting: actors it is for, and that have come */
+    uint32_t *party;              /* (groups, actors): who meets whom; IR_NONE: not in the group */
+    uint64_t *party_begin;        /* per party: its first meeting */
+    uint32_t *expected, *arrived; /* per meeting: actors it is for, and that have come */
     uint32_t *member, *member_begin; /* actors of each party (parties + 1) */
     uint32_t parties;
-    bool *has_come;             /* per message */
+    bool *has_arrived;          /* per message */
     uint32_t *work, work_count; /* actors to look at */
     bool *in_work;
 };
@@ -43,24 +43,24 @@ void lanes_make(struct lanes *lanes, const struct ir *ir);
 void lanes_release(struct lanes *lanes);
 
 /* All arguments must outlive the run. Messages of the actors must have been matched. */
-void run_begin(struct run *run, struct verifier *v, const struct exchange_ops *ops,
+void run_begin(struct untimed_run *run, struct verifier *v, const struct exchange_ops *ops,
                const struct actors *actors, const struct lanes *lanes);
-void run_release(struct run *run);
+void run_release(struct untimed_run *run);
 
 /* Goes as far as it goes; an actor that has not come to its end, or IR_NONE. */
-uint32_t run_all(struct run *run);
+uint32_t run_all(struct untimed_run *run);
 
 /* --- where an actor stands --- */
 
 /* The op that holds the actor's host; nothing behind it has been issued. IR_NONE: all has. */
-uint32_t run_host_op(const struct run *run, uint32_t actor);
+uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
 /* The op at the head of a stream, or IR_NONE when all have ended. */
-uint32_t run_head_op(const struct run *run, uint32_t actor, uint32_t stream);
+uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
 /* The first op that `op` waits for and that has not ended, or IR_NONE. */
-uint32_t run_unmet_wait(const struct run *run, uint32_t actor, uint32_t op);
+uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
 /* Collectives of an actor in a group. */
-uint32_t run_sequence_length(const struct run *run, uint32_t actor, uint32_t group);
+uint32_t run_sequence_length(const struct untimed_run *run, uint32_t actor, uint32_t group);
 /* The row of a send or receive in run->actors->message. */
-uint32_t run_message_of(const struct run *run, uint32_t actor, uint32_t op);
+uint32_t run_message_of(const struct untimed_run *run, uint32_t actor, uint32_t op);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
- * (and, where stages hold parts of what they are lent, every stage's) is a multiple of 8 elements (16 bytes
+ * (and, where stages hold parts of what they are remote_grad, every stage's) is a multiple of 8 elements (16 bytes
  * in bf16). docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/profile.h"
@@ -10,7 +10,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/multiplex.h"
-#include "schedule/weights/lend.h"
+#include "schedule/weights/remote_weights.h"
 #include "schedule/weights/weights.h"
 
 #include <assert.h>
@@ -142,8 +142,8 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct part_tensors *tensors, uint64_t *used)
 {
-    struct part *p = &e->part[part];
-    *p = (struct part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
+    struct model_part *p = &e->part[part];
+    *p = (struct model_part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
     uint64_t offset = 0;
     for (size_t i = 0; i < tensors->count; i++) {
         if (i == tensors->cut_count)
@@ -161,9 +161,9 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
                          uint32_t count, uint64_t used)
 {
-    uint64_t parts = lend_parts(e->choices, chunk, e->shard_size);
+    uint64_t parts = remote_parts(e->choices, chunk, e->shard_size);
     if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
-        parts = lend_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
+        parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
     int known = ir_find_bundle(e->ir, name, strlen(name)); /* another stage has the same */
@@ -295,7 +295,7 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
 static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
 {
     bool last = e->stage + 1 == e->choices->pp;
-    return pipeline_lends_weights(e->choices) && bundle->chunk != e->stage &&
+    return pipeline_has_remote_weights(e->choices) && bundle->chunk != e->stage &&
            !(bundle->at_both_ends && last);
 }
 
@@ -410,8 +410,8 @@ void weights_setup(struct emit *e)
     e->grad_buffer = arena_array(&e->arena, e->grad_buffer_count, sizeof *e->grad_buffer);
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         e->grad_buffer[i] = each_has_its_own(e) ? (buffer_id){IR_NONE} : e->bundle[i].grad;
-    if (pipeline_lends_weights(e->choices))
-        lend_begin(e);
+    if (pipeline_has_remote_weights(e->choices))
+        remote_begin(e);
     if (pipeline_replicates_weights(e->choices))
         fill_others(e);
 }

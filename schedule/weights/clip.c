@@ -26,20 +26,20 @@ static bool is_second_copy(const struct emit *e, uint32_t b)
 }
 
 static void push(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
-                 uint32_t reads, struct view write, struct program *out)
+                 uint32_t reads, struct view write, struct op_list *out)
 {
-    program_push(out, emit_op(e, stream, work, read, reads, &write, 1));
+    op_list_push(out, emit_op(e, stream, work, read, reads, &write, 1));
 }
 
 /* Waits until the host could read the norm. */
-static void await(struct emit *e, struct program *out)
+static void await(struct emit *e, struct op_list *out)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
     uint8_t stream = e->norm_group != IR_NONE16 ? e->reduce : e->compute;
-    program_push(out, emit_op(e, stream, &work, NULL, 0, NULL, 0));
+    op_list_push(out, emit_op(e, stream, &work, NULL, 0, NULL, 0));
 }
 
-buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, struct program *out)
+buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, struct op_list *out)
 {
     const struct choices *c = e->choices;
     bool host = c->optimizer == CHOICE_OPTIMIZER_HOST;

@@ -9,7 +9,7 @@
 
 /* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
  * all gradients is read there, so the device has ended, and everybody has come. */
-void shard_end_backward(struct shard *s, struct program *out)
+void shard_end_backward(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
     struct work sync = {.kind = WORK_HOST_SYNC};
@@ -20,14 +20,14 @@ void shard_end_backward(struct shard *s, struct program *out)
                                IR_NONE16,       IR_NONE16,        IR_NONE16};
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* on the stream of the last reduction: what is before it there has ended then */
-    program_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
-    program_push(out, emit_op(e, e->compute, &all, NULL, 0, NULL, 0));
+    op_list_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
+    op_list_push(out, emit_op(e, e->compute, &all, NULL, 0, NULL, 0));
 }
 
 static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
 {
     for (uint32_t k = s->ir->op.reads[op];; k++) {
-        uint32_t buffer = program_operand(s->ir, op, k);
+        uint32_t buffer = op_list_operand(s->ir, op, k);
         if (buffer < s->buffers && s->of_grad[buffer] == row)
             return (buffer_id){buffer};
     }
@@ -37,7 +37,7 @@ static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
 static bool scatters_each(const struct shard *s, uint32_t row)
 {
     const struct choices *c = s->e->choices;
-    return s->gradient[row].lent != IR_NONE
+    return s->gradient[row].remote_grad != IR_NONE
                ? pipeline_shards_weights(c)
                : weights_reduce_each_micro_batch(c) && s->e->shard_size > 1;
 }
@@ -45,12 +45,12 @@ static bool scatters_each(const struct shard *s, uint32_t row)
 /* A buffer for it is there when the sum of the one before the last has been made. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
-    return s->gradient[row].lent != IR_NONE ? pipeline_shards_weights(s->e->choices)
-                                            : weights_reduce_each_micro_batch(s->e->choices);
+    return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
+                                                   : weights_reduce_each_micro_batch(s->e->choices);
 }
 
 /* The padding of such a buffer is written by nobody else. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
     const struct bundle_state *bundle = &s->e->bundle[s->gradient[row].bundle];
     if (!scatters_each(s, row) || bundle->elements == bundle->used)
@@ -59,12 +59,12 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct progr
     struct work work = {.kind = WORK_FILL,
                         .elements = {(int64_t)(bundle->elements - bundle->used)}};
     struct view padding = {whole_grad(s, op, row), bundle->used, bundle->elements - bundle->used};
-    program_push(out, emit_op(s->e, s->e->compute, &work, NULL, 0, &padding, 1));
+    op_list_push(out, emit_op(s->e, s->e->compute, &work, NULL, 0, &padding, 1));
 }
 
 /* The sum over the tensor ranks of `count` elements of a gradient from `begin` on. */
 static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
-                                  uint64_t begin, uint64_t count, struct program *out)
+                                  uint64_t begin, uint64_t count, struct op_list *out)
 {
     struct emit *e = s->e;
     struct view part = {grad, begin, count};
@@ -74,19 +74,19 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     work.all_reduce.group = group;
     work.all_reduce.bytes = (int64_t)(count * dtype_bytes(e->grad_dtype));
     s->reduced[row] = emit_op(e, e->reduce, &work, &part, 1, &part, 1);
-    program_push(out, s->reduced[row]);
+    op_list_push(out, s->reduced[row]);
 }
 
 /* What tensor ranks hold whole has gradients of each rank's own tokens (norms, biases behind a
  * scatter), of its own heads (norms of heads), or of the queries of its own key and value heads where
  * these are copied. */
-static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct program *out)
+static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct op_list *out)
 {
     const struct emit *e = s->e;
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
     uint32_t layers = (uint32_t)e->whole->layers, parts = part_count(e);
     for (uint32_t p = 0; p < parts; p++) {
-        const struct part *part = &e->part[p];
+        const struct model_part *part = &e->part[p];
         if (part->bundle != s->gradient[row].bundle)
             continue;
         for (size_t i = 0; p < layers && i < ARRAY_LEN(projections); i++) {
@@ -103,7 +103,7 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
 }
 
 /* The sum of a bundle's last gradient over the ranks that hold equal shards. */
-static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct program *out)
+static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct op_list *out)
 {
     struct emit *e = s->e;
     if (e->replica_size == 1 || !s->gradient[row].is_last)
@@ -111,24 +111,24 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, str
     s->reduced[row] =
         weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
     s->final = s->reduced[row];
-    program_push(out, s->final);
+    op_list_push(out, s->final);
 }
 
 /* Looks through a whole gradient for what is no number. */
-static void look_through(struct shard *s, buffer_id grad, struct program *out)
+static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
 {
     struct emit *e = s->e;
     buffer_id squares = emit_buffer(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     struct view all = ir_whole(s->ir, grad), sum = ir_whole(s->ir, squares);
     struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {(int64_t)all.count, false, 0}};
-    program_push(out, emit_op(e, e->compute, &work, &all, 1, &sum, 1));
+    op_list_push(out, emit_op(e, e->compute, &work, &all, 1, &sum, 1));
 }
 
 /* PyTorch's FSDP1 concatenates the gradients of a unit's parameters in 16 bits (4 bytes an element),
  * casts them to fp32 (6) and divides these in place (8), where here products write fp32 at once (2
  * less): as many bytes as a copy in fp32 and back. Its stream of its own computes on the
  * multiprocessors of the backward, so the passes stand between the backward's ops. */
-static void flatten(struct shard *s, buffer_id grad, struct program *out)
+static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
 {
     buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->grad_dtype,
                                  (int64_t)ir_buffer_elements(s->ir, grad), 0);
@@ -144,7 +144,7 @@ static bool reduces_wide(const struct emit *e)
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->grad_dtype != DTYPE_F32;
 }
 
-static buffer_id widen(struct shard *s, buffer_id grad, struct program *out)
+static buffer_id widen(struct shard *s, buffer_id grad, struct op_list *out)
 {
     buffer_id wide = emit_buffer(s->e, "wide", CATEGORY_GRADIENT, DTYPE_F32,
                                  (int64_t)ir_buffer_elements(s->ir, grad), 0);
@@ -155,7 +155,7 @@ static buffer_id widen(struct shard *s, buffer_id grad, struct program *out)
 /* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it on all ranks and copies the
  * parts back. Here the copies come before the sum, and the division in place is one more copy there. Returns
  * the flat tensor. */
-static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct program *out)
+static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct op_list *out)
 {
     struct emit *e = s->e;
     struct view all = ir_whole(s->ir, grad);
@@ -164,13 +164,13 @@ static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct program 
     struct view copy = view_all(e, flat);
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)all.count, 0}};
     for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
-        program_push(out, emit_op(e, e->compute, &work, &all, 1, &copy, 1));
-    program_push(out, emit_op(e, e->compute, &work, &copy, 1, &all, 1));
+        op_list_push(out, emit_op(e, e->compute, &work, &all, 1, &copy, 1));
+    op_list_push(out, emit_op(e, e->compute, &work, &copy, 1, &all, 1));
     return flat;
 }
 
 /* Reduces a gradient whose last part has been added to it. */
-static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
     struct emit *e = s->e;
     struct gradient *gradient = &s->gradient[row];
@@ -200,12 +200,12 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
                                      wide ? DTYPE_F32 : (enum dtype)e->grad_dtype, MEMORY_HBM);
         s->reduced[row] =
             weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, whole, target);
-        program_push(out, s->reduced[row]);
+        op_list_push(out, s->reduced[row]);
         if (e->choices->profile->all_reduces &&
             flat.i != IR_NONE) { /* the second half of a ring's */
             s->reduced[row] =
                 weights_collective(e, e->reduce, WORK_ALL_GATHER, e->shard_group, target, flat);
-            program_push(out, s->reduced[row]);
+            op_list_push(out, s->reduced[row]);
         }
     }
     if (s->to_add[row].i == IR_NONE)
@@ -214,7 +214,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct program *o
 
 /* The reduced part of a gradient in the dtype in which gradients are kept: in the kept part itself, where
  * nothing else has been reduced. */
-static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct program *out)
+static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op_list *out)
 {
     struct emit *e = s->e;
     const struct gradient *gradient = &s->gradient[row];
@@ -230,7 +230,7 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct pr
 
 /* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before
  * position i. That of a tied embedding comes first and ends last, and holds up no other. */
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program *out)
+void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;
     while (s->next_add < end && s->to_add[s->next_add].i == IR_NONE &&
@@ -246,7 +246,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program
             struct view read[2] = {ir_whole(s->ir, part), ir_whole(s->ir, kept)};
             struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
             s->final = emit_op(e, e->compute, &work, read, 2, &read[1], 1);
-            program_push(out, s->final);
+            op_list_push(out, s->final);
         }
         s->to_add[row].i = IR_NONE;
         sum_over_replicas(s, row, kept, out);
@@ -255,7 +255,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program
 
 /* What the first and the last stage have of a tied embedding is one gradient. Only when all else is
  * reduced, since the two are done with theirs at very different times. */
-void shard_reduce_ends(struct shard *s, struct program *out)
+void shard_reduce_ends(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->bundle_count; b++) {
@@ -267,50 +267,51 @@ void shard_reduce_ends(struct shard *s, struct program *out)
         e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                    IR_NONE16,      IR_NONE16,      IR_NONE16};
         s->final = weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
-        program_push(out, s->final);
+        op_list_push(out, s->final);
     }
 }
 
 /* What has been summed is added to the stage's own gradient, once computation need not wait for it. */
-void shard_settle(struct shard *s, uint32_t k, struct program *out)
+void shard_finalize(struct shard *s, uint32_t k, struct op_list *out)
 {
     if (s->owed[k] == IR_NONE)
         return;
-    const struct lent *lent = &s->e->lent[s->owed[k]];
-    if (lent->sum.i != IR_NONE)
-        program_push(out, lend_add(s->e, lent));
+    const struct remote_grad *remote_grad = &s->e->remote_grad[s->owed[k]];
+    if (remote_grad->sum.i != IR_NONE)
+        op_list_push(out, remote_add(s->e, remote_grad));
     s->owed[k] = IR_NONE;
 }
 
 /* A shared unit's gradient is there: it is summed over the unit's stages. */
-static void give_back(struct shard *s, uint32_t row, uint32_t op, struct program *out)
+static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
     shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
-    shard_settle(s, 0, out);
+    shard_finalize(s, 0, out);
     s->owed[0] = s->owed[1];
-    s->owed[1] = s->gradient[row].lent;
-    s->reduced[row] = lend_sum(s->e, &s->e->lent[s->owed[1]]);
-    program_push(out, s->reduced[row]);
+    s->owed[1] = s->gradient[row].remote_grad;
+    s->reduced[row] = remote_sum(s->e, &s->e->remote_grad[s->owed[1]]);
+    op_list_push(out, s->reduced[row]);
 }
 
 /* The last op that adds to the stage's own gradient by itself; IR_NONE: there is none. */
-op_id shard_last_alone(const struct shard *s, const struct program *program)
+op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
     for (uint32_t row = 0; row < s->gradient_count; row++)
-        if (s->gradient[row].lent == IR_NONE && s->gradient[row].last > last)
+        if (s->gradient[row].remote_grad == IR_NONE && s->gradient[row].last > last)
             last = s->gradient[row].last;
-    return (op_id){last > 0 ? program->op[last] : IR_NONE};
+    return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
 /* Gradients of shared units that the op at position i was the last to add to. */
-void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct program *out)
+void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
 {
     uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = program_operand(s->ir, op, k);
+        uint32_t buffer = op_list_operand(s->ir, op, k);
         uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
-        if (row != IR_NONE && s->gradient[row].lent != IR_NONE && s->gradient[row].last == i) {
+        if (row != IR_NONE && s->gradient[row].remote_grad != IR_NONE &&
+            s->gradient[row].last == i) {
             give_back(s, row, op, out);
             return; /* an op adds to one bundle */
         }
@@ -318,12 +319,12 @@ void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct program *o
 }
 
 /* Reduces what the op at position i was the last to add to; it may write several parts of it. */
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct program *out)
+void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
 {
     const struct ir *ir = s->ir;
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = program_operand(ir, op, k);
+        uint32_t buffer = op_list_operand(ir, op, k);
         uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
@@ -341,7 +342,7 @@ bool shard_in_order(const struct shard *s)
 }
 
 /* The last op of the compute stream among the first `count`. */
-static op_id last_computed(const struct shard *s, const struct program *out, uint32_t count)
+static op_id last_computed(const struct shard *s, const struct op_list *out, uint32_t count)
 {
     while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->compute)
         count--;
@@ -353,18 +354,18 @@ bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
     return shard_in_order(s) ||
-           (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c) && !s->lends);
+           (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c) && !s->remote_weights);
 }
 
-void shard_reduce_in_order(struct shard *s, const struct program *program, struct program *out)
+void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out)
 {
     uint32_t begin = out->count;
     for (uint32_t b = 0; b < s->e->bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
-            if (s->gradient[row].bundle == b && s->gradient[row].lent == IR_NONE) {
-                reduce(s, row, program->op[s->gradient[row].last], out);
+            if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
+                reduce(s, row, list->op[s->gradient[row].last], out);
                 s->final.i = out->op[out->count - 1];
             }
     if (!shard_in_order(s) && begin > 0 && out->count > begin)
-        emit_hold_back(s->e, (op_id){out->op[begin]}, last_computed(s, out, begin));
+        emit_add_dependency(s->e, (op_id){out->op[begin]}, last_computed(s, out, begin));
 }

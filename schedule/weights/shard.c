@@ -19,19 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool continues(const struct shard *s, uint32_t bundle, struct lend_task task)
+static bool continues(const struct shard *s, uint32_t bundle, struct remote_task task)
 {
     if (s->run_count == 0)
         return false;
-    const struct run *run = &s->run[s->run_count - 1];
+    const struct use_run *run = &s->run[s->run_count - 1];
     return run->bundle == bundle && run->task.chunk == task.chunk && run->task.unit == task.unit &&
            run->task.forward == task.forward;
 }
 
 static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
 {
-    struct lend_task task = {0, 0, false};
-    if (s->lends && !lend_is_shared(s->e, task = lend_task_of(s->e, op)))
+    struct remote_task task = {0, 0, false};
+    if (s->remote_weights && !remote_is_shared(s->e, task = remote_task_of(s->e, op)))
         return;
     if (continues(s, bundle, task)) {
         s->run[s->run_count - 1].end = i + 1;
@@ -41,7 +41,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
         s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
         s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
     }
-    s->run[s->run_count++] = (struct run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}};
+    s->run[s->run_count++] = (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
@@ -54,27 +54,27 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
             s->gradient = heap_realloc(s->gradient, s->gradient_capacity, sizeof *s->gradient);
         }
         row = s->of_grad[buffer] = s->gradient_count++;
-        uint32_t lent = s->lends ? s->lent_of_grad[buffer] : IR_NONE;
-        s->gradient[row] = (struct gradient){bundle, i, i, false, false, lent};
-        s->left[bundle] += lent == IR_NONE;
+        uint32_t remote = s->remote_weights ? s->remote_grad_of[buffer] : IR_NONE;
+        s->gradient[row] = (struct gradient){bundle, i, i, false, false, remote};
+        s->left[bundle] += remote == IR_NONE;
     }
     s->gradient[row].last = i;
 }
 
 /* The backward of a micro-batch has ended: frameworks wait there for its reductions (FSDP's
  * _post_backward_final_callback(), DeepSpeed's reduction epilogue), and what they reduced is free. */
-static bool ends_backward(const struct shard *s, const struct program *program, uint32_t i)
+static bool ends_backward(const struct shard *s, const struct op_list *list, uint32_t i)
 {
     return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&
-           s->ir->op.phase[program->op[i]] == PHASE_FORWARD &&
-           s->ir->op.phase[program->op[i - 1]] == PHASE_BACKWARD;
+           s->ir->op.phase[list->op[i]] == PHASE_FORWARD &&
+           s->ir->op.phase[list->op[i - 1]] == PHASE_BACKWARD;
 }
 
-static void survey(struct shard *s, const struct program *program)
+static void survey(struct shard *s, const struct op_list *list)
 {
     struct ir *ir = s->ir;
-    for (uint32_t i = 0; i < program->count; i++) {
-        uint32_t op = program->op[i];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t op = list->op[i];
         const uint32_t *operand = ir_operands(ir, op);
         const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
         for (; operand < write; operand++) {
@@ -91,8 +91,8 @@ static void survey(struct shard *s, const struct program *program)
                 note_write(s, buffer, s->bundle_of_grad[buffer], i);
         }
     }
-    for (uint32_t i = 0; i < program->count; i++)
-        if (ends_backward(s, program, i))
+    for (uint32_t i = 0; i < list->count; i++)
+        if (ends_backward(s, list, i))
             s->marked[i] = 1;
     for (uint32_t row = 0; row < s->gradient_count; row++)
         s->marked[s->gradient[row].first] = s->marked[s->gradient[row].last] = 1;
@@ -127,21 +127,21 @@ static void find_kept(struct shard *s)
     free(then);
 }
 
-op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct program *out)
+op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out)
 {
     struct view read = ir_whole(s->ir, from), write = ir_whole(s->ir, to);
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)read.count}};
     op_id op = emit_op(s->e, s->e->compute, &work, &read, 1, &write, 1);
-    program_push(out, op);
+    op_list_push(out, op);
     return op;
 }
 
 /* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run
  * `prefetch` + 1 before it. */
-static void gather(struct shard *s, uint32_t r, const struct program *in, struct program *out)
+static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct op_list *out)
 {
     struct emit *e = s->e;
-    struct run *run = &s->run[r];
+    struct use_run *run = &s->run[r];
     if (run->keeps != IR_NONE) {
         run->gathered = s->run[run->keeps].gathered;
         return;
@@ -149,16 +149,16 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
     buffer_id part = e->bundle[run->bundle].param_shard;
     shard_set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
-    if (s->lends) {
-        op_id lent, kept;
-        run->gathered = lend_params(e, run->task, run->bundle, &lent, &kept);
+    if (s->remote_weights) {
+        op_id remote_grad, kept;
+        run->gathered = remote_params(e, run->task, run->bundle, &remote_grad, &kept);
         if (run->task.chunk == e->stage)
             run->gathered.i = IR_NONE; /* it reads its own */
         if (r >= behind)
-            emit_hold_back(e, lent, (op_id){in->op[s->run[r - behind].end - 1]});
-        program_push(out, lent);
+            emit_add_dependency(e, remote_grad, (op_id){in->op[s->run[r - behind].end - 1]});
+        op_list_push(out, remote_grad);
         if (kept.i != IR_NONE)
-            program_push(out, kept);
+            op_list_push(out, kept);
         return;
     }
     run->gathered = ir_add_buffer_like(s->ir, e->bundle[run->bundle].param);
@@ -171,20 +171,20 @@ static void gather(struct shard *s, uint32_t r, const struct program *in, struct
     op_id op =
         weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
     if (r >= behind)
-        emit_hold_back(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
-    program_push(out, op);
+        emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
+    op_list_push(out, op);
 }
 
 /* Gathers what has not been, up to run `last`. */
-static void gather_to(struct shard *s, uint32_t last, const struct program *in, struct program *out)
+static void gather_to(struct shard *s, uint32_t last, const struct op_list *in, struct op_list *out)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
         gather(s, s->next_gather, in, out);
 }
 
 /* Before the op at position i of run r. */
-static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct program *in,
-                          struct program *out)
+static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in,
+                          struct op_list *out)
 {
     const struct profile *profile = s->e->choices->profile;
     if (s->run[r].begin == i)
@@ -194,12 +194,12 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
 }
 
 /* Where each run's core of attention ends, in the forward or when that is made again. */
-static void find_cores(struct shard *s, const struct program *program)
+static void find_cores(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
     for (uint32_t r = 0; r < s->run_count; r++) {
         for (uint32_t i = s->run[r].begin; i + 1 < s->run[r].end; i++) {
-            uint32_t op = program->op[i];
+            uint32_t op = list->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
                 s->run[r].behind_core = i + 1;
         }
@@ -214,12 +214,12 @@ static uint32_t *none_filled(uint32_t count)
     return array;
 }
 
-static void redirect(struct shard *s, uint32_t op, const struct run *run)
+static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
 {
     uint32_t param = s->e->bundle[run->bundle].param.i;
     for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
-        if (program_operand(s->ir, op, k) == param)
-            program_redirect(s->ir, op, k, run->gathered);
+        if (op_list_operand(s->ir, op, k) == param)
+            op_list_redirect(s->ir, op, k, run->gathered);
 }
 
 /* The gradients that are kept, in the order in which they become final: a bundle's last one, those of a
@@ -237,7 +237,7 @@ static uint32_t final_rows(const struct shard *s, uint32_t *final)
 
 /* Clips and updates. Where nothing needs all gradients, a bundle is updated while others are being
  * reduced. */
-static void finish_step(struct shard *s, struct program *out)
+static void finish_step(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
     bool in_order = shard_in_order(s), clips = weights_clip_gradients(e->choices);
@@ -257,7 +257,7 @@ static void finish_step(struct shard *s, struct program *out)
         weights_update(e, bundle, count, out);
     /* the first of them is the first of its stream, so that all the others follow */
     if (clips && out->count > reduced)
-        emit_hold_back(e, (op_id){out->op[reduced]}, s->final);
+        emit_add_dependency(e, (op_id){out->op[reduced]}, s->final);
     free(row);
     free(bundle);
 }
@@ -272,9 +272,9 @@ static uint32_t buffers_of_weights(const struct emit *e)
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         if (e->grad_buffer[i].i != IR_NONE && e->grad_buffer[i].i >= count)
             count = e->grad_buffer[i].i + 1;
-    for (uint32_t i = 0; i < e->lent_count; i++)
-        if (e->lent[i].buffer.i >= count)
-            count = e->lent[i].buffer.i + 1;
+    for (uint32_t i = 0; i < e->remote_grad_count; i++)
+        if (e->remote_grad[i].buffer.i >= count)
+            count = e->remote_grad[i].buffer.i + 1;
     return count;
 }
 
@@ -286,37 +286,37 @@ static void note_buffers(struct shard *s)
     s->of_param = none_filled(s->buffers);
     s->of_grad = none_filled(s->buffers);
     s->bundle_of_grad = none_filled(s->buffers);
-    for (uint32_t b = 0; (s->gathers || s->lends) && b < e->bundle_count; b++)
+    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < e->bundle_count; b++)
         s->of_param[e->bundle[b].param.i] = b;
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         if (e->grad_buffer[i].i != IR_NONE)
             s->bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
-    if (s->lends)
-        s->lent_of_grad = none_filled(s->buffers);
-    for (uint32_t i = 0; i < e->lent_count; i++) {
-        s->bundle_of_grad[e->lent[i].buffer.i] = e->lent[i].bundle;
-        s->lent_of_grad[e->lent[i].buffer.i] = i;
+    if (s->remote_weights)
+        s->remote_grad_of = none_filled(s->buffers);
+    for (uint32_t i = 0; i < e->remote_grad_count; i++) {
+        s->bundle_of_grad[e->remote_grad[i].buffer.i] = e->remote_grad[i].bundle;
+        s->remote_grad_of[e->remote_grad[i].buffer.i] = i;
     }
 }
 
-static void shard_init(struct shard *s, struct emit *e, const struct program *program)
+static void shard_init(struct shard *s, struct emit *e, const struct op_list *list)
 {
     *s = (struct shard){
         .e = e,
         .ir = e->ir,
         .gathers = weights_sharded_params(e->choices) && e->shard_size > 1,
-        .lends = pipeline_lends_weights(e->choices),
+        .remote_weights = pipeline_has_remote_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
     };
-    if (s->lends)
-        lend_end(e);
+    if (s->remote_weights)
+        remote_end(e);
     note_buffers(s);
-    s->marked = heap_zalloc(program->count, sizeof *s->marked);
+    s->marked = heap_zalloc(list->count, sizeof *s->marked);
     s->left = heap_zalloc(e->bundle_count, sizeof *s->left);
     s->reduced_of = heap_zalloc(e->bundle_count, sizeof *s->reduced_of);
-    survey(s, program);
-    find_cores(s, program);
-    if (e->choices->profile->reuse_elements > 0 && !s->lends)
+    survey(s, list);
+    find_cores(s, list);
+    if (e->choices->profile->reuse_elements > 0 && !s->remote_weights)
         find_kept(s);
     s->reduced = heap_alloc(s->gradient_count, sizeof *s->reduced);
     memset(s->reduced, 0xff, s->gradient_count * sizeof *s->reduced); /* IR_NONE */
@@ -331,7 +331,7 @@ static void shard_release(struct shard *s)
     free(s->of_param);
     free(s->of_grad);
     free(s->bundle_of_grad);
-    free(s->lent_of_grad);
+    free(s->remote_grad_of);
     free(s->left);
     free(s->reduced_of);
     free(s->reduced);
@@ -341,7 +341,7 @@ static void shard_release(struct shard *s)
 
 /* The gradients, from *next on, that the op at position i is the first to write. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
-                            struct program *out)
+                            struct op_list *out)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first == i; ++*next) {
         uint32_t row = *next;
@@ -350,52 +350,52 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
         shard_fill_padding(s, row, op, out);
         if (row >= 2 && s->gradient[row - 2].last < i && s->reduced[row - 2].i != IR_NONE &&
             shard_waits_for_sums(s, row))
-            emit_hold_back(s->e, (op_id){op}, s->reduced[row - 2]);
+            emit_add_dependency(s->e, (op_id){op}, s->reduced[row - 2]);
     }
 }
 
 /* The list with gathers before, and reductions behind, the ops that ask for them. */
-static void rewrite(struct shard *s, const struct program *program, struct program *out)
+static void rewrite(struct shard *s, const struct op_list *list, struct op_list *out)
 {
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
-    uint32_t listed = program->count;
+    uint32_t listed = list->count;
     for (uint32_t i = 0; i < listed; i++) {
         uint32_t unmarked = i;
         while (i < listed && !s->marked[i])
             i++;
-        program_push_all(out, program->op + unmarked, i - unmarked);
+        op_list_push_all(out, list->op + unmarked, i - unmarked);
         if (i == listed)
             break;
-        uint32_t op = program->op[i];
+        uint32_t op = list->op[i];
         while (r < s->run_count && s->run[r].end <= i)
             r++;
         if (r < s->run_count && s->run[r].begin <= i)
-            gather_before(s, r, i, program, out);
+            gather_before(s, r, i, list, out);
         if (r < s->run_count && s->run[r].begin <= i && s->run[r].gathered.i != IR_NONE)
             redirect(s, op, &s->run[r]);
-        if (ends_backward(s, program, i))
+        if (ends_backward(s, list, i))
             shard_add_reduced(s, s->gradient_count, i, out);
         begin_gradients(s, i, op, &next, out);
-        program_push(out, (op_id){op});
+        op_list_push(out, (op_id){op});
         if (!shard_reduces_at_end(s))
             shard_reduce_finished(s, i, op, out);
-        if (s->lends)
+        if (s->remote_weights)
             shard_give_back(s, i, op, out);
     }
 }
 
-void pass_weights(struct emit *e, struct program *program)
+void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
-    struct program out = {0};
-    shard_init(&s, e, program);
-    rewrite(&s, program, &out);
+    struct op_list out = {0};
+    shard_init(&s, e, list);
+    rewrite(&s, list, &out);
     for (uint32_t k = 0; k < 2; k++)
-        shard_settle(&s, k, &out);
+        shard_finalize(&s, k, &out);
     if (pipeline_shards_weights(e->choices))
-        lend_return(e, shard_last_alone(&s, program), &out);
+        remote_return(e, shard_last_alone(&s, list), &out);
     if (shard_reduces_at_end(&s))
-        shard_reduce_in_order(&s, program, &out);
+        shard_reduce_in_order(&s, list, &out);
     shard_reduce_ends(&s, &out);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||
         e->choices->scope != SCOPE_STEP)
@@ -404,6 +404,6 @@ void pass_weights(struct emit *e, struct program *program)
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s, &out);
     shard_release(&s);
-    program_release(program);
-    *program = out;
+    op_list_release(list);
+    *list = out;
 }

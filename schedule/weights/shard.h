@@ -4,11 +4,11 @@
 #define SCHEDULE_SHARD_H
 
 #include "schedule/emit/op_list.h"
-#include "schedule/weights/lend.h"
+#include "schedule/weights/remote_weights.h"
 
-struct run { /* consecutive uses of one bundle's parameters: positions in the list */
+struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
-    struct lend_task task; /* where stages lend weights: one task's uses */
+    struct remote_task task; /* where stages lend weights: one task's uses */
     uint32_t
         behind_core; /* the op behind the core of attention of a forward; begin: there is none */
     uint32_t keeps;  /* the earlier run whose gathered copy is still there, or IR_NONE */
@@ -17,16 +17,16 @@ struct run { /* consecutive uses of one bundle's parameters: positions in the li
 
 struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
-    bool is_last;  /* of its bundle's gradients to be reduced */
-    bool adds;     /* others of its bundle have been reduced before */
-    uint32_t lent; /* row of e->lent, or IR_NONE */
+    bool is_last;         /* of its bundle's gradients to be reduced */
+    bool adds;            /* others of its bundle have been reduced before */
+    uint32_t remote_grad; /* row of e->remote_grad, or IR_NONE */
 };
 
 struct shard {
     struct emit *e;
     struct ir *ir;
-    bool gathers, lends;
-    struct run *run;
+    bool gathers, remote_weights;
+    struct use_run *run;
     uint32_t run_count, run_capacity;
     uint32_t next_gather;      /* the first run that has not been gathered for */
     struct gradient *gradient; /* in the order of their first writes */
@@ -35,13 +35,14 @@ struct shard {
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
-    uint32_t *lent_of_grad; /* buffer -> row of e->lent, or IR_NONE; NULL: stages lend no weights */
-    uint8_t *marked;        /* per position: something is to be done there; of most nothing is */
-    uint32_t owed[2];       /* rows of e->lent that have been summed last; IR_NONE: none */
-    op_id *reduced;         /* per gradient: its reduction */
-    buffer_id *to_add;      /* per gradient: this rank's part of its sum, until it has been cast or
+    uint32_t *
+        remote_grad_of; /* buffer -> row of e->remote_grad, or IR_NONE; NULL: stages lend no weights */
+    uint8_t *marked;    /* per position: something is to be done there; of most nothing is */
+    uint32_t owed[2];  /* rows of e->remote_grad that have been summed last; IR_NONE: none */
+    op_id *reduced;    /* per gradient: its reduction */
+    buffer_id *to_add; /* per gradient: this rank's part of its sum, until it has been cast or
                                added to the kept part; IR_NONE: nothing is to be done */
-    uint32_t next_add;      /* gradients before it are added */
+    uint32_t next_add; /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
 };
@@ -50,35 +51,35 @@ struct shard {
 void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
                     enum region region);
 /* Casts all of a buffer into another. */
-op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct program *out);
+op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out);
 
 /* --- schedule/weights/reduce.c --- */
 /* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
  * all gradients is read there, so the device has ended, and everybody has come. */
-void shard_end_backward(struct shard *s, struct program *out);
+void shard_end_backward(struct shard *s, struct op_list *out);
 /* A buffer for it is there when the sum of the one before the last has been made. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* The padding of such a buffer is written by nobody else. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct program *out);
+void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
 /* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before
  * position i. That of a tied embedding comes first and ends last, and holds up no other. */
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct program *out);
+void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
 /* What the first and the last stage have of a tied embedding is one gradient. Only when all else is
  * reduced, since the two are done with theirs at very different times. */
-void shard_reduce_ends(struct shard *s, struct program *out);
+void shard_reduce_ends(struct shard *s, struct op_list *out);
 /* What has been summed is added to the stage's own gradient, once computation need not wait for it. */
-void shard_settle(struct shard *s, uint32_t k, struct program *out);
+void shard_finalize(struct shard *s, uint32_t k, struct op_list *out);
 /* The last op that adds to the stage's own gradient by itself; IR_NONE: there is none. */
-op_id shard_last_alone(const struct shard *s, const struct program *program);
+op_id shard_last_alone(const struct shard *s, const struct op_list *list);
 /* Gradients of shared units that the op at position i was the last to add to. */
-void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct program *out);
+void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
 /* Reduces what the op at position i was the last to add to; it may write several parts of it. */
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct program *out);
+void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
 /* Where stages share subsequences they use weights in different orders, and add to gradients until the
  * end, so all reduce and update in that of the bundles. */
 bool shard_in_order(const struct shard *s);
 /* Whether no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);
-void shard_reduce_in_order(struct shard *s, const struct program *program, struct program *out);
+void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out);
 
 #endif

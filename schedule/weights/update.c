@@ -13,7 +13,7 @@ static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id
 
 /* AdamW on this rank's part of a bundle, which scales the gradient by `norm` where there is one, and the
  * new parameters back to where they are read. */
-static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *out)
+static void update(struct emit *e, uint32_t b, buffer_id norm, struct op_list *out)
 {
     struct bundle_state *bundle = &e->bundle[b];
     bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
@@ -40,7 +40,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *o
             e->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
             e->ir->buffer.flags[buffer.i] = 0;
         }
-        program_push(out, copy(e, WORK_D2H, grad, read));
+        op_list_push(out, copy(e, WORK_D2H, grad, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
@@ -49,18 +49,18 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct program *o
     struct view reads[5] = {ir_whole(e->ir, read), state[0], state[1], state[2]};
     if (norm.i != IR_NONE)
         reads[4] = ir_whole(e->ir, norm);
-    program_push(out, emit_op(e, host ? e->host : e->compute, &work, reads,
+    op_list_push(out, emit_op(e, host ? e->host : e->compute, &work, reads,
                               norm.i != IR_NONE ? 5 : 4, state, copies ? 4 : 3));
     if (host)
-        program_push(out, copy(e, WORK_H2D, written, param));
+        op_list_push(out, copy(e, WORK_H2D, written, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
-        program_push(out, weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, param,
+        op_list_push(out, weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, param,
                                              bundle->param));
     }
 }
 
-void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count, struct program *out)
+void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count, struct op_list *out)
 {
     buffer_id norm = weights_clip(e, bundle, count, out);
     for (uint32_t i = 0; i < count; i++)

@@ -10,14 +10,13 @@
  * too. bundles: those that this stage updates, in the order in which it does. What AdamW is to scale by, in
  * the memory of the optimizer; IR_NONE: nothing. */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
-                       struct program *program);
+                       struct op_list *list);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
 /* Clips, and updates bundles in this order. */
-void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count,
-                    struct program *program);
+void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count, struct op_list *list);
 
 /* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
-void pass_weights(struct emit *e, struct program *program);
+void pass_weights(struct emit *e, struct op_list *list);
 
 #endif

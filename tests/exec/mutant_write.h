@@ -96,7 +96,7 @@ static inline void write_op(struct writer *w, uint32_t op)
             touch[k] = (struct touch){view[k].buffer.i, k >= t->reads[op], view[k].begin,
                                       view[k].begin + view[k].count};
         waits_touch(w->waits, touch, operands, t->stream[op]);
-        const op_id *kept = waits_settle(w->waits, &w->order, &count);
+        const op_id *kept = waits_finalize(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
         for (uint32_t k = 0; k < count; k++)
             wait[k] = kept[k];

@@ -4,7 +4,7 @@
  * its gradients, to which its part of each sum is added. */
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
-#include "schedule/weights/lend.h"
+#include "schedule/weights/remote_weights.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static uint64_t common_multiple(uint64_t a, uint64_t b)
     return a / x * b;
 }
 
-uint64_t lend_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
+uint64_t remote_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++)
         parts = common_multiple(parts, multiplex_share(c, chunk, s).count);
@@ -31,51 +31,53 @@ static bool is_same(const struct shared *a, const struct shared *b)
     return a->chunk == b->chunk && a->first == b->first && a->count == b->count;
 }
 
-struct lent_part *lend_part(struct emit *e, uint32_t bundle, const struct shared *shared)
+struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared)
 {
-    for (uint32_t i = 0; i < e->lent_part_count; i++)
-        if (e->lent_part[i].bundle == bundle && is_same(&e->lent_part[i].shared, shared))
-            return &e->lent_part[i];
-    if (e->lent_part_count == e->lent_part_capacity) {
-        e->lent_part_capacity =
-            (uint32_t)heap_next_capacity(e->lent_part_capacity, e->lent_part_count + 1);
-        e->lent_part = heap_realloc(e->lent_part, e->lent_part_capacity, sizeof *e->lent_part);
+    for (uint32_t i = 0; i < e->remote_part_count; i++)
+        if (e->remote_part[i].bundle == bundle && is_same(&e->remote_part[i].shared, shared))
+            return &e->remote_part[i];
+    if (e->remote_part_count == e->remote_part_capacity) {
+        e->remote_part_capacity =
+            (uint32_t)heap_next_capacity(e->remote_part_capacity, e->remote_part_count + 1);
+        e->remote_part =
+            heap_realloc(e->remote_part, e->remote_part_capacity, sizeof *e->remote_part);
     }
-    struct lent_part *part = &e->lent_part[e->lent_part_count++];
-    *part = (struct lent_part){.bundle = bundle,
-                               .shared = *shared,
-                               .param = {IR_NONE},
-                               .grad = {IR_NONE},
-                               .summed = {IR_NONE}};
+    struct remote_part *part = &e->remote_part[e->remote_part_count++];
+    *part = (struct remote_part){.bundle = bundle,
+                                 .shared = *shared,
+                                 .param = {IR_NONE},
+                                 .grad = {IR_NONE},
+                                 .summed = {IR_NONE}};
     return part;
 }
 
-static uint64_t part_elements(const struct emit *e, const struct lent_part *part)
+static uint64_t part_elements(const struct emit *e, const struct remote_part *part)
 {
     return e->bundle[part->bundle].elements / part->shared.count;
 }
 
 /* `count` parts of a bundle from that of stage `index` of those that share on. */
-static struct view parts_of(const struct emit *e, const struct lent_part *part, buffer_id whole,
+static struct view parts_of(const struct emit *e, const struct remote_part *part, buffer_id whole,
                             uint32_t index, uint32_t count)
 {
     uint64_t elements = part_elements(e, part);
     return (struct view){whole, index * elements, count * elements};
 }
 
-static struct view own_part_of(const struct emit *e, const struct lent_part *part, buffer_id whole)
+static struct view own_part_of(const struct emit *e, const struct remote_part *part,
+                               buffer_id whole)
 {
     return parts_of(e, part, whole, part->shared.index, 1);
 }
 
-static buffer_id part_buffer(struct emit *e, const struct lent_part *part, const char *stem,
+static buffer_id part_buffer(struct emit *e, const struct remote_part *part, const char *stem,
                              enum category category, enum dtype dtype)
 {
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
 /* Beside the computation, which is not there yet. */
-op_id lend_keep_part(struct emit *e, struct lent_part *part, buffer_id params)
+op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->known = true;
     if (part->shared.owns)
@@ -88,7 +90,7 @@ op_id lend_keep_part(struct emit *e, struct lent_part *part, buffer_id params)
     return emit_op(e, stream, &work, &from, 1, &to, 1);
 }
 
-op_id lend_gather_parts(struct emit *e, const struct lent_part *part, buffer_id to)
+op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to)
 {
     struct view all = view_all(e, to);
     struct view from = part->shared.owns ? own_part_of(e, part, e->bundle[part->bundle].param)
@@ -100,25 +102,25 @@ op_id lend_gather_parts(struct emit *e, const struct lent_part *part, buffer_id 
     return emit_op(e, e->gather, &work, &from, 1, &all, 1);
 }
 
-op_id lend_sum_parts(struct emit *e, struct lent *lent)
+op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 {
-    struct lent_part *part = lend_part(e, lent->bundle, &lent->shared);
+    struct remote_part *part = remote_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns || part->grad.i != IR_NONE;
     buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                (enum dtype)e->grad_dtype);
     if (adds)
-        lent->sum = to;
+        remote_grad->sum = to;
     else
         part->grad = to;
-    struct view all = view_all(e, lent->buffer), own = view_all(e, to);
+    struct view all = view_all(e, remote_grad->buffer), own = view_all(e, to);
     struct work work = {.kind = WORK_REDUCE_SCATTER};
-    work.collective.group = lent->group;
-    work.collective.bytes = (int64_t)ir_buffer_bytes(e->ir, lent->buffer);
+    work.collective.group = remote_grad->group;
+    work.collective.bytes = (int64_t)ir_buffer_bytes(e->ir, remote_grad->buffer);
     part->summed = emit_op(e, e->reduce, &work, &all, 1, &own, 1);
     return part->summed;
 }
 
-struct view lend_part_of_gradient(const struct emit *e, const struct lent_part *part)
+struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
 {
     return part->shared.owns ? own_part_of(e, part, e->grad_buffer[part->bundle])
                              : view_all(e, part->grad);
@@ -129,7 +131,7 @@ struct view lend_part_of_gradient(const struct emit *e, const struct lent_part *
 /* Those of a chunk's last units are ready first, those of late chunks before others. */
 static int by_time(const void *left, const void *right)
 {
-    const struct lent_part *a = left, *b = right;
+    const struct remote_part *a = left, *b = right;
     bool late_a = a->shared.first < a->shared.chunk, late_b = b->shared.first < b->shared.chunk;
     if (late_a != late_b)
         return late_a ? -1 : 1;
@@ -155,8 +157,8 @@ static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct 
 }
 
 /* Parts `begin` to `end`, which lie side by side, to be added to the owner's gradient. */
-static void take_back(struct emit *e, const struct lent_part *part, uint32_t begin, uint32_t end,
-                      op_id alone, struct program *out)
+static void take_back(struct emit *e, const struct remote_part *part, uint32_t begin, uint32_t end,
+                      op_id alone, struct op_list *out)
 {
     if (begin == end)
         return;
@@ -166,31 +168,31 @@ static void take_back(struct emit *e, const struct lent_part *part, uint32_t beg
     for (uint32_t i = 0; i < count; i++) {
         op_id op =
             message(e, WORK_RECV, part->shared.first + begin + i, parts_of(e, part, given, i, 1));
-        emit_hold_back(e, op, part->summed);
+        emit_add_dependency(e, op, part->summed);
         if (alone.i != IR_NONE)
-            emit_hold_back(e, op, alone);
-        program_push(out, op);
+            emit_add_dependency(e, op, alone);
+        op_list_push(out, op);
     }
     struct view own = parts_of(e, part, e->grad_buffer[part->bundle], begin, count);
     struct work work = {.kind = WORK_ADD, .elements = {(int64_t)own.count, 0}};
-    program_push(
+    op_list_push(
         out, emit_op(e, e->compute, &work, (struct view[]){view_all(e, given), own}, 2, &own, 1));
 }
 
-void lend_return(struct emit *e, op_id alone, struct program *out)
+void remote_return(struct emit *e, op_id alone, struct op_list *out)
 {
     struct op_tags before = e->tags;
     e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                IR_NONE16,      IR_NONE16,      IR_NONE16};
-    if (e->lent_part_count > 0)
-        qsort(e->lent_part, e->lent_part_count, sizeof *e->lent_part, by_time);
-    for (uint32_t i = 0; i < e->lent_part_count; i++) {
-        const struct lent_part *part = &e->lent_part[i];
+    if (e->remote_part_count > 0)
+        qsort(e->remote_part, e->remote_part_count, sizeof *e->remote_part, by_time);
+    for (uint32_t i = 0; i < e->remote_part_count; i++) {
+        const struct remote_part *part = &e->remote_part[i];
         const struct shared *shared = &part->shared;
         if (part->summed.i == IR_NONE)
             continue;
         if (!shared->owns) {
-            program_push(out, message(e, WORK_SEND, shared->chunk, view_all(e, part->grad)));
+            op_list_push(out, message(e, WORK_SEND, shared->chunk, view_all(e, part->grad)));
             continue;
         }
         take_back(e, part, 0, shared->index, alone, out);

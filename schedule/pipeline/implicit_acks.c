@@ -1,4 +1,4 @@
-/* What comes back from a stage says what has arrived there: it sends after it has received. */
+/* A message that comes back from a stage acknowledges what that stage had received before it sent. */
 #include "schedule/pipeline/pipeline.h"
 
 #include "base/arena.h"
@@ -66,8 +66,8 @@ static void of_peer(const struct places *own, const struct actions *actions, uin
     actions_release(&theirs);
 }
 
-void pipeline_returns(const struct choices *c, uint32_t stage, const struct actions *actions,
-                      uint32_t *returns)
+void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
+                            uint32_t *returns)
 {
     struct places own = places_of(c, stage, actions);
     memset(returns, 0xff, actions->count * sizeof *returns);

@@ -1,0 +1,31 @@
+/* Removes copies that no op reads, and the gathers that only such copies read. A layer's first forward makes them for
+ * a backward that then starts from the recomputation's. No op waits for a copy except through what it writes. */
+#include "schedule/activations/passes.h"
+#include "schedule/emit/op_list.h"
+
+#include <stdlib.h>
+
+static bool copies(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_H2D || ir->op.kind[op] == WORK_D2H ||
+           (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD);
+}
+
+void pass_dead_copies(struct emit *e, struct op_list *list)
+{
+    const struct ir *ir = e->ir;
+    uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1); /* by an op listed later */
+    uint32_t kept = list->count;
+    for (uint32_t i = list->count; i-- > 0;) {
+        uint32_t op = list->op[i], reads = ir->op.reads[op];
+        if (copies(ir, op) && !read[op_list_operand(ir, op, 1)])
+            continue;
+        for (uint32_t k = 0; k < reads; k++)
+            read[op_list_operand(ir, op, k)] = 1;
+        list->op[--kept] = op;
+    }
+    for (uint32_t i = kept; i < list->count; i++)
+        list->op[i - kept] = list->op[i];
+    list->count -= kept;
+    free(read);
+}

@@ -1,0 +1,68 @@
+/* schedule/weights/remote_weights.h: weights of one stage on the stages that share its subsequences
+ * (schedule/pipeline/multiplex.h), where each stage holds the states of its own layers only.
+ *
+ * A shared unit's stages use a bundle at the same place of the same list, so before each use it comes to
+ * all of them, ahead of the computation as sharded parameters do (schedule/weights/shard.c). With w bytes
+ * of a bundle's parameters, g of its gradient, k stages that share U units of a chunk:
+ *
+ * broadcast: the owner sends w at each use. What a stage makes of the gradient stays until the last of the
+ * units; then the sum over all goes to the owner (g a stage), which adds it to its own. A helper holds g
+ * throughout these units, of each bundle.
+ *
+ * shard: each of the k holds a part. The owner sends w at the first use in a step, and of what came each
+ * keeps its part; from then on the parts are gathered (w (k - 1) / k a stage). The gradient of each unit
+ * is summed into parts at once (g (k - 1) / k a stage and unit), which go to the owner when it has been
+ * through the units that it takes alone. A helper holds (w + g) / k of each bundle, and all g of two.
+ *
+ * So parts save (1 - 1 / k) g of each bundle; broadcast sends gradients once.
+ *
+ * All sums of a group stand in one order on all of its stages, and those of different groups in the order
+ * of tasks that all stages keep (multiplex_order()), so that no cycle of stages waits for itself. Parts
+ * go back on streams of their own, in one order of all stages, and nothing but the end of the step waits
+ * for them. */
+#ifndef SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
+#define SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
+
+#include "schedule/emit/op_list.h"
+
+/* The unit that a staged op works on, and the chunk and direction in which it does. */
+struct remote_task {
+    uint32_t chunk, unit;
+    bool forward;
+};
+struct remote_task remote_task_of(const struct emit *e, uint32_t op);
+/* True if several stages share the task. */
+bool remote_is_shared(const struct emit *e, struct remote_task task);
+/* Zeroes the stage's own gradients, to which all others are added. */
+void remote_begin(struct emit *e);
+/* From now on gradients are the stage's own again. */
+void remote_end(struct emit *e);
+/* Brings a bundle's parameters to all stages of a shared task, into a new buffer. The owner gets one too: its other
+ * units read its own parameters meanwhile. *kept is the op that stores the stage's part of them; IR_NONE: none does. */
+buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
+                        op_id *kept);
+/* Emits the sum of a shared task's gradients over its stages. */
+op_id remote_sum(struct emit *e, struct remote_grad *remote_grad);
+/* Adds that sum (remote_grad->sum) to the gradient that the stage has. */
+op_id remote_add(struct emit *e, const struct remote_grad *remote_grad);
+/* Sends parts of gradients to their owners. `alone` is the stage's last op on units that it does not share. */
+void remote_return(struct emit *e, op_id alone, struct op_list *out);
+
+/* --- schedule/weights/remote_parts.c: where stages hold parts --- */
+/* The least number of parts of a chunk's bundles such that `parts` of them, and those of all stages that
+ * share its units, are whole numbers of them. */
+uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
+/* Returns this stage's part, valid until the next call. */
+struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared);
+/* Stores this stage's part of parameters that came for the first time; IR_NONE: the stage has them already. */
+op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
+op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
+op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
+/* The view to which sums of the part are added: on the owner, a range of its own gradient. */
+struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
+
+/* From now on backward ops add to the unit's gradients: the stage's own, or, if the unit is shared, those that its
+ * stages will sum. */
+void weights_of_unit(struct emit *e);
+
+#endif
