@@ -1,5 +1,9 @@
 #include "predict/link_classes.h"
 
+#include "base/arena.h"
+
+#include <stdlib.h>
+
 /* Where messages go: between ranks that share a GPU, within a node, between nodes. */
 enum reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
@@ -64,26 +68,34 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
         }
 }
 
+/* The sorts of work in each group, bits of enum sort; behind the groups those of copies. */
+static unsigned *find_sorts(const struct ir *ir)
+{
+    unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        const struct work *work = &ir->shape[s];
+        enum sort sort = sort_of((enum work_kind)work->kind);
+        int64_t group = work_group(work) < 0 ? ir->group_count : work_group(work);
+        sorts[group] |= sort == SORT_COUNT ? 0 : 1u << sort;
+    }
+    return sorts;
+}
+
 /* Per reach: the sorts of work that go so far. */
 static void find_used(unsigned used[REACH_NODES + 1], const struct ir *ir,
                       const struct cluster *cluster)
 {
     bool shared = cluster->fabric.kind == FABRIC_LOOPBACK;
-    for (uint32_t s = 0; s < ir->shape_count; s++) {
-        const struct work *work = &ir->shape[s];
-        enum sort sort = sort_of((enum work_kind)work->kind);
-        if (sort == SORT_COUNT)
-            continue;
+    unsigned *sorts = find_sorts(ir);
+    used[REACH_HOST] = sorts[ir->group_count];
+    for (uint32_t g = 0; g < ir->group_count; g++) {
         bool within = false, between = false;
-        if (work_group(work) < 0)
-            used[REACH_HOST] |= 1u << sort;
-        else
-            find_reach(ir, cluster, (uint32_t)work_group(work), &within, &between);
-        if (within)
-            used[shared ? REACH_DEVICE : REACH_NODE] |= 1u << sort;
-        if (between)
-            used[REACH_NODES] |= 1u << sort;
+        if (sorts[g] != 0)
+            find_reach(ir, cluster, g, &within, &between);
+        used[shared ? REACH_DEVICE : REACH_NODE] |= within ? sorts[g] : 0;
+        used[REACH_NODES] |= between ? sorts[g] : 0;
     }
+    free(sorts);
 }
 
 size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
