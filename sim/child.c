@@ -146,7 +146,8 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
                            struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status = plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->name, diag);
+    enum status status =
+        plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->options->exact, q->name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);

@@ -4,6 +4,7 @@
 #include "sim/even.h"
 #include "sim/memory/memory.h"
 #include "sim/plan/depth.h"
+#include "sim/plan/replicas.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,27 +15,38 @@
 
 enum { LINK_NAME_SIZE = 96 };
 
+/* The class of every rank of the schedule: that of the planned rank it is a replica of. */
+static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
+{
+    const struct plan *plan = &run->plan;
+    int64_t per_node = plan->cluster->gpus_per_node;
+    uint32_t ranks = mesh_ranks(&ir->mesh);
+    result->rank_count = ranks;
+    result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
+    result->replicas = ranks / plan->rank_count;
+    result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        result->class_of_rank[rank] =
+            run->fold.class_of_rank[replicas_row(&ir->mesh, &plan->mesh, rank)];
+}
+
 /* left_out: ops of a class that did not happen. */
 static void fill_classes(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run, uint32_t left_out)
 {
     const struct plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
-    int64_t per_node = plan->cluster->gpus_per_node;
-    result->rank_count = plan->rank_count;
+    fill_ranks(result, ir, run);
     result->class_count = fold->class_count;
-    result->node_count = (uint32_t)((plan->rank_count + per_node - 1) / per_node);
-    result->class_of_rank =
-        arena_array(&result->arena, plan->rank_count, sizeof *result->class_of_rank);
-    memcpy(result->class_of_rank, fold->class_of_rank,
-           plan->rank_count * sizeof *result->class_of_rank);
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
+        uint32_t row = fold->rank_of_class[c], role = plan->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
-        *class = (struct sim_class){
-            .rank = rank, .ranks = fold->class_ranks[c], .role = role, .row = result->row_count};
+        *class = (struct sim_class){.rank = plan->rank[row],
+                                    .ranks = fold->class_ranks[c] * result->replicas,
+                                    .role = role,
+                                    .row = result->row_count};
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;

@@ -121,9 +121,11 @@ struct sim_result {
     struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
     struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
-    struct sim_link_load *load; /* idle links left out */
+    struct sim_link_load
+        *load; /* idle links left out; each row is as many links as there are replicas */
     size_t load_count, busiest; /* row of the busiest */
-    const char *busiest_name;   /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
+    uint32_t replicas; /* parts of the machine that do the same (sim/plan/replicas.h); 1 or more */
+    const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;
 

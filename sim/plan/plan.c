@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "sim/even.h"
+#include "sim/plan/replicas.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 void sim_plan_release(struct plan *plan)
 {
+    free(plan->rank);
     free(plan->role_of_rank);
     free(plan->passes);
     platform_release(&plan->platform);
@@ -43,17 +45,20 @@ enum { WAITS_MAX = 32000 };
 static void place_ranks(struct plan *plan, const uint8_t *even)
 {
     const struct ir *ir = plan->ir;
+    plan->rank = heap_alloc(plan->rank_count, sizeof *plan->rank);
     plan->role_of_rank = heap_alloc(plan->rank_count, sizeof *plan->role_of_rank);
     plan->passes = heap_alloc((size_t)plan->rank_count * ir->guard_count + 1, 1);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
+        uint32_t rank = replicas_rank(&ir->mesh, &plan->mesh, r);
+        plan->rank[r] = rank;
         plan->role_of_rank[r] = IR_NONE;
         for (uint32_t k = 0; k < ir->role_count; k++)
-            if (role_has(&ir->mesh, &ir->role[k], r)) {
+            if (role_has(&ir->mesh, &ir->role[k], rank)) {
                 plan->role_of_rank[r] = k;
                 break;
             }
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            plan->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, r);
+            plan->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, rank);
     }
 }
 
@@ -384,19 +389,22 @@ static enum status check_waits(const struct plan *plan, const char *name, struct
 }
 
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const uint8_t *even, const char *name,
-                      struct diag *diag)
+                      const struct sim_costs *costs, const uint8_t *even, bool whole,
+                      const char *name, struct diag *diag)
 {
-    *plan = (struct plan){
-        .ir = ir, .cluster = cluster, .costs = costs, .rank_count = mesh_ranks(&ir->mesh)};
+    uint32_t ranks = mesh_ranks(&ir->mesh);
+    *plan = (struct plan){.ir = ir, .cluster = cluster, .costs = costs, .mesh = ir->mesh};
     platform_init(&plan->platform, cluster);
-    if (plan->rank_count > cluster->gpus)
+    if (ranks > cluster->gpus)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                          "the mesh has %u ranks, and cluster %s has %lld GPUs", plan->rank_count,
+                          "the mesh has %u ranks, and cluster %s has %lld GPUs", ranks,
                           cluster->name, (long long)cluster->gpus);
     enum status status = check_waits(plan, name, diag);
     if (status != STATUS_OK)
         return status;
+    if (!whole)
+        plan->mesh = replicas_mesh(ir, cluster);
+    plan->rank_count = mesh_ranks(&plan->mesh);
     place_ranks(plan, even);
     read_costs(plan);
     read_ops(plan);

@@ -4,7 +4,7 @@
  *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
  *             a distance, sends (receives) of a group to (from) a distance, copies of a kind
  *   channel   a line at one place: an instance of the group, a message's sender and
- *             receiver, a rank; has participants (ranks)
+ *             receiver, a rank; has participants (those of its ranks that are planned)
  *   variant   the distinct sizes that occur on a line
  *   transfer  a channel and a variant: a latency and flows
  * The n-th op of a line on one participant meets the n-th on the others: an event. Only
@@ -62,7 +62,10 @@ struct plan {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
-    uint32_t rank_count;
+    struct mesh
+        mesh; /* the schedule's, or one replica of what repeats in it (sim/plan/replicas.h) */
+    uint32_t rank_count;    /* of that mesh: ranks are rows of it in all that follows */
+    uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes;        /* [rank_count][guard_count] */
 
@@ -80,7 +83,7 @@ struct plan {
     uint32_t *participant;
     uint32_t participant_count, participant_capacity;
     struct transfer *transfer;
-    uint32_t transfer_count, transfer_capacity;
+    uint32_t transfer_count;
 
     uint32_t *endpoint; /* [rank_count][line_count] the channel; of shifts the one sent on */
     uint32_t *receive;  /* [rank_count][line_count] of shifts: the channel received on */
@@ -96,10 +99,11 @@ struct plan {
 
 /* Fails, with one message, on what can never meet: members whose collectives differ, a send
  * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
- * for the schedule in messages. even: [guard_count] sim/even.h, borrowed. Release in either case. */
+ * for the schedule in messages. even: [guard_count] sim/even.h, borrowed. whole: all ranks, not one
+ * replica of them. Release in either case. */
 enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const uint8_t *even, const char *name,
-                      struct diag *diag);
+                      const struct sim_costs *costs, const uint8_t *even, bool whole,
+                      const char *name, struct diag *diag);
 void sim_plan_release(struct plan *plan);
 
 /* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels

@@ -1,6 +1,8 @@
 #include "sim/plan/plan_channels.h"
 
 #include "base/arena.h"
+#include "sim/plan/replicas.h"
+#include "sim/platform/rings.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -66,10 +68,10 @@ static enum status check_instance(const struct plan *plan, uint32_t group, uint3
                                   struct diag *diag)
 {
     const struct ir *ir = plan->ir;
-    uint32_t first_rank = group_member(&ir->mesh, &ir->group[group], instance, 0);
+    uint32_t first_rank = group_member(&plan->mesh, &ir->group[group], instance, 0);
     uint32_t first = plan->role_of_rank[first_rank];
     for (uint32_t k = 1; k < size; k++) {
-        uint32_t rank = group_member(&ir->mesh, &ir->group[group], instance, k);
+        uint32_t rank = group_member(&plan->mesh, &ir->group[group], instance, k);
         uint32_t role = plan->role_of_rank[rank];
         if (role == first)
             continue;
@@ -82,7 +84,7 @@ static enum status check_instance(const struct plan *plan, uint32_t group, uint3
                                   "op %u (%s) of role %s needs rank %u, which is in no role",
                                   ir->role[other].op_begin + i,
                                   kind_name(ir, ir->role[other].op_begin + i), ir->role[other].name,
-                                  outside);
+                                  plan->rank[outside]);
             continue;
         }
         uint8_t *done = &checked[(size_t)first * ir->role_count + role];
@@ -110,8 +112,8 @@ enum status plan_check_groups(const struct plan *plan, const char *name, struct 
         if (plan->line[l].group != IR_NONE16 && plan->line[l].kind != LINE_P2P)
             used[plan->line[l].group] = 1;
     for (uint32_t g = 0; g < ir->group_count && !whole && status == STATUS_OK; g++) {
-        uint32_t size = group_size(&ir->mesh, &ir->group[g]);
-        uint32_t instances = group_instances(&ir->mesh, &ir->group[g]);
+        uint32_t size = group_size(&plan->mesh, &ir->group[g]);
+        uint32_t instances = group_instances(&plan->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);
         for (uint32_t i = 0; used[g] && i < instances && status == STATUS_OK; i++)
             status = check_instance(plan, g, i, size, checked, name, diag);
@@ -162,13 +164,13 @@ static void add_collective_channels(struct plan *plan, uint32_t l)
 {
     const struct ir *ir = plan->ir;
     const struct group *group = &ir->group[plan->line[l].group];
-    uint32_t size = group_size(&ir->mesh, group), instances = group_instances(&ir->mesh, group);
+    uint32_t size = group_size(&plan->mesh, group), instances = group_instances(&plan->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
-        if (!has_ops(plan, group_member(&ir->mesh, group, i, 0), l))
+        if (!has_ops(plan, group_member(&plan->mesh, group, i, 0), l))
             continue; /* then no member has: plan_check_groups() */
         uint32_t channel = add_channel(plan, l);
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t rank = group_member(&ir->mesh, group, i, k);
+            uint32_t rank = group_member(&plan->mesh, group, i, k);
             add_participant(plan, rank);
             *endpoint(plan, rank, l) = channel;
         }
@@ -179,14 +181,14 @@ static void add_shift_channels(struct plan *plan, uint32_t l)
 {
     const struct ir *ir = plan->ir;
     const struct group *group = &ir->group[plan->line[l].group];
-    uint32_t size = group_size(&ir->mesh, group), instances = group_instances(&ir->mesh, group);
+    uint32_t size = group_size(&plan->mesh, group), instances = group_instances(&plan->mesh, group);
     for (uint32_t i = 0; i < instances; i++)
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t from = group_member(&ir->mesh, group, i, k);
+            uint32_t from = group_member(&plan->mesh, group, i, k);
             if (!has_ops(plan, from, l))
                 break;
             uint32_t by = (uint32_t)plan->line[l].by;
-            uint32_t to = group_member(&ir->mesh, group, i, (k + by) % size);
+            uint32_t to = group_member(&plan->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(plan, l);
             add_participant(plan, from);
             add_participant(plan, to);
@@ -211,12 +213,12 @@ static bool find_peer(const struct plan *plan, const struct line *line, uint32_t
     const struct ir *ir = plan->ir;
     const struct group *group = &ir->group[line->group];
     uint32_t instance, index;
-    if (!group_locate(&ir->mesh, group, rank, &instance, &index))
+    if (!group_locate(&plan->mesh, group, rank, &instance, &index))
         return false;
     int64_t other = index + line->by;
-    if (other < 0 || other >= group_size(&ir->mesh, group))
+    if (other < 0 || other >= group_size(&plan->mesh, group))
         return false;
-    *peer = group_member(&ir->mesh, group, instance, (uint32_t)other);
+    *peer = group_member(&plan->mesh, group, instance, (uint32_t)other);
     return true;
 }
 
@@ -233,7 +235,7 @@ static enum status check_no_peer(const struct plan *plan, uint32_t l, uint32_t r
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
-                              op, kind_name(ir, op), rank, ir->group[line->group].name,
+                              op, kind_name(ir, op), plan->rank[rank], ir->group[line->group].name,
                               (long long)line->by);
     }
     return STATUS_OK;
@@ -310,45 +312,79 @@ out:
 /* The number of ranks of the communicator that a shift, a send or a receive uses. */
 static uint32_t ranks_of(const struct plan *plan, const struct line *line)
 {
-    return line->group == IR_NONE16 ? plan->rank_count
-                                    : group_size(&plan->ir->mesh, &plan->ir->group[line->group]);
+    const struct mesh *mesh = &plan->ir->mesh;
+    return line->group == IR_NONE16 ? mesh_ranks(mesh)
+                                    : group_size(mesh, &plan->ir->group[line->group]);
 }
 
+/* Whether a rank of the schedule is planned, or does what a planned one does. */
+static bool is_planned(const struct plan *plan, uint32_t rank)
+{
+    const struct mesh *all = &plan->ir->mesh;
+    return plan->rank[replicas_row(all, &plan->mesh, rank)] == rank;
+}
+
+/* All members of a collective, of replicas that are not planned too. Returns them in the order of their index. */
+static uint32_t *find_members(const struct plan *plan, const struct channel *channel,
+                              struct members *members)
+{
+    const struct mesh *mesh = &plan->ir->mesh;
+    const struct group *group = &plan->ir->group[plan->line[channel->line].group];
+    uint32_t size = group_size(mesh, group), instance, index;
+    uint32_t *member = heap_alloc(size, sizeof *member);
+    group_locate(mesh, group, plan->rank[plan->participant[channel->participant_begin]], &instance,
+                 &index);
+    for (uint32_t i = 0; i < size; i++)
+        member[i] = group_member(mesh, group, instance, i);
+    members_init(members, &plan->platform, member, size);
+    for (uint32_t d = 0; d < members->domain_count; d++)
+        members->domain[d].planned = is_planned(plan, members->rank[members->domain[d].begin]);
+    return member;
+}
+
+static struct transfer make_collective(struct plan *plan, uint32_t channel,
+                                       const struct members *members, uint32_t shape)
+{
+    const struct work *work = &plan->ir->shape[shape];
+    struct transfer transfer =
+        collective_make(&plan->platform, &plan->flows, work, members, channel);
+    if (work->kind == WORK_BARRIER) /* until the hosts go on */
+        transfer.latency_s = plan->costs->issue_s ? plan->costs->issue_s[shape] : 0;
+    else if (members->count > 1)
+        transfer.latency_s += plan->costs->collective_launch_s;
+    return transfer;
+}
+
+/* What one rank sends, copies or computes. */
 static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &plan->channel[channel];
     const struct line *line = &plan->line[c->line];
     uint32_t shape = plan->variant[line->variant_begin + v];
     const struct work *work = &plan->ir->shape[shape];
-    const uint32_t *rank = plan->participant + c->participant_begin;
-    double bytes = (double)work_payload_bytes(work), launch_s = plan->costs->collective_launch_s;
+    const uint32_t *participant = plan->participant + c->participant_begin;
+    uint32_t rank = plan->rank[participant[0]], to;
+    double bytes = (double)work_payload_bytes(work);
     struct transfer transfer = {0};
     switch (line->kind) {
-    case LINE_COLLECTIVE:
-        transfer = collective_make(&plan->platform, &plan->flows, work, rank, c->participant_count,
-                                   channel);
-        if (line->work == WORK_BARRIER) /* until the hosts go on */
-            transfer.latency_s = plan->costs->issue_s ? plan->costs->issue_s[shape] : 0;
-        else if (c->participant_count > 1)
-            transfer.latency_s += launch_s;
-        break;
     case LINE_SHIFT:
     case LINE_P2P:
-        transfer = message_make(&plan->platform, &plan->flows, rank[0], rank[1], bytes,
+        to = plan->rank[participant[1]];
+        transfer = message_make(&plan->platform, &plan->flows, rank, to, bytes,
                                 ranks_of(plan, line), channel, 0);
-        if (rank[0] != rank[1])
-            transfer.latency_s += launch_s;
+        if (rank != to)
+            transfer.latency_s += plan->costs->collective_launch_s;
         break;
     case LINE_COPY:
-        transfer = copy_make(&plan->platform, &plan->flows, rank[0], bytes, line->work == WORK_H2D,
+        transfer = copy_make(&plan->platform, &plan->flows, rank, bytes, line->work == WORK_H2D,
                              line->pageable);
         break;
     case LINE_HOST_WORK:
-        transfer = host_work_make(&plan->platform, &plan->flows, rank[0],
+        transfer = host_work_make(&plan->platform, &plan->flows, rank,
                                   plan->costs->host_bytes[shape], plan->host_s[shape], channel, v);
         break;
     case LINE_KERNEL:
-        transfer = kernel_make(&plan->platform, &plan->flows, rank[0], plan->duration_s[shape],
+        transfer = kernel_make(&plan->platform, &plan->flows, rank, plan->duration_s[shape],
                                !plan_computes(work));
         break;
     default:
@@ -357,18 +393,32 @@ static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32
     return transfer;
 }
 
+static void add_channel_transfers(struct plan *plan, uint32_t channel)
+{
+    struct channel *c = &plan->channel[channel];
+    const struct line *line = &plan->line[c->line];
+    struct members members = {0};
+    uint32_t *member = NULL;
+    if (line->kind == LINE_COLLECTIVE)
+        member = find_members(plan, c, &members);
+    c->transfer_begin = plan->transfer_count;
+    for (uint32_t v = 0; v < line->variants; v++)
+        plan->transfer[plan->transfer_count++] =
+            member
+                ? make_collective(plan, channel, &members, plan->variant[line->variant_begin + v])
+                : make_transfer(plan, channel, v);
+    members_release(&members);
+    free(member);
+}
+
 static void add_transfers(struct plan *plan)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < plan->channel_count; c++)
         count += plan->line[plan->channel[c].line].variants;
     plan->transfer = heap_alloc(count + 1, sizeof *plan->transfer);
-    plan->transfer_capacity = count;
-    for (uint32_t c = 0; c < plan->channel_count; c++) {
-        plan->channel[c].transfer_begin = plan->transfer_count;
-        for (uint32_t v = 0; v < plan->line[plan->channel[c].line].variants; v++)
-            plan->transfer[plan->transfer_count++] = make_transfer(plan, c, v);
-    }
+    for (uint32_t c = 0; c < plan->channel_count; c++)
+        add_channel_transfers(plan, c);
 }
 
 enum status plan_add_channels(struct plan *plan, const char *name, struct diag *diag)

@@ -111,7 +111,6 @@ struct form {
     struct flow_table *flows;
     const struct work *work;
     const struct members *members;
-    const uint32_t *member; /* in the order of their index */
     uint32_t key;
     double bytes; /* send buffer of one rank */
 };
@@ -130,7 +129,7 @@ static double all_to_all(const struct form *f)
 {
     const struct members *m = f->members;
     for (uint32_t d = 0; d < m->domain_count; d++)
-        for (uint32_t i = 0; i < m->domain[d].count; i++) {
+        for (uint32_t i = 0; m->domain[d].planned && i < m->domain[d].count; i++) {
             uint32_t me = m->rank[m->domain[d].begin + i];
             double piece = f->bytes / m->count;
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
@@ -186,7 +185,7 @@ static double broadcast(const struct form *f)
 static double scatter(const struct form *f)
 {
     const struct members *m = f->members;
-    uint32_t root = f->member[f->work->broadcast.root];
+    uint32_t root = f->members->member[f->work->broadcast.root];
     double piece = f->bytes / m->count;
     for (uint32_t d = 0; d < m->domain_count; d++) {
         const uint32_t *rank = m->rank + m->domain[d].begin;
@@ -211,9 +210,9 @@ static double shift_together(const struct form *f)
     double latency_s = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         int64_t to = (i + f->work->p2p.by) % m->count;
-        struct transfer message =
-            message_make(f->platform, f->flows, f->member[i],
-                         f->member[to < 0 ? to + m->count : to], f->bytes, m->count, f->key, i);
+        struct transfer message = message_make(f->platform, f->flows, f->members->member[i],
+                                               f->members->member[to < 0 ? to + m->count : to],
+                                               f->bytes, m->count, f->key, i);
         latency_s = message.latency_s > latency_s ? message.latency_s : latency_s;
     }
     return latency_s;
@@ -238,23 +237,19 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
 };
 
 struct transfer collective_make(struct platform *platform, struct flow_table *flows,
-                                const struct work *work, const uint32_t *member, uint32_t count,
+                                const struct work *work, const struct members *members,
                                 uint32_t key)
 {
     struct transfer transfer = {.flow_begin = flows->count};
     assert(forms[work->kind]);
-    if (count < 2)
+    if (members->count < 2)
         return transfer;
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK && work->kind != WORK_BARRIER)
-        return loopback_collective(platform, flows, work, member, count);
-    struct members members;
-    members_init(&members, platform, member, count);
-    struct form form = {
-        platform, flows, work, &members, member, key, (double)work_payload_bytes(work)};
+        return loopback_collective(platform, flows, work, members->member, members->count);
+    struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work)};
     transfer.latency_s = forms[work->kind](&form);
     if (work->kind != WORK_SHIFT && work->kind != WORK_BARRIER)
         transfer.latency_s += platform->cluster->fabric.collective_latency_s;
-    members_release(&members);
     transfer.flow_count = flows->count - transfer.flow_begin;
     return transfer;
 }

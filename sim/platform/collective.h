@@ -9,12 +9,13 @@
 
 #include "models/work.h"
 #include "sim/platform/message.h"
+#include "sim/platform/rings.h"
 
-/* A collective or a barrier among the ranks member[0..count), in the order of their index. `key`
- * names the links that cap this group's flows: equal keys share a cap. A group of one rank
+/* A collective or a barrier among a group's members. `key` names the links that cap this group's
+ * flows: equal keys share a cap. Flows cross the links of planned domains only. A group of one rank
  * moves nothing and takes no time. */
 struct transfer collective_make(struct platform *platform, struct flow_table *flows,
-                                const struct work *work, const uint32_t *member, uint32_t count,
+                                const struct work *work, const struct members *members,
                                 uint32_t key);
 
 /* The same between ranks that share a GPU (loopback.c), as exec/cuda's loopback makes it: every member

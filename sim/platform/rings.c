@@ -14,7 +14,7 @@ enum { RING_LINKS_MAX = 200 };
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count)
 {
-    *m = (struct members){.count = count};
+    *m = (struct members){.count = count, .member = member};
     m->rank = heap_alloc(count, sizeof *m->rank);
     m->domain = heap_alloc(count, sizeof *m->domain);
     uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
@@ -22,7 +22,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     for (uint32_t i = 0; i < count; i++) {
         uint32_t *r = &row[cluster_place(p->cluster, member[i]).domain];
         if (*r == 0) {
-            m->domain[m->domain_count] = (struct domain_span){0, 0};
+            m->domain[m->domain_count] = (struct domain_span){.planned = true};
             *r = ++m->domain_count;
         }
         m->domain[*r - 1].count++;
@@ -73,7 +73,7 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
     bool open = false;
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
-        if (count < 2)
+        if (count < 2 || !m->domain[d].planned)
             continue;
         if (!open)
             flow_open(flows, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
@@ -106,14 +106,23 @@ static uint32_t exits_of(const struct platform *p, const struct members *m, uint
     return exits;
 }
 
+/* Whether a ring's path into, through or out of a domain is planned. */
+static bool is_by_planned(const struct members *m, uint32_t d)
+{
+    uint32_t before = d == 0 ? m->domain_count - 1 : d - 1, after = (d + 1) % m->domain_count;
+    return m->domain[before].planned || m->domain[d].planned || m->domain[after].planned;
+}
+
 /* The library builds one ring per NIC, each leaving the domains through another of them, so the
  * domain with the fewest NICs says how many rings there are. Row d of exit_rank[][largest] holds
- * the members through which they leave domain d. */
+ * the members through which they leave domain d, if it is by a planned one; others are replicas. */
 static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
 {
     int64_t most = p->cluster->nic.ring_count;
     uint32_t rings = most > 0 ? (uint32_t)most : UINT32_MAX;
     for (uint32_t d = 0; d < m->domain_count; d++) {
+        if (!is_by_planned(m, d))
+            continue;
         uint32_t exits = exits_of(p, m, d, exit_rank + (size_t)d * m->largest);
         if (exits < rings)
             rings = exits;
@@ -126,35 +135,52 @@ static uint32_t *new_exits(const struct members *m)
     return heap_alloc((size_t)m->domain_count * m->largest, sizeof(uint32_t));
 }
 
+/* Domains stand in the order of their leaves, so each leaf is left and entered once per ring; with rails every ring
+ * has leaves of its own. */
+static void add_leaf_rings(struct platform *p, struct flow_table *flows, const struct members *m,
+                           const uint32_t *exit_rank, uint32_t rings, double bytes)
+{
+    flow_open(flows, p->cluster->network.rails ? bytes / rings : bytes);
+    for (uint32_t d = 0; d < m->domain_count; d++) {
+        uint32_t next = (d + 1) % m->domain_count;
+        bool leaves = m->domain[d].planned, enters = m->domain[next].planned;
+        for (uint32_t k = 0; (leaves || enters) && k < rings; k++) {
+            uint32_t from = exit_rank[(size_t)d * m->largest + k];
+            uint32_t to = exit_rank[(size_t)next * m->largest + k];
+            if (!platform_crosses_leaves(p, from, to))
+                continue;
+            if (leaves)
+                route_leaf_up(p, flows, from);
+            if (enters)
+                route_leaf_down(p, flows, to);
+        }
+    }
+    flow_close(flows);
+}
+
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
     uint32_t *exit_rank = new_exits(m);
     uint32_t rings = ring_exits(p, m, exit_rank);
     bool apart = 4 * rings * m->domain_count > RING_LINKS_MAX;
+    bool open = false;
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        if (apart || d == 0)
+        if (!m->domain[d].planned)
+            continue;
+        if (!open)
             flow_open(flows, bytes / rings);
+        open = !apart;
         for (uint32_t k = 0; k < rings; k++) {
             route_nic_out(p, flows, exit_rank[(size_t)d * m->largest + k]);
             route_nic_in(p, flows, exit_rank[(size_t)d * m->largest + k]);
         }
-        if (apart || d + 1 == m->domain_count)
+        if (apart)
             flow_close(flows);
     }
-    /* Domains stand in the order of their leaves, so each leaf is left and entered once per ring;
-     * with rails every ring has leaves of its own. */
-    flow_open(flows, p->cluster->network.rails ? bytes / rings : bytes);
-    for (uint32_t d = 0; d < m->domain_count; d++)
-        for (uint32_t k = 0; k < rings; k++) {
-            uint32_t from = exit_rank[(size_t)d * m->largest + k];
-            uint32_t to = exit_rank[(size_t)((d + 1) % m->domain_count) * m->largest + k];
-            if (platform_crosses_leaves(p, from, to)) {
-                route_leaf_up(p, flows, from);
-                route_leaf_down(p, flows, to);
-            }
-        }
-    flow_close(flows);
+    if (open)
+        flow_close(flows);
+    add_leaf_rings(p, flows, m, exit_rank, rings, bytes);
     free(exit_rank);
 }
 

@@ -7,17 +7,21 @@
 
 #include "sim/platform/platform.h"
 
+#include <stdbool.h>
+
 struct members {
     uint32_t count;
-    uint32_t *rank; /* grouped by domain, in index order within one */
+    const uint32_t *member; /* in the order of their index; borrowed */
+    uint32_t *rank;         /* grouped by domain, in index order within one */
     uint32_t domain_count;
     struct domain_span {
         uint32_t begin, count; /* rows of rank[] */
+        bool planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
     uint32_t largest; /* members of the largest domain */
 };
 
-/* member[0..count) in the order of their index. Release in any case. */
+/* member[0..count) in the order of their index; all domains are planned. Release in any case. */
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count);
 void members_release(struct members *m);

@@ -5,6 +5,12 @@ static const char *op_name(const struct scheduler *s, uint32_t id)
     return work_kind_info(s->plan->ir->op.kind[id])->name;
 }
 
+/* The rank of the schedule that a runner is. */
+static uint32_t rank_of(const struct scheduler *s, const struct runner *r)
+{
+    return s->plan->rank[r->rank];
+}
+
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place, struct text *why)
 {
     const struct side *side = &s->side[s->channel[channel].side_begin];
@@ -13,9 +19,9 @@ void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t plac
     text_printf(why,
                 "op %u (%s) of rank %u sends %lld bytes and meets op %u (%s) of rank %u, which "
                 "receives %lld",
-                send, op_name(s, send), s->runner[side[0].runner].rank,
+                send, op_name(s, send), rank_of(s, &s->runner[side[0].runner]),
                 (long long)work_payload_bytes(ir_work(ir, send)), receive, op_name(s, receive),
-                s->runner[side[1].runner].rank,
+                rank_of(s, &s->runner[side[1].runner]),
                 (long long)work_payload_bytes(ir_work(ir, receive)));
 }
 
@@ -71,16 +77,16 @@ static void explain_chain(const struct scheduler *s, uint32_t runner, uint32_t o
         const struct runner *r = &s->runner[runner];
         uint32_t id = s->program[r->role].op_begin + op, place;
         const struct side *missing;
-        text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", r->rank, id,
+        text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", rank_of(s, r), id,
                     op_name(s, id));
         if (!find_missing(s, runner, op, &missing, &place))
             return;
         const struct runner *other = &s->runner[missing->runner];
         if (place >= missing->count) {
-            text_printf(why, " for rank %u, which has no op that meets it", other->rank);
+            text_printf(why, " for rank %u, which has no op that meets it", rank_of(s, other));
             return;
         }
-        text_printf(why, " for rank %u to reach op %u (%s)", other->rank, missing->ops[place],
+        text_printf(why, " for rank %u to reach op %u (%s)", rank_of(s, other), missing->ops[place],
                     op_name(s, missing->ops[place]));
         runner = missing->runner;
         if (runner == first || !find_waiting(s, runner, &op))
@@ -98,7 +104,7 @@ static void explain_order(const struct scheduler *s, struct text *why)
                 uint32_t id = s->program[r->role].op_begin + row;
                 text_printf(why,
                             "rank %u never starts op %u (%s): it waits for an op that comes later",
-                            r->rank, id, op_name(s, id));
+                            rank_of(s, r), id, op_name(s, id));
                 return;
             }
     }

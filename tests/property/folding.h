@@ -7,66 +7,53 @@
 
 #include <math.h>
 
-/* Of ranks. */
-static inline void check_folded(int worlds)
-{
-    struct check_random random = check_random_make();
-    for (int i = 0; i < worlds; i++) {
-        struct world w;
-        struct sim_result folded, plain;
-        if (world_make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
-            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
-            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
-                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
-                double worst = 0;
-                for (uint32_t op = 0; op < w.ir.op.count; op++)
-                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
-                CHECK(w.label, worst <= 1e-9);
-            }
-            CHECK_INT(w.label, (int64_t)folded.peak[0][MEMORY_HBM].bytes,
-                      (int64_t)plain.peak[0][MEMORY_HBM].bytes);
-            CHECK(w.label, folded.class_count <= plain.class_count);
-            sim_result_release(&folded);
-            sim_result_release(&plain);
-        }
-        world_release(&w);
-    }
-}
-
-/* Of ranks, in pipelines. */
-static inline void check_folded_stages(int worlds)
-{
-    struct check_random random = check_random_make();
-    for (int i = 0; i < worlds; i++) {
-        struct world w;
-        struct sim_result folded, plain;
-        if (world_make_stages(&w, &random) && simulate(&w, false, &folded) &&
-            simulate(&w, true, &plain)) {
-            CHECK_CLOSE(w.label, folded.step_s, plain.step_s, 1e-9);
-            for (uint32_t rank = 0; rank < plain.rank_count; rank++) {
-                const struct sim_class *class = &plain.classes[plain.class_of_rank[rank]];
-                const double *a = sim_end_s(&folded, rank), *b = sim_end_s(&plain, rank);
-                double worst = 0;
-                for (uint32_t op = 0; op < class->op_count; op++)
-                    worst = fmax(worst, fabs(a[op] - b[op]) / plain.step_s);
-                CHECK(w.label, worst <= 1e-9);
-                for (int m = 0; m < MEMORY_COUNT; m++)
-                    CHECK_INT(w.label, (int64_t)folded.peak[folded.class_of_rank[rank]][m].bytes,
-                              (int64_t)plain.peak[plain.class_of_rank[rank]][m].bytes);
-            }
-            sim_result_release(&folded);
-            sim_result_release(&plain);
-        }
-        world_release(&w);
-    }
-}
-
 static inline double sum_loads(const struct sim_result *result)
 {
     double sum = 0;
     for (size_t i = 0; i < result->load_count; i++)
-        sum += result->load[i].bytes;
+        sum += result->load[i].bytes * result->replicas;
     return sum;
+}
+
+/* Whether every rank starts and ends every op at the same dates, and the peaks of its memories are the same. */
+static inline void check_same_ranks(const char *label, const struct sim_result *folded,
+                                    const struct sim_result *plain)
+{
+    CHECK_CLOSE(label, folded->step_s, plain->step_s, 1e-9);
+    CHECK_CLOSE(label, sum_loads(folded), sum_loads(plain), 1e-9);
+    CHECK(label, folded->class_count <= plain->class_count);
+    for (uint32_t rank = 0; rank < plain->rank_count; rank++) {
+        const struct sim_class *class = &plain->classes[plain->class_of_rank[rank]];
+        const double *a = sim_end_s(folded, rank), *b = sim_end_s(plain, rank);
+        double worst = 0;
+        for (uint32_t op = 0; op < class->op_count; op++)
+            worst = fmax(worst, fabs(a[op] - b[op]) / plain->step_s);
+        CHECK(label, worst <= 1e-9);
+        for (int m = 0; m < MEMORY_COUNT; m++)
+            CHECK_INT(label, (int64_t)folded->peak[folded->class_of_rank[rank]][m].bytes,
+                      (int64_t)plain->peak[plain->class_of_rank[rank]][m].bytes);
+    }
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        CHECK_INT(label, (int64_t)folded->host[m].bytes, (int64_t)plain->host[m].bytes);
+}
+
+/* Of ranks; how many worlds were planned in part (sim/plan/replicas.h). */
+static inline int check_folded(int worlds, bool make(struct world *, struct check_random *))
+{
+    struct check_random random = check_random_make();
+    int replicated = 0;
+    for (int i = 0; i < worlds; i++) {
+        struct world w;
+        struct sim_result folded = {0}, plain = {0};
+        if (make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
+            check_same_ranks(w.label, &folded, &plain);
+            replicated += folded.replicas > 1;
+        }
+        sim_result_release(&folded);
+        sim_result_release(&plain);
+        world_release(&w);
+    }
+    return replicated;
 }
 
 /* Kernels from far shorter than their issue to far longer. */

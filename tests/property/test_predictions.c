@@ -17,12 +17,18 @@
 
 static void folded_equals_unfolded(void)
 {
-    check_folded(40);
+    check_folded(40, world_make);
 }
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded_stages(25);
+    check_folded(25, world_make_stages);
+}
+
+static void replicas_equal_all_ranks(void)
+{
+    int all = 30, replicated = check_folded(all, world_make_replicas);
+    CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
 static void layers_left_out_change_nothing(void)
@@ -378,6 +384,7 @@ static void the_same_input_gives_the_same_bytes(void)
 static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
     {"folded stages equal unfolded ones", folded_stages_equal_unfolded},
+    {"replicas equal all ranks", replicas_equal_all_ranks},
     {"layers left out change nothing", layers_left_out_change_nothing},
     {"no step is shorter than its busiest stream or its critical path",
      no_step_is_shorter_than_it_can_be},

@@ -16,6 +16,14 @@
 
 static const char *const clusters[] = {"2x4xa100-80g", "loongtrain-a100", "fpdt-a100-80g",
                                        "4x2xa100-80g", "ideal"};
+/* Of replicas: with leaf switches that limit, and fabrics over two nodes, too. */
+static const char *const wide_clusters[] = {
+    "2x4xa100-80g",
+    "loongtrain-a100",
+    "4x2xa100-80g",
+    "8x2xa100-80g:network.leaf_nodes=2,network.oversubscription=2",
+    "4x4xa100-80g:network.leaf_nodes=2,network.oversubscription=3,network.rails=true",
+    "gb200:domain_nodes=2"};
 
 struct world {
     struct arena arena;
@@ -40,7 +48,7 @@ static inline void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* The schedule of `request` on a cluster of 8, with the costs of an A100. as: a profile in place of the one
+/* The schedule of `request` on a cluster of 8 or as many as its ranks, with the costs of an A100. as: a profile in place of the one
  * that the request names; NULL: that one. */
 static inline bool world_build(struct world *w, const char *cluster, const struct request *request,
                                const struct profile *as)
@@ -49,7 +57,8 @@ static inline bool world_build(struct world *w, const char *cluster, const struc
     snprintf(w->label, sizeof w->label, "%s: %s", cluster,
              shapes_label(request, label, sizeof label));
     bool ok = cluster_load(&w->cluster, &w->arena, cluster, &w->diag) == STATUS_OK &&
-              cluster_resize(&w->cluster, &w->arena, 0, 8, &w->diag) == STATUS_OK &&
+              cluster_resize(&w->cluster, &w->arena, 0, request->ranks < 8 ? 8 : request->ranks,
+                             &w->diag) == STATUS_OK &&
               cost_load(&w->device, &w->arena, "a100-80g", &w->diag) == STATUS_OK &&
               compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK;
     if (ok && as)
@@ -94,22 +103,55 @@ static inline bool world_make_deep(struct world *w, struct check_random *random,
     return world_of(w, random, shapes_request(random, 8, false), layers);
 }
 
-/* Two or four stages, of two layers or more, of up to two ranks. */
+/* Two or four stages of the ranks of a request. */
+static inline void add_stages(struct request *request, struct check_random *random)
+{
+    request->pp = (int64_t)2 << check_random_i64(random, 0, 1);
+    request->stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
+    request->ranks *= request->pp;
+    request->pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
+    request->global_batch =
+        request->dp * request->micro_batch * request->pp * check_random_i64(random, 1, 3);
+    request->weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_ZERO1);
+    request->optimizer = CHOICE_OPTIMIZER_DEVICE;
+    request->shard = 0;
+}
+
+/* Stages of two layers or more, of up to two ranks. */
 static inline bool world_make_stages(struct world *w, struct check_random *random)
 {
     struct request request = shapes_request(random, 2, false);
     while (request.chunk > 0) /* fpdt has its own pieces of a sequence */
         request = shapes_request(random, 2, false);
-    request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
-    request.stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
-    request.ranks *= request.pp;
-    request.pipeline = (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
-    request.global_batch =
-        request.dp * request.micro_batch * request.pp * check_random_i64(random, 1, 3);
-    request.weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_ZERO1);
-    request.optimizer = CHOICE_OPTIMIZER_DEVICE;
-    request.shard = 0;
+    add_stages(&request, random);
     return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
+}
+
+/* 8 to 64 ranks: four or eight times as many sequences as a few ranks share, a third of them in stages. HSDP's
+ * shards may reach over several of the few. */
+static inline bool world_make_replicas(struct world *w, struct check_random *random)
+{
+    *w = (struct world){0};
+    struct request request = shapes_request(random, 4, false);
+    int64_t copies = (int64_t)4 << check_random_i64(random, 0, 1);
+    copies = copies * request.ranks < 8 ? 8 : copies;
+    request.dp *= copies;
+    request.ranks *= copies;
+    request.global_batch *= copies;
+    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo";
+    if (request.weights == CHOICE_WEIGHTS_REPLICATED)
+        request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+    while (request.shard > 0 && 2 * request.shard <= request.ranks / request.tp &&
+           check_random_i64(random, 0, 1) > 0)
+        request.shard *= 2;
+    if (request.chunk == 0 && request.model->layers > 1 && check_random_i64(random, 0, 2) == 0) {
+        add_stages(&request, random);
+        w->model = *request.model;
+        w->model.layers = 2 * request.pp;
+        request.model = &w->model;
+    }
+    const int64_t cluster = check_random_i64(random, 0, ARRAY_LEN(wide_clusters) - 1);
+    return world_build(w, wide_clusters[cluster], &request, NULL);
 }
 
 static inline bool world_make(struct world *w, struct check_random *random)

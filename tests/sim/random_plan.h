@@ -10,6 +10,7 @@ struct random_plan {
     uint32_t axes, size[3], ranks;
     uint32_t roles; /* 2: the first of axis 0, and all others */
     bool guards;    /* some ops differ between ranks; then there are sends and receives too */
+    bool shifts;
 };
 
 static inline int64_t pick(struct check_random *random, int64_t low, int64_t high)
@@ -72,9 +73,10 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
                                              "all_reduce", "broadcast",  "reduce"};
     long long bytes = draw[1] * 1000000 * 48, group = draw[2] % p->axes,
               blocking = draw[3] % 8 == 0;
-    switch (draw[0]) {
+    switch (draw[0] == 2 && !p->shifts ? 0 : draw[0]) {
     case 0:
     case 1:
+        group = draw[2] % (p->axes + 1); /* the last is of all ranks */
         text_printf(out, "op %u %s comm%lld group=g%lld bytes=%lld", op, collective[draw[3] % 6],
                     group, group, bytes);
         random_waits(p, out, begin, op);
@@ -125,14 +127,16 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
                                    struct text *out, struct cluster *c)
 {
     struct random_plan p = {.random = random};
+    bool uneven = pick(random, 0, 2) > 0; /* else all coordinates of all axes do the same */
     do {
         p.axes = (uint32_t)pick(random, 1, 3);
         p.ranks = 1;
         for (uint32_t a = 0; a < p.axes; a++)
             p.ranks *= p.size[a] = (uint32_t)pick(random, 2, 4);
     } while (p.ranks > max_ranks);
-    p.guards = pick(random, 0, 2) == 0;
-    p.roles = pick(random, 0, 2) == 0 ? 2 : 1;
+    p.guards = uneven && pick(random, 0, 2) == 0;
+    p.shifts = uneven && pick(random, 0, 1) == 0;
+    p.roles = uneven && pick(random, 0, 2) == 0 ? 2 : 1;
     random_machine(random, p.ranks, c);
     text_puts(out, "longhaul schedule 1\nmesh");
     for (uint32_t a = 0; a < p.axes; a++)
@@ -140,6 +144,8 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
     text_putc(out, '\n');
     for (uint32_t a = 0; a < p.axes; a++)
         text_printf(out, "group g%u axes=x%u\n", a, a);
+    text_printf(out, "group g%u axes=x0%s%s\n", p.axes, p.axes > 1 ? ",x1" : "",
+                p.axes > 2 ? ",x2" : "");
     for (uint32_t k = 0; p.roles == 2 && k < p.size[0]; k++)
         text_printf(out,
                     k == 0   ? "role r0 axes=x0:%u"
@@ -150,7 +156,7 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
         text_putc(out, '\n');
     text_puts(out, "stream compute compute\nstream compute2 compute\nstream h2d h2d\n"
                    "stream d2h d2h\nstream p2p comm\n");
-    for (uint32_t a = 0; a < p.axes; a++)
+    for (uint32_t a = 0; a <= p.axes; a++)
         text_printf(out, "stream comm%u comm\n", a);
     for (uint32_t r = 0; r < p.roles; r++) {
         static const char *const buffers[][2] = {

@@ -50,6 +50,7 @@ static void latency_is_steps(void)
         struct cluster cluster = machine_make(2);
         struct platform platform;
         struct flow_table flows = {0};
+        struct members members;
         uint32_t member[8];
         cluster.fabric.latency_s = 1;
         cluster.nic.latency_s = 40;
@@ -58,8 +59,9 @@ static void latency_is_steps(void)
         for (uint32_t k = 0; k < latencies[i].members; k++)
             member[k] = k * latencies[i].stride;
         struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
-        struct transfer transfer =
-            collective_make(&platform, &flows, &work, member, latencies[i].members, 0);
+        members_init(&members, &platform, member, latencies[i].members);
+        struct transfer transfer = collective_make(&platform, &flows, &work, &members, 0);
+        members_release(&members);
         CHECK_CLOSE(latencies[i].label, transfer.latency_s, latencies[i].latency_s, 1e-12);
         flow_table_release(&flows);
         platform_release(&platform);
@@ -100,9 +102,12 @@ static void what_crosses_the_ports(void)
         struct flow_table flows = {0};
         static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
         const char *label = volumes[i].label;
+        struct members members;
         platform_init(&platform, &cluster);
         struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
-        collective_make(&platform, &flows, &work, member, 8, 0);
+        members_init(&members, &platform, member, 8);
+        collective_make(&platform, &flows, &work, &members, 0);
+        members_release(&members);
         CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
                     1e-12);
         CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_IN), volumes[i].fabric * 1e9,
@@ -120,12 +125,15 @@ static void long_rings_are_cut(void)
     struct cluster cluster = machine_make(64);
     struct platform platform;
     struct flow_table flows = {0};
+    struct members members;
     uint32_t member[256];
     for (uint32_t k = 0; k < 256; k++)
         member[k] = k;
     platform_init(&platform, &cluster);
     struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
-    collective_make(&platform, &flows, &work, member, 256, 0);
+    members_init(&members, &platform, member, 256);
+    collective_make(&platform, &flows, &work, &members, 0);
+    members_release(&members);
     CHECK_INT("one flow a node and class", flows.count, 128);
     for (uint32_t f = 0; f < flows.count; f++)
         CHECK_CLOSE("bytes", flows.bytes[f], f < 64 ? 255e6 : 127.5e6, 1e-12);

@@ -1,0 +1,92 @@
+#include "sim/plan/replicas.h"
+
+#include "schedule/ir/mesh.h"
+
+/* The ranks of the smallest part of the machine whose links no other part uses: a fabric domain; where leaf
+ * switches limit, as many domains as fill whole leaves. */
+static uint64_t part_ranks(const struct cluster *cluster)
+{
+    const struct network *network = &cluster->network;
+    int64_t nodes = cluster->domain_nodes;
+    if (network->leaf_nodes > 0 && network->oversubscription > 1)
+        while (nodes % network->leaf_nodes != 0)
+            nodes += cluster->domain_nodes;
+    return (uint64_t)(nodes * cluster->gpus_per_node);
+}
+
+/* Whether the flows of a communication are the same when its members are counted from another one on. */
+static bool is_rotatable(enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_ALL_TO_ALL:
+    case WORK_ALL_GATHER:
+    case WORK_REDUCE_SCATTER:
+    case WORK_ALL_REDUCE:
+    case WORK_BROADCAST: /* a ring through all members, wherever its root is */
+    case WORK_REDUCE:
+    case WORK_BARRIER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Bit mask of the axes that are listed; only_sets: with some of their coordinates. */
+static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool only_sets)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        axes |= (uint32_t)(!only_sets || axis[i].count > 0) << axis[i].axis;
+    return axes;
+}
+
+/* Bit mask of the axes whose coordinates do not all do the same. */
+static uint32_t uneven_axes(const struct ir *ir)
+{
+    uint32_t axes = 0;
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        axes |= listed_axes(ir->role[r].axis, ir->role[r].axis_count, false);
+    for (uint32_t g = 0; g < ir->guard_count; g++) {
+        const struct group *group = &ir->group[ir->guard[g].group];
+        axes |= listed_axes(group->axis, group->axis_count, false);
+    }
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        const struct work *work = &ir->shape[s];
+        if (work_group(work) < 0)
+            continue;
+        const struct group *group = &ir->group[work_group(work)];
+        axes |= listed_axes(group->axis, group->axis_count, is_rotatable(work->kind));
+    }
+    return axes;
+}
+
+struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster)
+{
+    struct mesh mesh = ir->mesh;
+    uint32_t uneven = uneven_axes(ir);
+    uint64_t part = part_ranks(cluster), stride = 1;
+    for (uint32_t a = mesh.axis_count; a-- > 0;) {
+        uint32_t size = mesh.axis[a].size, by = uneven >> a & 1 ? size : 1;
+        while (by < size && (by * stride % part != 0 || size % by != 0))
+            by++; /* up to the shortest rotation that maps parts onto parts */
+        mesh.axis[a].size = by;
+        stride *= size;
+    }
+    return mesh;
+}
+
+uint32_t replicas_rank(const struct mesh *all, const struct mesh *planned, uint32_t row)
+{
+    uint32_t coordinate[MESH_AXES_MAX];
+    mesh_coordinates(planned, row, coordinate);
+    return mesh_rank(all, coordinate);
+}
+
+uint32_t replicas_row(const struct mesh *all, const struct mesh *planned, uint32_t rank)
+{
+    uint32_t coordinate[MESH_AXES_MAX];
+    mesh_coordinates(all, rank, coordinate);
+    for (uint32_t a = 0; a < all->axis_count; a++)
+        coordinate[a] %= planned->axis[a].size;
+    return mesh_rank(planned, coordinate);
+}
