@@ -19,14 +19,14 @@ static const struct option compare_rows[] = {
      .names = by_names,
      .name_count = ARRAY_LEN(by_names),
      .unset = "all four",
-     .help = "the one table to print"},
+     .help = "print only this table"},
     {.name = "top",
      .kind = OPTION_COUNT,
      .value = "N",
      .fallback = "10",
      .low = 0,
      .high = 1000000,
-     .help = "ops to list that carry most of the error"},
+     .help = "how many of the ops that carry most of the error are listed"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COLUMN = 24 };
 
@@ -44,7 +45,7 @@ static void put_row(struct listing *l, const char *name, const char *summary)
         return;
     }
     text_printf(l->out, "%-*s", COLUMN, name);
-    screen_wrap(l->out, summary, COLUMN, COLUMN, SCREEN_HELP_WIDTH);
+    screen_wrap(l->out, summary, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
 }
 
 /* A row of which JSON has the parts that make up the summary, each by its name. */
@@ -209,7 +210,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
             put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
         } else { /* the names are long */
             text_printf(l->out, "%s\n%*s", table[i].name, COLUMN, "");
-            screen_wrap(l->out, summary.data, COLUMN, COLUMN, SCREEN_HELP_WIDTH);
+            screen_wrap(l->out, summary.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
         }
         text_release(&summary);
     }

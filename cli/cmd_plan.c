@@ -26,42 +26,42 @@ static const struct option rows[] = {
      .names = goal_names,
      .name_count = GOAL_COUNT,
      .unset = "speed",
-     .help =
-         "most tokens/s/GPU at --seq, the fewest GPUs that hold --seq, or the longest sequence"},
+     .help = "what is searched for: the most tokens/s/GPU at --seq, the fewest GPUs that hold "
+             "--seq, or the longest sequence"},
     {.name = "top",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 1000,
      .fallback = "5",
-     .help = "configurations to show"},
+     .help = "configurations that are shown"},
     {.name = "longest",
      .kind = OPTION_FLAG,
-     .help = "the longest sequence of this configuration that fits, and what the next one lacks"},
+     .help = "print the longest sequence of this configuration that fits, and what the next longer "
+             "one lacks; nothing else is searched"},
     {.name = "emit",
      .kind = OPTION_CHOICE,
      .names = framework_names,
      .name_count = FRAMEWORK_COUNT,
-     .help = "print settings of a framework, and nothing else: of the best configuration that it "
-             "expresses exactly, beside the winner of all"},
+     .help = "print only the settings of a framework, for the best configuration that it can "
+             "express exactly"},
     {.name = "emit-winner",
      .kind = OPTION_FLAG,
-     .help =
-         "with --emit: settings of the winner of all, with what the framework has not in comments"},
+     .help = "with --emit: print settings of the overall winner; what the framework cannot express "
+             "stands in comments"},
     {.name = "only",
      .kind = OPTION_CHOICE,
      .names = framework_names,
      .name_count = FRAMEWORK_COUNT,
      .unset = "all",
-     .help = "search only what a framework expresses, predicted as its own implementation unless "
-             "--profile says another"},
+     .help = "search only configurations that this framework can express, predicted as its own "
+             "implementation unless --profile says another"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help =
-         "write the winner's ops.csv, memory.csv, trace.json and prediction.json, as predict -o "
-         "does, and its page.html, as report does, into a folder"},
+     .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json and page.html "
+             "into a folder"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 

@@ -22,21 +22,22 @@ static const char *const mfu_names[MFU_CONVENTION_COUNT] = {"longhaul", "loongtr
 static const struct option rows[] = {
     {.name = "exact",
      .kind = OPTION_FLAG,
-     .help = "simulate every rank: no folding, no even rings"},
+     .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
+             "rings are taken alike"},
     {.name = "quick",
      .kind = OPTION_FLAG,
-     .help = "leave out the comparison with profile ideal and with other options"},
+     .help = "leave out the comparison with profile ideal and the search for better options"},
     {.name = "verify",
      .kind = OPTION_FLAG,
-     .help = "verify the schedule before it is simulated; of a file this is always done"},
+     .help = "verify the schedule before it is simulated; a schedule file is always verified"},
     {.name = "tokens",
      .kind = OPTION_TOTAL,
      .value = "N",
-     .help = "add days and GPU-hours of a training over that many tokens: 1B, 15T"},
+     .help = "add the days and GPU-hours of a training run over N tokens: 1B, 15T"},
     {.name = "price",
      .kind = OPTION_NUMBER,
      .value = "X",
-     .help = "price of a GPU-hour, for the cost of --tokens"},
+     .help = "with --tokens: price of one GPU-hour, to print the cost of the run"},
     {.name = "all",
      .kind = OPTION_FLAG,
      .help = "print every detail, not one screen: all causes, MFU by every convention, what was "
@@ -53,13 +54,14 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "DIR",
      .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
-    {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o, also write schedule.ir"},
+    {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o: also write schedule.ir"},
     {.name = "emit-snapshot",
      .kind = OPTION_FLAG,
-     .help = "with -o, also write snapshot.pickle of rank 0, for pytorch.org/memory_viz"},
+     .help =
+         "with -o: also write snapshot.pickle, the memory of rank 0 for pytorch.org/memory_viz"},
     {.name = "emit-chakra",
      .kind = OPTION_FLAG,
-     .help = "with -o, also write chakra.RANK.et, execution traces of every rank"},
+     .help = "with -o: also write chakra.RANK.et, a Chakra execution trace of every rank"},
 };
 const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
 

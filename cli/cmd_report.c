@@ -12,12 +12,12 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.html",
      .unset = "standard output",
-     .help = "where the page goes"},
+     .help = "the file of the page"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
      .unset = "what is reported",
-     .help = "above the page"},
+     .help = "text above the page"},
 };
 const struct option_set report_options = {"page", rows, ARRAY_LEN(rows)};
 

@@ -18,20 +18,20 @@ static const struct option schedule_rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .fallback = "-",
-     .help = "where to write it; -: standard output"},
+     .help = "the file that is written; - is standard output"},
     {.name = "flat",
      .kind = OPTION_FLAG,
-     .help = "every operation and buffer on a line of its own, with its place in the arena, and no "
-             "loops"},
+     .help = "print every operation and buffer on a line of its own, with its offset in memory, "
+             "and no loops"},
     {.name = "classes",
      .kind = OPTION_FLAG,
-     .help = "print what a layer keeps of its first unit instead: which tensors could wait on the "
-             "host"},
+     .help = "print instead which tensors of a layer could wait on the host between forward and "
+             "backward"},
 };
 const struct option_set schedule_options = {"output", schedule_rows, ARRAY_LEN(schedule_rows)};
 
 static const struct option check_rows[] = {
-    {.name = "quiet", .kind = OPTION_FLAG, .help = "print nothing but faults"},
+    {.name = "quiet", .kind = OPTION_FLAG, .help = "print only faults"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
 };
 const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_rows)};

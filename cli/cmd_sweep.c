@@ -15,25 +15,26 @@ static const struct option rows[] = {
     {.name = "vary",
      .kind = OPTION_LIST,
      .value = "KEY=VALUES",
-     .help = "an option and its values: zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1; or a number of "
-             "the cluster: nic.bandwidth=100,200,400Gb/s; may be given many times, and the first "
-             "changes slowest"},
+     .help = "an option and its values (zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1), or a number "
+             "of the cluster and its values (nic.bandwidth=100,200,400Gb/s); may be repeated, and "
+             "the first changes slowest"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
      .unset = "standard output, and nothing is kept of a sweep that ends early",
-     .help = "write the rows there; the same command goes on where an earlier one ended"},
+     .help = "write the rows there; the same command resumes a sweep that ended early"},
     {.name = "jobs",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 1024,
      .unset = "one per core",
-     .help = "processes that predict"},
+     .help = "processes that predict at the same time"},
     {.name = "part",
      .kind = OPTION_TEXT,
      .value = "K/N",
-     .help = "only every N-th point, from the K-th on; without --part, the parts are joined"},
+     .help = "predict only every N-th point, from the K-th on; the same command without --part "
+             "joins the parts"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print the summary of -o as JSON"},
 };
 const struct option_set sweep_options = {"sweep", rows, ARRAY_LEN(rows)};

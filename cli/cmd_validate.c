@@ -14,43 +14,46 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
      .unset = "both files that ship with the program",
-     .help = "measurements: one published figure a row, or one measured training step a row with "
-             "the options of predict that describe it; the column names tell which"},
-    {.name = "source", .kind = OPTION_TEXT, .value = "NAME", .help = "only rows of this source"},
+     .help =
+         "a CSV file of measurements: one published figure a row, or one measured training step a "
+         "row with the options of predict that describe it; the column names tell which"},
+    {.name = "source",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .help = "predict only rows of this source"},
     {.name = "table",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "only published figures of this table"},
+     .help = "predict only published figures of this table"},
     {.name = "system",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "only published figures of this system"},
+     .help = "predict only published figures of this system"},
     {.name = "device",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "only measured training steps on this device: a100_80gb, or a100 for all of a kind"},
+     .help = "predict only training steps on this device: a100_80gb, or a100 for all A100s"},
     {.name = "baseline",
      .kind = OPTION_FLAG,
-     .help = "also the errors of LoongTrain's closed form on the same rows"},
+     .help = "print also the errors of LoongTrain's closed formula on the same rows"},
     {.name = "sensitivity",
      .kind = OPTION_FLAG,
-     .help =
-         "also how each table's error moves when a number of the machine does by 10 %: predicts "
-         "the rows some hundred times"},
+     .help = "print also how each table's error moves when one number of the machine changes by 10 "
+             "% (predicts the rows about a hundred times)"},
     {.name = "leave-one-out",
      .kind = OPTION_FLAG,
-     .help = "also each LoongTrain table's error when the numbers fitted to LoongTrain are fitted "
-             "to its other tables: predicts the rows some twenty times"},
+     .help = "print also each LoongTrain table's error when the numbers fitted to LoongTrain are "
+             "fitted to its other tables only (predicts the rows about twenty times)"},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "write the rows with what was predicted, its error and a status; rows of training "
-             "steps beside published figures go to FILE-external.csv"},
+     .help = "write each row with its prediction, error and status; training steps beside "
+             "published figures go to FILE-external.csv"},
     {.name = "residuals",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "write log(measured / predicted) of every whole step, of which the program makes the "
-             "intervals of predictions (traces/published/residuals.csv)"},
+     .help = "write log(measured / predicted) of every whole step, from which the program makes "
+             "the intervals of predictions (traces/published/residuals.csv)"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};

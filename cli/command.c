@@ -16,9 +16,10 @@
 #include <xbt/base.h>
 
 #include <simgrid/version.h>
+#include <unistd.h>
 
 static const struct option general_rows[] = {
-    {.name = "help", .kind = OPTION_FLAG, .help = "print this help and end"},
+    {.name = "help", .kind = OPTION_FLAG, .help = "print this help and exit"},
 };
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
 
@@ -345,7 +346,7 @@ enum status command_print(const struct text *text, struct diag *diag)
 void command_note(const struct diag *note)
 {
     if (note->text != NULL)
-        fputs(note->text, stderr);
+        screen_print_messages(note->text);
 }
 
 void command_end_if_interrupted(const struct diag *diag)
@@ -353,7 +354,7 @@ void command_end_if_interrupted(const struct diag *diag)
     if (interrupted() == 0 || diag->text == NULL)
         return;
     int number = interrupted();
-    fputs(diag->text, stderr);
+    screen_print_messages(diag->text);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -373,7 +374,7 @@ void command_print_help(struct text *out, const struct command *command)
 {
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    screen_wrap(out, command->about, 0, 0, SCREEN_HELP_WIDTH);
+    screen_wrap(out, command->about, 0, 0, screen_width(STDOUT_FILENO));
     options_print_help(out, command->sets, refused(command));
 }
 

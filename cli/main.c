@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/screen.h"
 
 #include <gsl/gsl_errno.h>
 #include <signal.h>
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
     struct diag diag = {0};
     enum status status = run(argc, argv, &diag);
     if (diag.text != NULL)
-        fputs(diag.text, stderr);
+        screen_print_messages(diag.text);
     diag_release(&diag);
     return code[status];
 }

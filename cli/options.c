@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HELP_COLUMN = 26 };
 
@@ -445,7 +446,7 @@ static void print_option(struct text *out, const struct option *option)
         text_printf(out, "\n%*s", HELP_COLUMN, "");
     else
         text_printf(out, "%*s", (int)(HELP_COLUMN - head.size), "");
-    screen_wrap(out, body.data, HELP_COLUMN, HELP_COLUMN, SCREEN_HELP_WIDTH);
+    screen_wrap(out, body.data, HELP_COLUMN, HELP_COLUMN, screen_width(STDOUT_FILENO));
     text_release(&head);
     text_release(&body);
 }

@@ -1,6 +1,7 @@
 #include "cli/screen.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,28 +22,42 @@ enum {
 /* Bars of a smaller share of the whole are summed. */
 #define BAR_LEAST 0.02
 
+size_t screen_width(int file)
+{
+    struct winsize size = {0};
+    if (isatty(file) != 1)
+        return 0;
+    if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return WIDTH_USUAL;
+    return size.ws_col < WIDTH_LEAST  ? WIDTH_LEAST
+           : size.ws_col > WIDTH_MOST ? WIDTH_MOST
+                                      : size.ws_col;
+}
+
 struct screen screen_make(struct text *out)
 {
-    struct screen screen = {.out = out};
-    struct winsize size = {0};
+    struct screen screen = {.out = out, .width = screen_width(STDOUT_FILENO)};
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (isatty(STDOUT_FILENO) != 1)
+    if (screen.width == 0)
         return screen;
-    screen.width = WIDTH_USUAL;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        screen.width = size.ws_col < WIDTH_LEAST  ? WIDTH_LEAST
-                       : size.ws_col > WIDTH_MOST ? WIDTH_MOST
-                                                  : size.ws_col;
     screen.colour = (no_color == NULL || no_color[0] == '\0') && term != NULL && term[0] != '\0' &&
                     strcmp(term, "dumb") != 0;
     return screen;
+}
+
+/* The length of the word at text; a command between backquotes is one word, so that it can be pasted. */
+static size_t unbroken_size(const char *text)
+{
+    const char *open = text + strcspn(text, " `");
+    const char *close = *open == '`' ? strchr(open + 1, '`') : NULL;
+    return close == NULL ? strcspn(text, " ") : (size_t)(close - text) + strcspn(close, " ");
 }
 
 void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width)
 {
     bool first = true; /* of its line */
     while (*text != '\0') {
-        size_t size = strcspn(text, " ");
+        size_t size = unbroken_size(text);
         if (!first && width > 0 && column + 1 + size > width) {
             text_printf(out, "\n%*s", (int)indent, "");
             column = indent;
@@ -59,6 +74,30 @@ void screen_wrap(struct text *out, const char *text, size_t indent, size_t colum
         text += strspn(text, " ");
     }
     text_putc(out, '\n');
+}
+
+void screen_print_messages(const char *messages)
+{
+    enum { INDENT_MESSAGE = 4 };
+    size_t width = screen_width(STDERR_FILENO);
+    struct text out = {0}, line = {0};
+    for (const char *at = messages; *at != '\0';) {
+        size_t size = strcspn(at, "\n");
+        line.size = 0;
+        text_append(&line, at, size);
+        text_putc(&line, '\0');
+        if (size > width)
+            screen_wrap(&out, line.data, INDENT_MESSAGE, 0, width);
+        else
+            text_printf(&out, "%s\n", line.data);
+        at += size + (at[size] == '\n');
+    }
+    if (width == 0)
+        fputs(messages, stderr);
+    else if (out.size > 0)
+        fwrite(out.data, 1, out.size, stderr);
+    text_release(&line);
+    text_release(&out);
 }
 
 /* Begins a colour by its number in ECMA-48 (SGR), or ends all of them. */

@@ -11,13 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SCREEN_HELP_WIDTH = 100 }; /* of help, which is wrapped in a pipe too */
-
 struct screen {
     struct text *out;
     size_t width; /* 0: lines are not wrapped */
     bool colour;
 };
+
+/* Columns of the terminal behind a file descriptor, 40 to 100; 0: it is no terminal. */
+size_t screen_width(int file);
 
 /* The screen of standard output. */
 struct screen screen_make(struct text *out);
@@ -54,7 +55,10 @@ void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t
                      double whole, screen_put_value *put, bool all);
 
 /* Appends text broken at blanks before `width` (0: it is not broken), each line after the first indented by
- * `indent`; `column` is where the first line stands. Ends the line. */
+ * `indent`; `column` is where the first line stands. A command between backquotes is not broken. Ends the line. */
 void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width);
+
+/* Prints messages on standard error, lines wrapped if that is a terminal. */
+void screen_print_messages(const char *messages);
 
 #endif

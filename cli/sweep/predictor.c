@@ -11,10 +11,11 @@
 static const struct option rows[] = {
     {.name = "exact",
      .kind = OPTION_FLAG,
-     .help = "simulate every rank: no folding, no even rings"},
+     .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
+             "rings are taken alike"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
-     .help = "simulate points that do not fit too: times as if there were memory"},
+     .help = "also simulate points that do not fit in memory: their times are as if they did"},
 };
 const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
 
