@@ -48,6 +48,10 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Predicts every row of measurements beside its value: published figures, and training steps "  \
     "with the options of predict that describe them (traces/published/README.md has the columns "  \
     "of both files). Rows that cannot be predicted are counted with the reason."
+#define REPRODUCE_ABOUT                                                                            \
+    "Makes figures and tables of papers anew, by name: predicts their configurations on all "      \
+    "cores, puts published values beside, draws them in the layout of the paper, and says what "   \
+    "agrees, what does not and which of the paper's claims hold (docs/reproducing.md)."
 #define COMPARE_ABOUT                                                                              \
     "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the " \
     "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, "      \
@@ -150,6 +154,15 @@ static const struct command commands[] = {
      "predictions beside published figures",
      VALIDATE_ABOUT,
      {&validate_options, &general_options},
+     NULL},
+    {"reproduce",
+     "[NAME...|all]",
+     0,
+     64,
+     cmd_reproduce,
+     "figures and tables of papers, by name",
+     REPRODUCE_ABOUT,
+     {&reproduce_options, &general_options},
      NULL},
     {"compare",
      "PREDICTED MEASURED",

@@ -63,6 +63,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag);
 enum status cmd_schedule(const struct options *options, struct diag *diag);
 enum status cmd_check(const struct options *options, struct diag *diag);
 enum status cmd_validate(const struct options *options, struct diag *diag);
+enum status cmd_reproduce(const struct options *options, struct diag *diag);
 enum status cmd_compare(const struct options *options, struct diag *diag);
 enum status cmd_run(const struct options *options, struct diag *diag);
 enum status cmd_list(const struct options *options, struct diag *diag);
@@ -82,6 +83,7 @@ const char *command_name(size_t i);
 extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
+extern const struct option_set reproduce_options;
 extern const struct option_set compare_options, run_options, sweep_options, plot_options,
     report_options, why_options, list_options, help_options;
 

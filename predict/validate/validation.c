@@ -87,10 +87,8 @@ static void apply_perturbations(struct setup *setup, const void *context)
         perturbation_apply(setup, v->perturbation[i]);
 }
 
-static void run_one(void *context, size_t job, void *result)
+void validation_predict(const struct validation *v, size_t job, struct run_answer *answer)
 {
-    const struct validation *v = context;
-    struct run_answer *answer = result;
     const struct measurement *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
@@ -117,6 +115,11 @@ static void run_one(void *context, size_t job, void *result)
     setup_release(&setup);
 }
 
+static void run_one(void *context, size_t job, void *result)
+{
+    validation_predict(context, job, result);
+}
+
 /* ---- rows ---- */
 
 static bool needs_time(const struct measurement *row)
@@ -140,10 +143,12 @@ static bool same_prediction(const struct measurement *a, const struct measuremen
            measured_same_run(a, b);
 }
 
-/* Gives every supported row a run, a new one or that of an earlier row. */
-static void plan(struct validation *v)
+void validation_plan(struct validation *v, const struct measurements *rows)
 {
-    size_t count = v->rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    *v = (struct validation){
+        .rows = rows, .perturbation = v->perturbation, .perturbations = v->perturbations};
+    size_t count = rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
+    v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
     v->search = arena_array(&v->arena, count + 1, sizeof *v->search);
     v->timed = arena_array(&v->arena, count + 1, sizeof *v->timed);
     for (size_t i = 0; i < count; i++) {
@@ -168,6 +173,7 @@ static void plan(struct validation *v)
         v->row[i].run = run;
     }
     v->first_row = first;
+    v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
 }
 
 /* Whether another row that counts holds the same cell's tokens per second, which are preferred over its MFU. */
@@ -369,20 +375,22 @@ static void judge(struct validation *v, size_t i)
     }
 }
 
+void validation_judge(struct validation *v)
+{
+    for (size_t i = 0; i < v->rows->count; i++)
+        judge(v, i);
+}
+
 enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
 {
-    *v = (struct validation){
-        .rows = rows, .perturbation = v->perturbation, .perturbations = v->perturbations};
-    v->row = arena_array(&v->arena, rows->count + 1, sizeof *v->row);
-    plan(v);
-    v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
+    validation_plan(v, rows);
     struct progress progress;
     progress_begin(&progress, v->run_count, 0);
     enum status status =
         workers_run(v->run_count, sizeof *v->answer, run_one, v, v->answer, &progress, diag);
     progress_end();
-    for (size_t i = 0; status == STATUS_OK && i < rows->count; i++)
-        judge(v, i);
+    if (status == STATUS_OK)
+        validation_judge(v);
     return status;
 }
 

@@ -63,6 +63,12 @@ enum status validation_run(struct validation *validation, const struct measureme
                            struct diag *diag);
 void validation_release(struct validation *validation);
 
+/* The steps of validation_run(), for a caller that runs the predictions: plan the runs, predict each (in a child
+ * process, whose answer the caller copies to answer[run]), and judge the rows. */
+void validation_plan(struct validation *validation, const struct measurements *rows);
+void validation_predict(const struct validation *validation, size_t run, struct run_answer *answer);
+void validation_judge(struct validation *validation);
+
 /* Whether two rows are of one source, table and metric. */
 bool validation_same_table(const struct validation *validation, size_t a, size_t b);
 

@@ -1,0 +1,220 @@
+/* longhaul reproduce: figures and tables of papers, by name. */
+#include "cli/command.h"
+
+#include "base/data_path.h"
+#include "cli/reproduce/output.h"
+#include "cli/reproduce/run.h"
+#include "cli/screen.h"
+#include "cli/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { COLUMN = 24 };
+
+static const struct option rows[] = {
+    {.name = "list",
+     .kind = OPTION_FLAG,
+     .help = "print the name of every figure and table, what it shows, and how well predictions "
+             "matched it when the program was made"},
+    {.name = "o",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .help = "write rows (CSV), figures (SVG, light and dark) and a text of what agrees into a "
+             "folder, with a page of several entries (index.html); the same command goes on where "
+             "an earlier one ended"},
+    {.name = "jobs",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 1024,
+     .unset = "one per core",
+     .help = "worker processes that predict"},
+    {.name = "catalogue",
+     .kind = OPTION_TEXT,
+     .value = "FILE.json",
+     .unset = "the one that ships",
+     .help = "file of figures and tables, in the format of docs/reproducing.md"},
+};
+const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(rows)};
+
+/* ---- --list ---- */
+
+/* The row of an entry in the states that ship; SIZE_MAX: none. */
+static size_t state_row(const struct table *states, const char *name)
+{
+    size_t column = table_find(states, "name");
+    for (size_t i = 0; column != SIZE_MAX && i < states->rows; i++)
+        if (strcmp(states->row[i][column], name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+static void put_state(struct text *out, const struct catalogue_entry *entry,
+                      const struct table *states)
+{
+    size_t row = state_row(states, entry->name[0]), state = table_find(states, "state"),
+           what = table_find(states, "what");
+    if (entry->kind == ENTRY_NOTHING) {
+        text_printf(out, "%s: %s", outcome_state_names[STATE_NOT_SIMULABLE], entry->why);
+        return;
+    }
+    if (row == SIZE_MAX || state == SIZE_MAX || what == SIZE_MAX) {
+        text_puts(out, "not run yet");
+        return;
+    }
+    text_puts(out, states->row[row][state]);
+    if (states->row[row][what][0] != '\0')
+        text_printf(out, ": %s", states->row[row][what]);
+    if (entry->why != NULL && strcmp(states->row[row][state], "off") == 0)
+        text_printf(out, "; %s", entry->why);
+}
+
+static void put_entry(struct text *out, const struct catalogue_entry *entry,
+                      const struct table *states)
+{
+    struct text shows = {0}, state = {0};
+    text_puts(&shows, entry->shows);
+    for (size_t i = 1; i < entry->names; i++)
+        text_printf(&shows, "%s%s%s", i == 1 ? " (also " : ", ", entry->name[i],
+                    i + 1 == entry->names ? ")" : "");
+    put_state(&state, entry, states);
+    text_printf(out, "%-*s", COLUMN - 1, entry->name[0]);
+    text_putc(out, ' ');
+    screen_wrap(out, shows.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
+    text_printf(out, "%*s", COLUMN, "");
+    screen_wrap(out, state.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
+    text_release(&shows);
+    text_release(&state);
+}
+
+static enum status print_list(const char *path, struct diag *diag)
+{
+    struct catalogue catalogue = {0};
+    struct table states = {0};
+    struct text out = {0}, found = {0};
+    enum status status = catalogue_load(&catalogue, path, diag);
+    if (status == STATUS_OK)
+        status = data_path(&found, "traces/published/reproduced.csv", diag);
+    if (status == STATUS_OK)
+        status = table_load(&states, found.data, diag);
+    for (size_t e = 0; status == STATUS_OK && e < catalogue.count; e++)
+        put_entry(&out, &catalogue.entry[e], &states);
+    if (status == STATUS_OK)
+        status = command_print(&out, diag);
+    text_release(&out);
+    text_release(&found);
+    table_release(&states);
+    catalogue_release(&catalogue);
+    return status;
+}
+
+/* ---- running ---- */
+
+static enum status choose(struct reproduction *r, bool *wanted, const struct options *options,
+                          struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < options->argument_count; i++) {
+        size_t entry;
+        if (strcmp(options->argument[i], "all") == 0) {
+            memset(wanted, true, r->catalogue.count * sizeof *wanted);
+            continue;
+        }
+        status = catalogue_find(&r->catalogue, options->argument[i], &entry, diag);
+        if (status == STATUS_OK)
+            wanted[entry] = true;
+    }
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
+        if (wanted[e])
+            status = reproduction_want(r, e, diag);
+    return status;
+}
+
+static enum status make_folder(const char *folder, struct diag *diag)
+{
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "-o"}, STATUS_SYSTEM,
+                      "cannot make the folder '%s': %s", folder, strerror(errno));
+}
+
+static enum status run(struct reproduction *r, const char *folder, size_t jobs, struct diag *diag)
+{
+    struct text path = {0};
+    struct answers answers = {0};
+    enum status status = make_folder(folder, diag);
+    text_printf(&path, "%s/answers", folder);
+    if (status == STATUS_OK)
+        status = answers_open(&answers, path.data, r, diag);
+    if (status == STATUS_OK)
+        status = reproduce_run(r, &answers, folder, jobs, diag);
+    answers_close(&answers);
+    text_release(&path);
+    return status;
+}
+
+static enum status write_all(const struct reproduction *r, const bool *wanted, const char *folder,
+                             struct text *out, struct diag *diag)
+{
+    size_t entries = 0;
+    enum status status = STATUS_OK;
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++) {
+        if (!wanted[e])
+            continue;
+        entries++;
+        status = output_entry(r, e, folder, diag);
+        text_printf(out, "%s%s: %s\n", entries > 1 ? "\n" : "", r->catalogue.entry[e].name[0],
+                    r->catalogue.entry[e].shows);
+        outcome_put_paragraph(out, r, e);
+    }
+    if (status == STATUS_OK && entries > 1)
+        status = output_page(r, wanted, folder, diag);
+    return status;
+}
+
+static enum status reproduce(const struct options *options, struct diag *diag)
+{
+    struct reproduction r = {0};
+    struct text out = {0};
+    const char *folder = options_text(options, "o");
+    enum status status =
+        reproduction_open(&r, options_text(options, "catalogue"), reproduce_setup, diag);
+    bool *wanted = heap_zalloc(r.catalogue.count + 1, sizeof *wanted);
+    if (status == STATUS_OK)
+        status = choose(&r, wanted, options, diag);
+    if (status == STATUS_OK)
+        status = run(&r, folder, (size_t)options_count(options, "jobs"), diag);
+    if (status == STATUS_OK) {
+        reproduction_judge(&r);
+        status = write_all(&r, wanted, folder, &out, diag);
+    }
+    if (status == STATUS_OK)
+        status = command_print(&out, diag);
+    text_release(&out);
+    free(wanted);
+    reproduction_release(&r);
+    command_end_if_interrupted(diag);
+    return status;
+}
+
+enum status cmd_reproduce(const struct options *options, struct diag *diag)
+{
+    const struct loc at = {.name = "reproduce"};
+    bool list = options_given(options, "list");
+    if (list && (options->argument_count > 0 || options_given(options, "o")))
+        return diag_error(diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
+                          "goes with no names and without -o");
+    if (list)
+        return print_list(options_text(options, "catalogue"), diag);
+    if (options->argument_count == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "which figure or table? Give a name of --list, or 'all'");
+    if (!options_given(options, "o"))
+        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+                          "is missing: the folder that takes rows, figures and text");
+    return reproduce(options, diag);
+}

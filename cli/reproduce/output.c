@@ -1,0 +1,291 @@
+#include "cli/reproduce/output.h"
+
+#include "base/file_set.h"
+#include "cli/page/page.h"
+#include "cli/reproduce/picture.h"
+#include "traces/records.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void output_put_name(struct text *out, const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        text_putc(out, *c == ':' || *c == '/' ? '-' : *c);
+}
+
+/* ---- rows ---- */
+
+static void put_number(struct text *out, double value)
+{
+    text_putc(out, ',');
+    if (isfinite(value))
+        text_printf(out, "%.6g", value);
+}
+
+static void put_value(struct text *out, double value, const char *text)
+{
+    if (isnan(value) && text != NULL) {
+        text_putc(out, ',');
+        records_put_field(out, text);
+    } else {
+        put_number(out, value);
+    }
+}
+
+/* The options that a point's job was made of. */
+static void put_configuration(struct text *out, const struct reproduction *r,
+                              const struct reproduction_point *point)
+{
+    struct text words = {0};
+    if (point->row != SIZE_MAX) {
+        const struct measurement *row = &r->rows.row[point->row];
+        text_printf(&words, "%s %s of %s, %s", row->text[MEASUREMENT_SYSTEM],
+                    row->text[MEASUREMENT_MODEL], row->text[MEASUREMENT_CLUSTER],
+                    row->text[MEASUREMENT_OPTIONS]);
+    } else {
+        text_puts(&words, r->job[point->job].args);
+    }
+    text_putc(out, ',');
+    records_put_field(out, words.data);
+    text_release(&words);
+}
+
+static void put_csv(struct text *out, const struct reproduction *r, size_t entry)
+{
+    text_puts(out, "panel,series,x,published,predicted,error,status,why,configuration\n");
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (point->entry != entry)
+            continue;
+        records_put_field(out, point->panel);
+        text_putc(out, ',');
+        records_put_field(out, point->series);
+        text_putc(out, ',');
+        records_put_field(out, point->x);
+        put_value(out, point->published, point->published_text);
+        put_value(out, point->predicted, point->predicted_text);
+        put_number(out, point->error);
+        text_printf(out, ",%s,",
+                    !point->known ? "not run" : measurement_outcome_name(point->outcome));
+        records_put_field(out, point->why != NULL ? point->why : "");
+        put_configuration(out, r, point);
+        text_putc(out, '\n');
+    }
+}
+
+/* ---- files ---- */
+
+static enum status add_file(struct file_set *files, const char *name, const char *ending,
+                            const struct text *text, struct diag *diag)
+{
+    struct text path = {0};
+    output_put_name(&path, name);
+    text_puts(&path, ending);
+    enum status status = file_set_add(files, path.data, text->data, text->size, diag);
+    text_release(&path);
+    return status;
+}
+
+/* In both colours. */
+static enum status add_pictures(struct file_set *files, const struct figure *figure,
+                                const char *name, const char *ending, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int dark = 0; status == STATUS_OK && dark < 2; dark++) {
+        struct text picture = {0}, rest = {0};
+        text_printf(&rest, "%s%s.svg", ending, dark ? "-dark" : "");
+        status = figure_draw(figure, FIGURE_SVG, dark, &picture, diag);
+        if (status == STATUS_OK)
+            status = add_file(files, name, rest.data, &picture, diag);
+        text_release(&picture);
+        text_release(&rest);
+    }
+    return status;
+}
+
+static enum status add_timelines(struct file_set *files, const struct reproduction *r, size_t entry,
+                                 const char *folder, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < r->jobs; i++) {
+        if (r->job[i].kind != JOB_TRACE || r->job[i].entry != entry)
+            continue;
+        struct figure figure = {0};
+        char ending[32];
+        snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].run + 1);
+        status = picture_of_timeline(&figure, r, i, folder, diag);
+        if (status == STATUS_OK)
+            status = add_pictures(files, &figure, r->catalogue.entry[entry].name[0], ending, diag);
+        figure_release(&figure);
+    }
+    return status;
+}
+
+enum status output_entry(const struct reproduction *r, size_t e, const char *folder,
+                         struct diag *diag)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct file_set files = {.folder = folder};
+    struct text csv = {0}, words = {0};
+    enum status status = file_set_begin(&files, diag);
+    put_csv(&csv, r, e);
+    text_printf(&words, "%s: %s\n\n", entry->name[0], entry->shows);
+    outcome_put_paragraph(&words, r, e);
+    if (status == STATUS_OK && entry->rows_count + entry->grids > 0)
+        status = add_file(&files, entry->name[0], ".csv", &csv, diag);
+    if (status == STATUS_OK)
+        status = add_file(&files, entry->name[0], ".txt", &words, diag);
+    if (status == STATUS_OK && picture_has_points(r, e)) {
+        struct figure figure = {0};
+        picture_of_points(&figure, r, e);
+        status = add_pictures(&files, &figure, entry->name[0], "", diag);
+        figure_release(&figure);
+    }
+    if (status == STATUS_OK)
+        status = add_timelines(&files, r, e, folder, diag);
+    if (status == STATUS_OK)
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
+    text_release(&csv);
+    text_release(&words);
+    return status;
+}
+
+/* ---- states ---- */
+
+void output_put_state_columns(struct text *out)
+{
+    text_puts(out, "name,state,what\n");
+}
+
+void output_put_state(struct text *out, const struct reproduction *r, size_t e)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct entry_outcome o = outcome_of(r, e);
+    struct text what = {0};
+    outcome_put(&what, &o);
+    records_put_field(out, entry->name[0]);
+    text_printf(out, ",%s,", outcome_state_names[o.state]);
+    records_put_field(out, what.size > 0 ? what.data : "");
+    text_putc(out, '\n');
+    text_release(&what);
+}
+
+/* ---- the page ---- */
+
+static void put_summary(struct page *page, const struct reproduction *r, const bool *wanted)
+{
+    static const char *const heads[] = {"figure or table", "shows", "state", "what", NULL};
+    page_begin_table(page, NULL, heads);
+    for (size_t e = 0; e < r->catalogue.count; e++) {
+        if (!wanted[e])
+            continue;
+        struct entry_outcome o = outcome_of(r, e);
+        struct text what = {0};
+        outcome_put(&what, &o);
+        page_cell(page, r->catalogue.entry[e].name[0]);
+        page_cell(page, r->catalogue.entry[e].shows);
+        page_cell(page, outcome_state_names[o.state]);
+        page_cell(page, what.size > 0 ? what.data : "");
+        page_end_row(page);
+        text_release(&what);
+    }
+    page_end_table(page);
+}
+
+/* A paragraph a line. */
+static void put_lines(struct page *page, struct text *words)
+{
+    for (char *line = words->data; line != NULL && *line != '\0';) {
+        char *end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        page_text(page, line);
+        line = end == NULL ? NULL : end + 1;
+    }
+}
+
+static enum status put_entry(struct page *page, const struct reproduction *r, size_t e,
+                             const char *folder, struct diag *diag)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct text words = {0};
+    enum status status = STATUS_OK;
+    text_printf(&words, "%s: %s", entry->name[0], entry->shows);
+    page_heading(page, words.data);
+    words.size = 0;
+    outcome_put_paragraph(&words, r, e);
+    put_lines(page, &words);
+    if (picture_has_points(r, e)) {
+        struct figure figure = {0};
+        picture_of_points(&figure, r, e);
+        status = page_draw(page, &figure, STATUS_OK, entry->shows, diag);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < r->jobs; i++)
+        if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e) {
+            struct figure figure = {0};
+            status = picture_of_timeline(&figure, r, i, folder, diag);
+            status = page_draw(page, &figure, status, entry->timeline[r->job[i].run].title, diag);
+        }
+    text_release(&words);
+    return status;
+}
+
+static void put_verdict(struct page *page, const struct reproduction *r, const bool *wanted)
+{
+    size_t count[STATE_COUNT] = {0}, claims[CLAIM_VERDICT_COUNT] = {0};
+    struct text text = {0};
+    for (size_t e = 0; e < r->catalogue.count; e++) {
+        if (!wanted[e])
+            continue;
+        struct entry_outcome o = outcome_of(r, e);
+        count[o.state]++;
+        for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
+            claims[i] += o.claims[i];
+    }
+    text_printf(&text,
+                "Of %zu figures and tables with published numbers %zu match. Of %zu claims %zu "
+                "hold, %zu hold by less, %zu do not.",
+                count[STATE_MATCHED] + count[STATE_OFF], count[STATE_MATCHED],
+                claims[CLAIM_HOLDS] + claims[CLAIM_HOLDS_BY_LESS] + claims[CLAIM_DOES_NOT_HOLD],
+                claims[CLAIM_HOLDS], claims[CLAIM_HOLDS_BY_LESS], claims[CLAIM_DOES_NOT_HOLD]);
+    page_verdict(page, count[STATE_OFF] == 0 ? PAGE_GOOD : PAGE_CLOSE, text.data);
+    text_release(&text);
+}
+
+enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
+                        struct diag *diag)
+{
+    struct page page = {0};
+    struct text states = {0};
+    struct file_set files = {.folder = folder};
+    enum status status = STATUS_OK;
+    page_begin(&page, "Figures and tables, reproduced",
+               "FPDT, SPPO, LoongTrain and torchtitan's context parallelism: published values and "
+               "predictions");
+    put_verdict(&page, r, wanted);
+    put_summary(&page, r, wanted);
+    output_put_state_columns(&states);
+    for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
+        if (wanted[e]) {
+            status = put_entry(&page, r, e, folder, diag);
+            output_put_state(&states, r, e);
+        }
+    page_heading(&page, "Made by");
+    page_text(&page, "longhaul " LONGHAUL_VERSION ", longhaul reproduce");
+    page_end(&page);
+    if (status == STATUS_OK)
+        status = file_set_begin(&files, diag);
+    if (status == STATUS_OK)
+        status = file_set_add(&files, "states.csv", states.data, states.size, diag);
+    if (status == STATUS_OK)
+        status = file_set_add(&files, "index.html", page.html.data, page.html.size, diag);
+    if (status == STATUS_OK)
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
+    text_release(&states);
+    text_release(&page.html);
+    return status;
+}

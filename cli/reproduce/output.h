@@ -1,0 +1,26 @@
+/* cli/reproduce/output.h: what `reproduce` leaves of an entry, and the page of several. */
+#ifndef CLI_REPRODUCE_OUTPUT_H
+#define CLI_REPRODUCE_OUTPUT_H
+
+#include "base/text.h"
+#include "predict/reproduce/outcome.h"
+
+#include <stdbool.h>
+
+/* Writes NAME.csv, NAME.txt, NAME.svg and NAME-dark.svg, and a picture of each timeline in both colours, into the
+ * folder. */
+enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
+                         struct diag *diag);
+
+/* Writes index.html and states.csv, of the entries that are wanted. */
+enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
+                        struct diag *diag);
+
+/* Appends "fpdt-fig11". */
+void output_put_name(struct text *out, const char *name);
+
+/* Appends the columns, or the row, of states.csv: name, state, what. */
+void output_put_state_columns(struct text *out);
+void output_put_state(struct text *out, const struct reproduction *r, size_t entry);
+
+#endif

@@ -1,0 +1,266 @@
+#include "cli/reproduce/picture.h"
+
+#include "cli/folder/stored.h"
+#include "cli/reproduce/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PANELS_MAX = 12, PANEL_WIDE = 330, PANEL_HIGH = 260, KEY_AROUND = 70, KEY_LETTER = 7 };
+enum { LABELS_TURN = 30 }; /* letters of all labels of a panel, beyond which they lie aslant */
+
+/* The distinct texts of a coordinate of an entry's points. */
+struct places {
+    const char **text;
+    double *value;
+    size_t count;
+};
+
+static size_t place_add(struct places *p, const char *text, double value)
+{
+    size_t i = 0;
+    while (i < p->count && strcmp(p->text[i], text) != 0)
+        i++;
+    if (i == p->count) {
+        p->text[p->count] = text;
+        p->value[p->count++] = value;
+    }
+    return i;
+}
+
+/* Numbers along an axis rise; other texts keep the order of the points. */
+static void sort_numbers(struct places *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (isnan(p->value[i]))
+            return;
+    for (size_t i = 1; i < p->count; i++)
+        for (size_t k = i; k > 0 && p->value[k - 1] > p->value[k]; k--) {
+            double value = p->value[k];
+            const char *text = p->text[k];
+            p->value[k] = p->value[k - 1];
+            p->text[k] = p->text[k - 1];
+            p->value[k - 1] = value;
+            p->text[k - 1] = text;
+        }
+}
+
+/* Each panel has an x axis of its own. */
+struct layout {
+    struct places panel, series, x[PANELS_MAX];
+};
+
+static void places_make(struct places *p, size_t most)
+{
+    p->text = heap_alloc(most + 1, sizeof *p->text);
+    p->value = heap_alloc(most + 1, sizeof *p->value);
+    p->count = 0;
+}
+
+static void places_release(struct places *p)
+{
+    free((void *)p->text);
+    free(p->value);
+}
+
+static bool is_drawn(const struct reproduction_point *point)
+{
+    return !isnan(point->published) || !isnan(point->predicted) || point->predicted_text != NULL;
+}
+
+bool picture_has_points(const struct reproduction *r, size_t entry)
+{
+    for (size_t i = 0; i < r->points; i++)
+        if (r->point[i].entry == entry && is_drawn(&r->point[i]))
+            return true;
+    return false;
+}
+
+static void put_number(struct text *out, double value)
+{
+    text_putc(out, ',');
+    if (isfinite(value))
+        text_printf(out, "%.9g", value);
+}
+
+static bool does_not_fit(const char *text)
+{
+    return text != NULL && strcmp(text, "fits") != 0;
+}
+
+static void put_row(struct text *out, const struct reproduction_point *point, size_t panel,
+                    size_t series, size_t x)
+{
+    text_printf(out, "%zu,%zu,%zu", panel + 1, series + 1, x + 1);
+    put_number(out, point->published);
+    put_number(out, point->predicted);
+    text_printf(out, ",%d,%d\n", does_not_fit(point->published_text),
+                does_not_fit(point->predicted_text));
+}
+
+/* The points of a series in a panel, from left to right, for a line joins them. */
+static void put_line(struct text *out, const struct reproduction *r, size_t entry,
+                     const struct layout *l, size_t panel, size_t series)
+{
+    for (size_t x = 0; x < l->x[panel].count; x++)
+        for (size_t i = 0; i < r->points; i++) {
+            const struct reproduction_point *point = &r->point[i];
+            if (point->entry == entry && is_drawn(point) &&
+                strcmp(point->panel, l->panel.text[panel]) == 0 &&
+                strcmp(point->series, l->series.text[series]) == 0 &&
+                strcmp(point->x, l->x[panel].text[x]) == 0)
+                put_row(out, point, panel, series, x);
+        }
+    text_putc(out, '\n'); /* lines of different series are not joined */
+}
+
+static void put_rows(struct text *out, const struct reproduction *r, size_t entry,
+                     const struct layout *l)
+{
+    for (size_t p = 0; p < l->panel.count; p++)
+        for (size_t s = 0; s < l->series.count; s++)
+            put_line(out, r, entry, l, p, s);
+}
+
+static void set_of_panel(struct figure *figure, const char *name, size_t panel, const char *text)
+{
+    char variable[32];
+    snprintf(variable, sizeof variable, "%s%zu", name, panel + 1);
+    figure_set_text(figure, variable, text);
+}
+
+static void set_panel(struct figure *figure, const struct layout *l, size_t panel)
+{
+    struct text ticks = {0};
+    char variable[32];
+    size_t letters = 0;
+    const struct places *x = &l->x[panel];
+    text_putc(&ticks, '(');
+    for (size_t i = 0; i < x->count; i++) {
+        text_puts(&ticks, i > 0 ? ", \"" : "\"");
+        for (const char *c = x->text[i]; *c != '\0'; c++)
+            if (*c != '"' && *c != '\\')
+                text_putc(&ticks, *c);
+        text_printf(&ticks, "\" %zu", i + 1);
+        letters += strlen(x->text[i]) + 1;
+    }
+    text_putc(&ticks, ')');
+    set_of_panel(figure, "panel", panel, l->panel.text[panel]);
+    set_of_panel(figure, "x_ticks", panel, ticks.data);
+    snprintf(variable, sizeof variable, "x_turned%zu", panel + 1);
+    figure_set_number(figure, variable,
+                      letters > (l->panel.count > 1 ? LABELS_TURN : 2 * LABELS_TURN));
+    snprintf(variable, sizeof variable, "places%zu", panel + 1);
+    figure_set_number(figure, variable, (double)x->count);
+    text_release(&ticks);
+}
+
+static void set_size(struct figure *figure, const struct layout *l)
+{
+    size_t panels = l->panel.count, longest = strlen("does not fit");
+    int columns = panels <= 1 ? 1 : panels <= 4 ? 2 : 3;
+    int rows = (int)((panels + (size_t)columns - 1) / (size_t)columns);
+    for (size_t i = 0; i < l->series.count; i++)
+        longest = strlen(l->series.text[i]) > longest ? strlen(l->series.text[i]) : longest;
+    int key = KEY_AROUND + KEY_LETTER * (int)longest;
+    int panel_wide = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
+    int panel_high = rows == 1 ? PANEL_HIGH + 120 : PANEL_HIGH;
+    figure->wide = columns * panel_wide + key;
+    figure->high = rows * panel_high + 40;
+    figure_set_number(figure, "key_wide", key);
+}
+
+/* What the points of an entry have between them. */
+static void layout_make(struct layout *l, const struct reproduction *r, size_t e)
+{
+    places_make(&l->panel, r->points);
+    places_make(&l->series, r->points);
+    for (size_t p = 0; p < PANELS_MAX; p++)
+        places_make(&l->x[p], r->points);
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (point->entry != e || !is_drawn(point))
+            continue;
+        size_t panel = place_add(&l->panel, point->panel, NAN);
+        place_add(&l->series, point->series, NAN);
+        if (panel < PANELS_MAX)
+            place_add(&l->x[panel], point->x, point->x_value);
+    }
+    for (size_t p = 0; p < PANELS_MAX; p++)
+        sort_numbers(&l->x[p]);
+    l->panel.count = l->panel.count > PANELS_MAX ? PANELS_MAX : l->panel.count;
+    if (l->series.count > FIGURE_SERIES_MAX)
+        l->series.count = FIGURE_SERIES_MAX;
+}
+
+static void layout_release(struct layout *l)
+{
+    places_release(&l->panel);
+    places_release(&l->series);
+    for (size_t p = 0; p < PANELS_MAX; p++)
+        places_release(&l->x[p]);
+}
+
+/* Which kinds of points there are, for the key. */
+static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e)
+{
+    bool published = false, unfit = false;
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (point->entry != e)
+            continue;
+        published |= !isnan(point->published);
+        unfit |= does_not_fit(point->published_text) || does_not_fit(point->predicted_text);
+    }
+    figure_set_number(figure, "has_published", published);
+    figure_set_number(figure, "has_unfit", unfit);
+}
+
+void picture_of_points(struct figure *figure, const struct reproduction *r, size_t e)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct layout l;
+    struct text title = {0};
+    layout_make(&l, r, e);
+    figure->script = "reproduce";
+    set_size(figure, &l);
+    int wide = figure->wide, high = figure->high;
+    put_rows(&figure->data, r, e, &l);
+    figure_set_series(figure, l.series.text, l.series.count);
+    figure->wide = wide; /* the key has its own share */
+    figure->high = high > figure->high ? high : figure->high;
+    figure_set_number(figure, "panels", (double)l.panel.count);
+    for (size_t p = 0; p < l.panel.count; p++)
+        set_panel(figure, &l, p);
+    text_printf(&title, "%s: %s", entry->name[0], entry->shows);
+    figure_set_text(figure, "title", title.data);
+    figure_set_text(figure, "x_name", entry->x != NULL ? entry->x : "");
+    figure_set_text(figure, "y_name", entry->y != NULL ? entry->y : "");
+    figure_set_number(figure, "y_scale", entry->y_scale);
+    figure_set_number(figure, "y_log", entry->y_log);
+    set_kinds(figure, r, e);
+    text_release(&title);
+    layout_release(&l);
+}
+
+enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
+                                const char *folder, struct diag *diag)
+{
+    const struct catalogue_timeline *timeline =
+        &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].run];
+    struct text path = {0};
+    struct trace trace = {0};
+    const struct figure_options wanted = {.title = timeline->title, .window = timeline->window};
+    reproduce_put_trace_folder(&path, r, job, folder);
+    enum status status = stored_trace(&trace, path.data, timeline->memory, diag);
+    if (status == STATUS_OK && timeline->memory && timeline->window != NULL)
+        status = stored_trace(&trace, path.data, false, diag); /* a window names ops */
+    if (status == STATUS_OK)
+        status = timeline->memory ? figure_memory(figure, &trace, &wanted, diag)
+                                  : figure_timeline(figure, &trace, &wanted, diag);
+    trace_release(&trace);
+    text_release(&path);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* cli/reproduce/picture.h: the pictures of a reproduced entry: its points in the layout of the paper, and its
+ * timelines. */
+#ifndef CLI_REPRODUCE_PICTURE_H
+#define CLI_REPRODUCE_PICTURE_H
+
+#include "cli/figure/figure.h"
+#include "predict/reproduce/reproduction.h"
+
+/* Whether an entry has points that can be drawn. */
+bool picture_has_points(const struct reproduction *r, size_t entry);
+
+/* Fills an all-zero *figure with the entry's points. */
+void picture_of_points(struct figure *figure, const struct reproduction *r, size_t entry);
+
+/* The same with a timeline, of the trace that its job left in folder. */
+enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
+                                const char *folder, struct diag *diag);
+
+#endif

@@ -1,0 +1,193 @@
+#include "cli/reproduce/run.h"
+
+#include "base/interrupt.h"
+#include "cli/folder/traces_out.h"
+#include "cli/sweep/pool.h"
+#include "cli/validate/external_setup.h"
+#include "predict/operator_times.h"
+#include "predict/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status reproduce_setup(struct setup *setup, const char *args, struct diag *diag)
+{
+    struct external_run row = {.at.name = "reproduce"};
+    row.text[EXTERNAL_ARGS] = args;
+    return external_setup(setup, &row, diag);
+}
+
+/* "fpdt:fig7" as a part of a path: fpdt-fig7. */
+static void put_name(struct text *out, const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        text_putc(out, *c == ':' || *c == '/' ? '-' : *c);
+}
+
+void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, size_t job,
+                                const char *folder)
+{
+    text_printf(out, "%s/", folder);
+    put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
+    text_printf(out, "-trace-%zu", r->job[job].run + 1);
+}
+
+struct run {
+    struct reproduction *r;
+    struct answers *answers;
+    const char *folder;
+    struct pool pool;
+};
+
+/* ---- in a worker ---- */
+
+static enum status write_trace(const struct prediction *p, const char *args, const char *folder,
+                               struct diag *diag)
+{
+    struct operator_times part = {0};
+    struct diag note = {0};
+    struct text command = {0};
+    text_printf(&command, "longhaul predict %s --profile published", args);
+    struct report report = {.prediction = p, .profile = "published", .command = command.data};
+    if (p->choices.scope != SCOPE_STEP) {
+        part = operator_times_of(p);
+        report.part = &part;
+    }
+    enum status status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
+    text_release(&command);
+    diag_release(&note);
+    return status;
+}
+
+/* Appends nothing, or what went wrong. */
+static void do_trace(const struct run *run, size_t job, struct text *answer)
+{
+    const char *args = run->r->job[job].args;
+    struct setup setup = {0};
+    struct prediction prediction = {0};
+    struct diag diag = {0};
+    struct text folder = {0};
+    enum status status = reproduce_setup(&setup, args, &diag);
+    if (status == STATUS_OK)
+        status = prediction_make(&prediction, &setup, &setup.request, false, &diag);
+    reproduce_put_trace_folder(&folder, run->r, job, run->folder);
+    if (status == STATUS_OK)
+        status = write_trace(&prediction, args, folder.data, &diag);
+    if (status != STATUS_OK) {
+        size_t size = 0;
+        const char *message = diag_first(&diag, &size);
+        text_append(answer, message, size);
+    }
+    text_release(&folder);
+    prediction_release(&prediction);
+    setup_release(&setup);
+    diag_release(&diag);
+}
+
+static void do_job(void *context, uint64_t job, struct text *answer)
+{
+    struct run *run = context;
+    char bytes[REPRODUCTION_ANSWER_MAX] = {0};
+    progress_watch(NULL); /* a search inside a job is no news */
+    if (run->r->job[job].kind == JOB_TRACE) {
+        do_trace(run, (size_t)job, answer);
+        return;
+    }
+    reproduction_do(run->r, (size_t)job, bytes);
+    text_append(answer, bytes, reproduction_answer_size(run->r, (size_t)job));
+}
+
+/* ---- in the parent ---- */
+
+static enum status trace_failed(const struct run *run, size_t job, const char *why,
+                                struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
+                      "the timeline of %s cannot be made: %s",
+                      run->r->catalogue.entry[run->r->job[job].entry].name[0], why);
+}
+
+static void take_death(struct run *run, size_t job, const char *why)
+{
+    if (run->r->job[job].kind == JOB_RUN) {
+        struct run_answer answer = {0};
+        snprintf(answer.error, sizeof answer.error, "%s", why);
+        reproduction_take(run->r, job, &answer);
+    } else {
+        struct cell_answer answer = {0};
+        snprintf(answer.error, sizeof answer.error, "%s", why);
+        reproduction_take(run->r, job, &answer);
+    }
+}
+
+static enum status take(struct run *run, const struct pool_event *event, struct diag *diag)
+{
+    size_t job = (size_t)event->job;
+    if (event->kind == POOL_NOTHING)
+        return STATUS_OK;
+    if (run->r->job[job].kind == JOB_TRACE) {
+        if (event->answer->size > 0)
+            return trace_failed(run, job, event->answer->data, diag);
+        reproduction_take(run->r, job, NULL);
+        return STATUS_OK;
+    }
+    if (event->kind == POOL_DEATH) {
+        take_death(run, job, event->answer->data);
+        return STATUS_OK;
+    }
+    reproduction_take(run->r, job, event->answer->data);
+    return answers_add(run->answers, run->r, job, event->answer->data, diag);
+}
+
+static enum status do_jobs(struct run *run, const size_t *job, size_t count, size_t before,
+                           struct diag *diag)
+{
+    struct progress progress;
+    enum status status = STATUS_OK;
+    size_t next = 0, done = 0;
+    progress_begin(&progress, before + count, before);
+    while (status == STATUS_OK && interrupted() == 0 && done < count) {
+        struct pool_event event;
+        while (status == STATUS_OK && next < count && run->pool.busy < run->pool.count)
+            status = pool_give(&run->pool, job[next++], diag);
+        if (status == STATUS_OK)
+            status = pool_wait(&run->pool, 1000, &event, diag);
+        if (status == STATUS_OK && interrupted() == 0) {
+            done += event.kind != POOL_NOTHING;
+            status = take(run, &event, diag);
+        }
+        progress_update(&progress, before + done, "");
+    }
+    progress_end();
+    return status;
+}
+
+enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
+                          size_t jobs, struct diag *diag)
+{
+    struct run run = {.r = r, .answers = answers, .folder = folder};
+    struct interrupt interrupt;
+    size_t *job = heap_alloc(r->jobs + 1, sizeof *job), count = 0, before = 0;
+    for (size_t i = 0; i < r->jobs; i++)
+        if (r->job[i].wanted && !r->job[i].done)
+            job[count++] = i;
+        else
+            before += r->job[i].wanted;
+    jobs = jobs > 0 ? jobs : pool_cores();
+    interrupt_catch(&interrupt);
+    enum status status = STATUS_OK;
+    if (count > 0)
+        status = pool_start(&run.pool, jobs < count ? jobs : count, do_job, &run, diag);
+    if (status == STATUS_OK && count > 0)
+        status = do_jobs(&run, job, count, before, diag);
+    pool_release(&run.pool);
+    interrupt_release(&interrupt);
+    if (status == STATUS_OK && interrupted() != 0)
+        status = diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
+                            "ended by %s: what was predicted is kept in %s, and the same command "
+                            "goes on",
+                            interrupt_name(), folder);
+    free(job);
+    return status;
+}

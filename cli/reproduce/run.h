@@ -1,0 +1,21 @@
+/* cli/reproduce/run.h: the jobs of a reproduction done, in worker processes. */
+#ifndef CLI_REPRODUCE_RUN_H
+#define CLI_REPRODUCE_RUN_H
+
+#include "base/text.h"
+#include "cli/reproduce/answers.h"
+
+/* Does the jobs that are wanted and not done. Timelines are written below folder. A job whose process dies has an
+ * answer that says so, which is not kept. jobs: processes; 0: one per core. An interrupt ends it with
+ * STATUS_SYSTEM; answers has what was done. */
+enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
+                          size_t jobs, struct diag *diag);
+
+/* Loads options of `predict` into a setup: for reproduction_open(). */
+enum status reproduce_setup(struct setup *setup, const char *args, struct diag *diag);
+
+/* Appends the folder of a timeline's trace. */
+void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, size_t job,
+                                const char *folder);
+
+#endif

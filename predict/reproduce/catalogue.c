@@ -1,0 +1,246 @@
+#include "predict/reproduce/catalogue.h"
+
+#include "base/data_path.h"
+#include "predict/reproduce/catalogue_claims.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const entry_kind_names[ENTRY_KIND_COUNT] = {"points", "chart", "drawing", "nothing"};
+
+void catalogue_release(struct catalogue *c)
+{
+    for (size_t e = 0; e < c->count; e++)
+        for (size_t g = 0; g < c->entry[e].grids; g++)
+            grid_axes_release(&c->entry[e].grid[g].axes);
+    json_release(&c->json);
+    text_release(&c->text);
+    arena_release(&c->arena);
+    *c = (struct catalogue){0};
+}
+
+static enum status read_placement(struct placement_pattern *at, struct json_node node,
+                                  struct diag *diag)
+{
+    enum status status = catalogue_text(node, "panel", &at->panel, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "series", &at->series, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "x", &at->x, diag);
+    return status;
+}
+
+static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
+                             struct json_node node, struct diag *diag)
+{
+    static const char *const known[] = {"source", "table",  "metric", "system",
+                                        "panel",  "series", "x"};
+    (void)c;
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "source", &rows->source, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "table", &rows->table, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "system", &rows->system, diag);
+    if (status == STATUS_OK)
+        status = catalogue_list(node, "metric", rows->metric, &rows->metrics, diag);
+    return status == STATUS_OK ? read_placement(&rows->at, node, diag) : status;
+}
+
+/* "vary": {"seq": "128K,256K"} */
+static enum status read_axes(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
+{
+    struct json_node vary = json_find(node, "vary");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < json_members(vary); i++) {
+        const char *key, *values;
+        struct json_node member = json_member(vary, i, &key);
+        status = json_as_string(member, &values, diag);
+        if (status == STATUS_OK)
+            status = grid_axes_add(&grid->axes, key, values, AXIS_TEXTS, diag);
+    }
+    return status;
+}
+
+static enum status read_cases(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
+{
+    struct json_node cases = json_find(node, "cases");
+    if (json_members(cases) > CATALOGUE_LIST_MAX)
+        return json_error(cases, diag, "has more than %d cases", CATALOGUE_LIST_MAX);
+    for (size_t i = 0; i < json_members(cases); i++) {
+        struct json_node member = json_member(cases, i, &grid->name[i]);
+        enum status status = json_as_string(member, &grid->name_args[i], diag);
+        if (status != STATUS_OK)
+            return status;
+        grid->cases++;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_measure(struct catalogue_grid *grid, struct json_node node,
+                                struct diag *diag)
+{
+    const char *name;
+    struct text names = {0};
+    enum status status = json_get_string(node, "measure", &name, diag);
+    if (status == STATUS_OK && !measure_find(name, &grid->measure)) {
+        measure_put_names(&names);
+        status = json_error(json_find(node, "measure"), diag, "'%s' is no measure; there are %s",
+                            name, names.data);
+    }
+    text_release(&names);
+    return status;
+}
+
+static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
+                             struct json_node node, struct diag *diag)
+{
+    static const char *const known[] = {"args",  "cases", "vary",   "measure",
+                                        "unfit", "panel", "series", "x"};
+    (void)c;
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "args", &grid->args, diag);
+    if (status == STATUS_OK)
+        status = read_measure(grid, node, diag);
+    if (status == STATUS_OK)
+        status = read_cases(grid, node, diag);
+    if (status == STATUS_OK)
+        status = read_axes(grid, node, diag);
+    if (status == STATUS_OK)
+        status = catalogue_flag(node, "unfit", &grid->unfit_too, diag);
+    return status == STATUS_OK ? read_placement(&grid->at, node, diag) : status;
+}
+
+static enum status read_timeline(struct catalogue *c, struct catalogue_timeline *timeline,
+                                 struct json_node node, struct diag *diag)
+{
+    static const char *const known[] = {"title", "args", "window", "memory"};
+    (void)c;
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "title", &timeline->title, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "args", &timeline->args, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "window", &timeline->window, diag);
+    return status == STATUS_OK ? catalogue_flag(node, "memory", &timeline->memory, diag) : status;
+}
+
+/* ---- entries ---- */
+
+/* Reads the elements of a member, which may be absent, with one of the functions above. */
+#define READ_ALL(c, entry, node, key, member, number, read, status, diag)                          \
+    do {                                                                                           \
+        struct json_node all_ = json_find(node, key);                                              \
+        (entry)->member = arena_array(&(c)->arena, json_count(all_) + 1, sizeof *(entry)->member); \
+        for (size_t i_ = 0; (status) == STATUS_OK && i_ < json_count(all_); i_++) {                \
+            (entry)->number = i_ + 1;                                                              \
+            status = read(c, &(entry)->member[i_], json_at(all_, i_), diag);                       \
+        }                                                                                          \
+    } while (0)
+
+static enum status read_kind(struct catalogue_entry *entry, struct json_node node,
+                             struct diag *diag)
+{
+    const char *kind;
+    enum status status = json_get_string(node, "kind", &kind, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i < ENTRY_KIND_COUNT; i++)
+        if (strcmp(entry_kind_names[i], kind) == 0) {
+            entry->kind = (enum entry_kind)i;
+            return STATUS_OK;
+        }
+    return json_error(json_find(node, "kind"), diag,
+                      "'%s' is none of points, chart, drawing and nothing", kind);
+}
+
+static enum status read_texts(struct catalogue_entry *entry, struct json_node node,
+                              struct diag *diag)
+{
+    enum status status = catalogue_list(node, "names", entry->name, &entry->names, diag);
+    if (status == STATUS_OK && entry->names == 0)
+        status = json_error(node, diag, "an entry has names");
+    if (status == STATUS_OK)
+        status = json_get_string(node, "shows", &entry->shows, diag);
+    if (status == STATUS_OK)
+        status = read_kind(entry, node, diag);
+    const struct {
+        const char *key, **text;
+    } texts[] = {{"why", &entry->why}, {"note", &entry->note}, {"x", &entry->x}, {"y", &entry->y}};
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(texts); i++)
+        status = catalogue_text(node, texts[i].key, texts[i].text, diag);
+    entry->y_scale = 1;
+    if (status == STATUS_OK && json_is_number(json_find(node, "y_scale")))
+        status = json_get_double(node, "y_scale", 0, DBL_MAX, &entry->y_scale, diag);
+    return status == STATUS_OK ? catalogue_flag(node, "y_log", &entry->y_log, diag) : status;
+}
+
+static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry,
+                              struct json_node node, struct diag *diag)
+{
+    static const char *const known[] = {"names", "shows",  "kind",     "why",   "note",
+                                        "x",     "y",      "y_scale",  "y_log", "rows",
+                                        "grids", "claims", "timelines"};
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = read_texts(entry, node, diag);
+    READ_ALL(c, entry, node, "rows", rows, rows_count, read_rows, status, diag);
+    READ_ALL(c, entry, node, "grids", grid, grids, read_grid, status, diag);
+    READ_ALL(c, entry, node, "claims", claim, claims, catalogue_read_claim, status, diag);
+    READ_ALL(c, entry, node, "timelines", timeline, timelines, read_timeline, status, diag);
+    if (status == STATUS_OK && entry->kind == ENTRY_NOTHING && entry->why == NULL)
+        status = json_error(node, diag, "says why nothing can be simulated");
+    return status;
+}
+
+enum status catalogue_load(struct catalogue *c, const char *path, struct diag *diag)
+{
+    struct text found = {0};
+    struct json_node all = {0};
+    enum status status = STATUS_OK;
+    if (path == NULL) {
+        status = data_path(&found, "traces/published/reproduce.json", diag);
+        path = status == STATUS_OK ? arena_text(&c->arena, found.data, found.size) : NULL;
+    }
+    if (status == STATUS_OK)
+        status = text_read(&c->text, path, diag);
+    if (status == STATUS_OK)
+        status = json_parse(&c->json, path, c->text.data, c->text.size, diag);
+    if (status == STATUS_OK)
+        status = json_get_array(json_root(&c->json), "entries", &all, diag);
+    c->entry = arena_array(&c->arena, json_count(all) + 1, sizeof *c->entry);
+    for (size_t i = 0; status == STATUS_OK && i < json_count(all); i++) {
+        c->count++;
+        status = read_entry(c, &c->entry[i], json_at(all, i), diag);
+    }
+    text_release(&found);
+    return status;
+}
+
+enum status catalogue_find(const struct catalogue *c, const char *name, size_t *entry,
+                           struct diag *diag)
+{
+    size_t names = 0;
+    for (size_t e = 0; e < c->count; e++)
+        for (size_t i = 0; i < c->entry[e].names; i++, names++)
+            if (strcmp(c->entry[e].name[i], name) == 0) {
+                *entry = e;
+                return STATUS_OK;
+            }
+    const char **all = heap_alloc(names + 1, sizeof *all);
+    names = 0;
+    for (size_t e = 0; e < c->count; e++)
+        for (size_t i = 0; i < c->entry[e].names; i++)
+            all[names++] = c->entry[e].name[i];
+    const char *nearest = diag_nearest(name, all, names);
+    free((void *)all);
+    return diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_BAD_INPUT,
+                      "there is no figure or table '%s'%s%s%s; `longhaul reproduce --list` has all",
+                      name, nearest != NULL ? ": did you mean '" : "",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "'" : "");
+}

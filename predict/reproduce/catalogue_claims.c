@@ -1,0 +1,152 @@
+#include "predict/reproduce/catalogue_claims.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum status catalogue_text(struct json_node object, const char *key, const char **out,
+                           struct diag *diag)
+{
+    if (json_find(object, key).value == NULL)
+        return STATUS_OK;
+    return json_get_string(object, key, out, diag);
+}
+
+enum status catalogue_flag(struct json_node object, const char *key, bool *out, struct diag *diag)
+{
+    if (json_find(object, key).value == NULL)
+        return STATUS_OK;
+    return json_get_bool(object, key, out, diag);
+}
+
+enum status catalogue_list(struct json_node object, const char *key, const char **list,
+                           size_t *count, struct diag *diag)
+{
+    struct json_node node = json_find(object, key);
+    enum status status = STATUS_OK;
+    *count = 0;
+    if (json_is_string(node))
+        status = json_as_string(node, &list[(*count)++], diag);
+    if (json_count(node) > CATALOGUE_LIST_MAX)
+        return json_error(node, diag, "has more than %d values", CATALOGUE_LIST_MAX);
+    for (size_t i = 0; status == STATUS_OK && i < json_count(node); i++)
+        status = json_as_string(json_at(node, i), &list[(*count)++], diag);
+    return status;
+}
+
+static enum status read_selector(struct point_selector *of, struct json_node node,
+                                 struct diag *diag)
+{
+    static const char *const known[] = {"entry", "panel", "series", "x", "lowest", "each"};
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "entry", &of->entry, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "panel", &of->panel, diag);
+    if (status == STATUS_OK)
+        status = catalogue_list(node, "series", of->series, &of->series_count, diag);
+    if (status == STATUS_OK)
+        status = catalogue_list(node, "x", of->x, &of->xs, diag);
+    if (status == STATUS_OK)
+        status = catalogue_flag(node, "lowest", &of->lowest, diag);
+    return status == STATUS_OK ? catalogue_flag(node, "each", &of->each, diag) : status;
+}
+
+static enum status read_number(struct json_node node, const char *key, double *out,
+                               struct diag *diag)
+{
+    *out = NAN;
+    if (json_find(node, key).value == NULL)
+        return STATUS_OK;
+    return json_get_double(node, key, -DBL_MAX, DBL_MAX, out, diag);
+}
+
+static enum status read_ratio(struct catalogue_claim *claim, struct json_node node,
+                              struct diag *diag)
+{
+    struct json_node right = json_find(node, "right");
+    enum status status = STATUS_OK;
+    claim->kind = CLAIM_RATIO;
+    claim->right_is_number = json_is_number(right);
+    if (claim->right_is_number)
+        status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->number, diag);
+    else
+        status = read_selector(&claim->right, right, diag);
+    const struct {
+        const char *key;
+        double *value;
+    } ends[] = {{"at_least", &claim->at_least},
+                {"at_most", &claim->at_most},
+                {"more", &claim->more},
+                {"less", &claim->less}};
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(ends); i++)
+        status = read_number(node, ends[i].key, ends[i].value, diag);
+    if (status == STATUS_OK && isnan(claim->at_least) && isnan(claim->at_most))
+        status = json_error(node, diag, "a ratio has at_least, at_most or both");
+    return status;
+}
+
+static enum status read_best(struct catalogue_claim *claim, struct json_node node,
+                             struct diag *diag)
+{
+    const char *moves = NULL;
+    enum status status = catalogue_text(node, "best", &moves, diag);
+    claim->kind = CLAIM_BEST;
+    if (status == STATUS_OK)
+        status = catalogue_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
+    if (status == STATUS_OK)
+        status = catalogue_list(node, "is", claim->is, &claim->is_count, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (claim->is_count > 0 && strcmp(moves, "is") == 0)
+        claim->moves = CLAIM_IS;
+    else if (strcmp(moves, "rises") == 0 || strcmp(moves, "falls") == 0)
+        claim->moves = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
+    else
+        return json_error(node, diag, "best is 'rises', 'falls', or 'is' with a member 'is'");
+    return STATUS_OK;
+}
+
+static enum status read_trend(struct catalogue_claim *claim, struct json_node node,
+                              struct diag *diag)
+{
+    const char *moves = NULL;
+    enum status status = catalogue_text(node, "ratio", &moves, diag);
+    claim->kind = CLAIM_TREND;
+    if (status == STATUS_OK && strcmp(moves, "rises") != 0 && strcmp(moves, "falls") != 0)
+        return json_error(node, diag, "a ratio 'rises' or 'falls'");
+    if (status != STATUS_OK)
+        return status;
+    claim->moves = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
+    return read_selector(&claim->right, json_find(node, "right"), diag);
+}
+
+enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_claim *claim,
+                                 struct json_node node, struct diag *diag)
+{
+    static const char *const known[] = {"says", "left",           "right", "at_least", "at_most",
+                                        "more", "less",           "from",  "to",       "best",
+                                        "is",   "lowest_is_best", "ratio"};
+    (void)catalogue;
+    enum status status = json_only(node, known, ARRAY_LEN(known), diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "says", &claim->says, diag);
+    if (status == STATUS_OK)
+        status = read_selector(&claim->left, json_find(node, "left"), diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "from", &claim->from, diag);
+    if (status == STATUS_OK)
+        status = catalogue_text(node, "to", &claim->to, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (json_find(node, "best").value != NULL)
+        return read_best(claim, node, diag);
+    if (json_find(node, "ratio").value != NULL)
+        return read_trend(claim, node, diag);
+    if (claim->from == NULL)
+        return read_ratio(claim, node, diag);
+    claim->kind = CLAIM_CROSSOVER;
+    if (claim->to == NULL)
+        claim->to = claim->from;
+    return read_selector(&claim->right, json_find(node, "right"), diag);
+}

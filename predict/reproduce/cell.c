@@ -1,0 +1,172 @@
+#include "predict/reproduce/cell.h"
+
+#include "predict/longhaul.h"
+#include "predict/operator_times.h"
+#include "predict/plan/longest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest length that a search asks about: that of FPDT's Table 1. */
+#define LONGEST_ASKED ((int64_t)1 << 23)
+
+#define GIB 1073741824.0
+
+const char *const cell_question_names[CELL_QUESTION_COUNT] = {"memory", "time", "longest"};
+
+static const struct {
+    const char *name;
+    enum cell_question question;
+    bool fits_only;
+} measures[MEASURE_COUNT] = {
+#define MEASURE(symbol, name, question, fits_only) {name, CELL_##question, fits_only},
+    CELL_MEASURES(MEASURE)
+#undef MEASURE
+};
+
+bool measure_find(const char *name, enum measure *measure)
+{
+    for (int i = 0; i < MEASURE_COUNT; i++)
+        if (strcmp(measures[i].name, name) == 0) {
+            *measure = (enum measure)i;
+            return true;
+        }
+    return false;
+}
+
+const char *measure_name(enum measure measure)
+{
+    return measures[measure].name;
+}
+
+enum cell_question measure_question(enum measure measure)
+{
+    return measures[measure].question;
+}
+
+bool measure_needs_fit(enum measure measure)
+{
+    return measures[measure].fits_only;
+}
+
+void measure_put_names(struct text *out)
+{
+    for (int i = 0; i < MEASURE_COUNT; i++)
+        text_printf(out, "%s%s", i > 0 ? ", " : "", measures[i].name);
+}
+
+void cell_put_error(struct cell_answer *answer, const struct diag *diag)
+{
+    size_t size = 0;
+    const char *text = diag_first(diag, &size);
+    answer->ok = false;
+    snprintf(answer->error, sizeof answer->error, "%.*s", (int)size, text != NULL ? text : "");
+}
+
+/* ---- measures ---- */
+
+static void put_memory(struct cell_answer *answer, const struct verdict *verdict,
+                       uint64_t tensors_bytes)
+{
+    struct text lacks = {0};
+    answer->fits = verdict->fits;
+    answer->value[MEASURE_FITS] = verdict->fits;
+    answer->value[MEASURE_DEVICE_GIB] = (double)verdict->needed[LIMIT_DEVICE] / GIB;
+    answer->value[MEASURE_HOST_GIB] = (double)verdict->needed[LIMIT_HOST] / GIB;
+    answer->value[MEASURE_TENSORS_GIB] = (double)tensors_bytes / GIB;
+    if (!verdict->fits) {
+        text_printf(&lacks, "%s ", prediction_limit_name(verdict->limit));
+        verdict_print(&lacks, verdict, verdict->limit);
+        snprintf(answer->lacks, sizeof answer->lacks, "%s", lacks.data);
+    }
+    text_release(&lacks);
+}
+
+static void put_step(struct cell_answer *answer, const struct prediction *p)
+{
+    static const enum cause bubble[] = {CAUSE_FILL, CAUSE_DRAIN, CAUSE_PIPELINE};
+    static const enum cause exposed[] = {CAUSE_ALL_TO_ALL, CAUSE_RING, CAUSE_WEIGHTS, CAUSE_GATHER};
+    struct prediction_result r;
+    double bubble_s = 0, exposed_s = 0;
+    prediction_read(&r, p);
+    for (size_t i = 0; i < ARRAY_LEN(bubble); i++)
+        bubble_s += r.cause_s[bubble[i]];
+    for (size_t i = 0; i < ARRAY_LEN(exposed); i++)
+        exposed_s += r.cause_s[exposed[i]];
+    double *value = answer->value;
+    value[MEASURE_STEP_S] = r.step_s;
+    value[MEASURE_TOKENS] = r.tokens_per_s_gpu;
+    value[MEASURE_MFU] = r.mfu[MFU_LONGHAUL];
+    value[MEASURE_MFU_LOONGTRAIN] = r.mfu[MFU_LOONGTRAIN];
+    value[MEASURE_MFU_TORCHTITAN] = r.mfu[MFU_TORCHTITAN];
+    value[MEASURE_MFU_FPDT] = r.mfu[MFU_FPDT];
+    value[MEASURE_BILLION_HOURS] = 1e9 / (r.tokens_per_s_gpu * prediction_gpus(p)) / 3600;
+    value[MEASURE_BUBBLE_S] = bubble_s;
+    value[MEASURE_BUBBLE_SHARE] = bubble_s / r.step_s;
+    value[MEASURE_EXPOSED_SHARE] = exposed_s / r.step_s;
+}
+
+static void put_part(struct cell_answer *answer, const struct prediction *p)
+{
+    struct operator_times t = operator_times_of(p);
+    double *value = answer->value;
+    value[MEASURE_ELAPSED_MS] = 1e3 * t.elapsed_s;
+    value[MEASURE_EXCHANGE_MS] = 1e3 * t.exchange_s;
+    value[MEASURE_COMPUTE_MS] = 1e3 * t.compute_s;
+    value[MEASURE_RING_MS] = 1e3 * t.ring_s;
+    value[MEASURE_RING_OVER_COMPUTE] = t.ring_s / t.compute_s;
+    value[MEASURE_EXCHANGE_OVER_COMPUTE] = t.exchange_s / t.compute_s;
+    value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.pair_s;
+    value[MEASURE_FETCH_SET_MS] = 1e3 * t.set_s;
+}
+
+/* ---- questions ---- */
+
+static enum status ask_step(struct cell_answer *answer, const struct setup *setup, bool timed,
+                            bool unfit_too, struct diag *diag)
+{
+    struct prediction p = {0};
+    enum status status = prediction_memory(&p, setup, &setup->request, NULL, diag);
+    if (status == STATUS_OK)
+        put_memory(answer, &p.verdict, p.ir.arena_bytes[MEMORY_HBM]);
+    if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
+        status = prediction_time(&p, false, diag);
+        if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
+            put_step(answer, &p);
+        else if (status == STATUS_OK)
+            put_part(answer, &p);
+    }
+    prediction_release(&p);
+    return status;
+}
+
+static enum status ask_longest(struct cell_answer *answer, const struct setup *setup,
+                               struct diag *diag)
+{
+    struct ladder ladder = {.first = setup->request.seq, .rungs = 1, .doubles = true};
+    struct longest longest;
+    while (ladder_length(&ladder, ladder.rungs) <= LONGEST_ASKED)
+        ladder.rungs++;
+    enum status status = longest_find(&longest, setup, &setup->request, &ladder, 0, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    put_memory(answer, longest.tokens > 0 ? &longest.at : &longest.beyond, 0);
+    answer->value[MEASURE_TENSORS_GIB] = NAN;
+    answer->value[MEASURE_LONGEST] = (double)longest.tokens;
+    return STATUS_OK;
+}
+
+void cell_predict(struct cell_answer *answer, const struct setup *setup,
+                  enum cell_question question, bool unfit_too)
+{
+    struct diag diag = {0};
+    for (int i = 0; i < MEASURE_COUNT; i++)
+        answer->value[i] = NAN;
+    answer->ok = (question == CELL_LONGEST ? ask_longest(answer, setup, &diag)
+                                           : ask_step(answer, setup, question == CELL_TIME,
+                                                      unfit_too, &diag)) == STATUS_OK;
+    if (!answer->ok)
+        cell_put_error(answer, &diag);
+    diag_release(&diag);
+}

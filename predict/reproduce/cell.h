@@ -1,0 +1,74 @@
+/* predict/reproduce/cell.h: one configuration of a reproduced figure, and the numbers that figures show of it.
+ *
+ * A cell is predicted once, whatever number of figures show it: its answer holds every measure that is known of
+ * it. How a cell is asked about decides which: its memory, its memory and time, or the longest sequence that fits
+ * (lengths double from the one that the options give). */
+#ifndef PREDICT_REPRODUCE_CELL_H
+#define PREDICT_REPRODUCE_CELL_H
+
+#include "base/diag.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+
+enum cell_question { CELL_MEMORY, CELL_TIME, CELL_LONGEST, CELL_QUESTION_COUNT };
+extern const char *const cell_question_names[CELL_QUESTION_COUNT];
+
+/* MEASURE(symbol, name, question, fits_only): fits_only: there is none where the step does not fit. */
+#define CELL_MEASURES(MEASURE)                                                                     \
+    MEASURE(STEP_S, "step_s", TIME, true)                                                          \
+    MEASURE(TOKENS, "tokens_per_s_gpu", TIME, true)                                                \
+    MEASURE(MFU, "mfu", TIME, true) /* convention longhaul */                                      \
+    MEASURE(MFU_LOONGTRAIN, "mfu_loongtrain", TIME, true)                                          \
+    MEASURE(MFU_TORCHTITAN, "mfu_torchtitan", TIME, true)                                          \
+    MEASURE(MFU_FPDT, "mfu_fpdt", TIME, true)                                                      \
+    MEASURE(BILLION_HOURS, "hours_per_billion_tokens", TIME, true)                                 \
+    MEASURE(BUBBLE_S, "bubble_s", TIME, true) /* filling, draining and imbalance of a pipeline */  \
+    MEASURE(BUBBLE_SHARE, "bubble_share", TIME, true)                                              \
+    MEASURE(EXPOSED_SHARE, "exposed_share", TIME, true) /* of rings, exchanges and gathers */      \
+    MEASURE(ELAPSED_MS, "elapsed_ms", TIME, true)                                                  \
+    MEASURE(EXCHANGE_MS, "exchange_ms", TIME, true)                                                \
+    MEASURE(COMPUTE_MS, "compute_ms", TIME, true)                                                  \
+    MEASURE(RING_MS, "ring_ms", TIME, true)                                                        \
+    MEASURE(RING_OVER_COMPUTE, "ring_over_compute", TIME, true)                                    \
+    MEASURE(EXCHANGE_OVER_COMPUTE, "exchange_over_compute", TIME, true)                            \
+    MEASURE(FETCH_PAIR_MS, "fetch_pair_ms", TIME, true)                                            \
+    MEASURE(FETCH_SET_MS, "fetch_set_ms", TIME, true)                                              \
+    MEASURE(DEVICE_GIB, "device_gib", MEMORY, false)                                               \
+    MEASURE(TENSORS_GIB, "tensors_gib", MEMORY, false)                                             \
+    MEASURE(HOST_GIB, "host_gib", MEMORY, false)                                                   \
+    MEASURE(FITS, "fits", MEMORY, false) /* 1 or 0 */                                              \
+    MEASURE(LONGEST, "longest_tokens", LONGEST, false)
+
+enum measure {
+#define MEASURE(symbol, name, question, fits_only) MEASURE_##symbol,
+    CELL_MEASURES(MEASURE)
+#undef MEASURE
+        MEASURE_COUNT
+};
+
+bool measure_find(const char *name, enum measure *measure);
+const char *measure_name(enum measure measure);
+enum cell_question measure_question(enum measure measure);
+/* Whether the measure is of a step that fits: it has no value otherwise. */
+bool measure_needs_fit(enum measure measure);
+/* "step_s, tokens_per_s_gpu, ...", for messages. */
+void measure_put_names(struct text *out);
+
+/* Plain bytes, since it crosses a process. */
+struct cell_answer {
+    bool ok;
+    char error[200]; /* not ok: the message */
+    bool fits;
+    char lacks[96];              /* does not fit: what is missing */
+    double value[MEASURE_COUNT]; /* NAN: not known */
+};
+
+/* Answers the question about the setup's request. unfit_too: simulates a step that does not fit as well. */
+void cell_predict(struct cell_answer *answer, const struct setup *setup,
+                  enum cell_question question, bool unfit_too);
+
+/* An answer that could not be asked for: the first message of diag. */
+void cell_put_error(struct cell_answer *answer, const struct diag *diag);
+
+#endif

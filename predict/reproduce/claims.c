@@ -1,0 +1,495 @@
+#include "predict/reproduce/claims.h"
+
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A claim about which series is best holds by less where the one that the paper names is within this of it. */
+#define NEARLY_BEST 0.02
+
+const char *const claim_verdict_names[CLAIM_VERDICT_COUNT] = {"holds", "holds by less",
+                                                              "does not hold", "not known"};
+
+/* ---- values ---- */
+
+static bool higher_is_better(const struct reproduction *r, const struct reproduction_point *point)
+{
+    static const enum measure rates[] = {MEASURE_TOKENS,         MEASURE_MFU,
+                                         MEASURE_MFU_LOONGTRAIN, MEASURE_MFU_TORCHTITAN,
+                                         MEASURE_MFU_FPDT,       MEASURE_LONGEST};
+    if (point->row != SIZE_MAX) {
+        enum measurement_metric metric = r->rows.row[point->row].metric;
+        return metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_VERDICT ||
+               metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++)
+        if (rates[i] == point->measure)
+            return true;
+    return false;
+}
+
+/* NAN: nothing is known of the point. */
+static double predicted_of(const struct reproduction *r, const struct reproduction_point *point)
+{
+    if (!point->known || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_UNSUPPORTED)
+        return NAN;
+    if (isnan(point->predicted) && point->predicted_text != NULL &&
+        strcmp(point->predicted_text, "fits") != 0)
+        return higher_is_better(r, point) ? 0 : INFINITY;
+    return point->predicted;
+}
+
+static double published_of(const struct reproduction *r, const struct reproduction_point *point)
+{
+    if (isnan(point->published) && point->published_text != NULL)
+        return higher_is_better(r, point) ? 0 : INFINITY;
+    return point->published;
+}
+
+/* ---- selections ---- */
+
+static bool in_list(const char *const *list, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], text) == 0)
+            return true;
+    return count == 0;
+}
+
+static size_t entry_of(const struct reproduction *r, size_t entry, const struct point_selector *of)
+{
+    if (of->entry != NULL)
+        catalogue_find(&r->catalogue, of->entry, &entry, NULL);
+    return entry;
+}
+
+static bool selects(const struct point_selector *of, size_t entry,
+                    const struct reproduction_point *point)
+{
+    return point->entry == entry && (of->panel == NULL || strcmp(of->panel, point->panel) == 0) &&
+           in_list(of->series, of->series_count, point->series) && in_list(of->x, of->xs, point->x);
+}
+
+/* Whether two points of a selection agree in what it leaves free. */
+static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
+                       const struct reproduction_point *b)
+{
+    return (of->panel != NULL || strcmp(a->panel, b->panel) == 0) &&
+           ((of->series_count > 0 && !of->each) || strcmp(a->series, b->series) == 0) &&
+           ((of->xs > 0 && !of->each) || strcmp(a->x, b->x) == 0);
+}
+
+struct side {
+    double predicted, published;
+    const struct reproduction_point *at; /* NULL: no point */
+};
+
+static double better(double one, double other, bool lowest)
+{
+    if (isnan(one) || isnan(other))
+        return isnan(one) ? other : one;
+    return lowest ? fmin(one, other) : fmax(one, other);
+}
+
+/* The best of the selected points that share with `like` what the selection leaves free. */
+static struct side side_of(const struct reproduction *r, size_t entry,
+                           const struct point_selector *of, const struct reproduction_point *like)
+{
+    struct side side = {NAN, NAN, NULL};
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (!selects(of, entry, point) || !same_group(of, point, like))
+            continue;
+        double value = predicted_of(r, point), before = side.predicted;
+        side.predicted = better(before, value, of->lowest);
+        side.published = better(side.published, published_of(r, point), of->lowest);
+        if (side.at == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
+            side.at = point;
+    }
+    return side;
+}
+
+/* Whether an earlier point of the selection is in the group of point i. */
+static bool seen(const struct reproduction *r, size_t entry, const struct point_selector *of,
+                 size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (selects(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
+            return true;
+    return false;
+}
+
+/* ---- ratios ---- */
+
+static void put_value(struct text *out, const struct reproduction_point *at, double value)
+{
+    if (value == 0 || isinf(value))
+        text_puts(out, "does not fit");
+    else if (at->row == SIZE_MAX && at->measure == MEASURE_LONGEST)
+        units_put_tokens(out, (int64_t)value);
+    else
+        text_printf(out, "%.4g", value);
+}
+
+/* Whether the points of an entry lie in several panels. */
+static bool has_panels(const struct reproduction *r, const struct reproduction_point *at)
+{
+    for (size_t i = 0; i < r->points; i++)
+        if (r->point[i].entry == at->entry && strcmp(r->point[i].panel, at->panel) != 0)
+            return true;
+    return false;
+}
+
+/* "6.7B, fpdt, 128K": what a selection leaves open of a place. */
+static void put_place(struct text *out, const struct reproduction *r,
+                      const struct point_selector *of, const struct reproduction_point *at)
+{
+    const struct {
+        bool shown;
+        const char *text;
+    } parts[] = {{of->panel == NULL && has_panels(r, at), at->panel},
+                 {of->series_count == 0 || of->each, at->series},
+                 {of->xs == 0 || of->each, at->x}};
+    const char *between = "";
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i].shown && parts[i].text[0] != '\0') {
+            text_printf(out, "%s%s", between, parts[i].text);
+            between = ", ";
+        }
+}
+
+struct ratio {
+    double ratio, left, right;
+    const struct reproduction_point *at;
+};
+
+static void put_ratio(struct text *out, const struct reproduction *r,
+                      const struct catalogue_claim *claim, const struct ratio *ratio)
+{
+    size_t before;
+    if (isinf(ratio->ratio) || ratio->ratio == 0)
+        text_putc(out, '-');
+    else
+        text_printf(out, "%.3g", ratio->ratio);
+    text_puts(out, " (");
+    before = out->size;
+    put_place(out, r, &claim->left, ratio->at);
+    text_puts(out, out->size > before ? ": " : "");
+    put_value(out, ratio->at, ratio->left);
+    if (!claim->right_is_number) {
+        text_puts(out, " to ");
+        put_value(out, ratio->at, ratio->right);
+    }
+    text_putc(out, ')');
+}
+
+static bool within(double value, double low, double high)
+{
+    return (isnan(low) || value >= low) && (isnan(high) || value <= high);
+}
+
+static enum claim_verdict judge_ratio(struct text *out, const struct reproduction *r, size_t entry,
+                                      const struct catalogue_claim *claim)
+{
+    size_t left_entry = entry_of(r, entry, &claim->left),
+           right_entry = entry_of(r, entry, &claim->right), pairs = 0, published = 0;
+    struct ratio low = {.ratio = INFINITY}, high = {.ratio = -INFINITY};
+    double paper_low = INFINITY, paper_high = -INFINITY;
+    bool holds = true, weakly = true, has_weak = !isnan(claim->more) || !isnan(claim->less);
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (!selects(&claim->left, left_entry, point) || seen(r, left_entry, &claim->left, i))
+            continue;
+        struct side left = side_of(r, left_entry, &claim->left, point);
+        struct side right = {claim->number, claim->number, point};
+        if (!claim->right_is_number)
+            right = side_of(r, right_entry, &claim->right, point);
+        double ratio = left.predicted / right.predicted, paper = left.published / right.published;
+        if (!isnan(paper) && isfinite(paper) && paper > 0) {
+            paper_low = fmin(paper_low, paper);
+            paper_high = fmax(paper_high, paper);
+            published++;
+        }
+        if (isnan(ratio)) /* nothing is known of one, or neither fits */
+            continue;
+        pairs++;
+        const struct ratio this = {ratio, left.predicted, right.predicted, left.at};
+        if (ratio <= low.ratio)
+            low = this;
+        if (ratio >= high.ratio)
+            high = this;
+        holds &= within(ratio, claim->at_least, claim->at_most);
+        weakly &= has_weak && within(ratio, claim->more, claim->less);
+    }
+    if (pairs == 0)
+        return CLAIM_NOT_KNOWN;
+    put_ratio(out, r, claim, &low);
+    if (pairs > 1) {
+        text_puts(out, pairs > 2 ? " to " : " and ");
+        put_ratio(out, r, claim, &high);
+        text_printf(out, ", %zu places", pairs);
+    }
+    if (published > 0)
+        text_printf(out, "; the paper's own values: %.3g", paper_low);
+    if (published > 1)
+        text_printf(out, " to %.3g", paper_high);
+    return holds ? CLAIM_HOLDS : weakly ? CLAIM_HOLDS_BY_LESS : CLAIM_DOES_NOT_HOLD;
+}
+
+/* ---- places in order ---- */
+
+/* The distinct texts of a coordinate among an entry's points, in order of appearance. */
+struct distinct {
+    const char **text;
+    size_t count;
+};
+
+enum coordinate { OF_PANEL, OF_SERIES, OF_X };
+
+static const char *coordinate_of(const struct reproduction_point *point, enum coordinate of)
+{
+    return of == OF_PANEL ? point->panel : of == OF_SERIES ? point->series : point->x;
+}
+
+static void distinct_of(struct distinct *d, const struct reproduction *r, size_t entry,
+                        const struct point_selector *of, enum coordinate coordinate)
+{
+    d->text = heap_alloc(r->points + 1, sizeof *d->text);
+    d->count = 0;
+    for (size_t i = 0; i < r->points; i++)
+        if (selects(of, entry, &r->point[i]) &&
+            (d->count == 0 || !in_list(d->text, d->count, coordinate_of(&r->point[i], coordinate))))
+            d->text[d->count++] = coordinate_of(&r->point[i], coordinate);
+}
+
+static size_t position(const struct distinct *d, const char *text)
+{
+    size_t i = 0;
+    while (i < d->count && strcmp(d->text[i], text) != 0)
+        i++;
+    return i;
+}
+
+/* The one point of a selection at a panel, series and x; NULL: none. */
+static const struct reproduction_point *point_at(const struct reproduction *r, size_t entry,
+                                                 const struct point_selector *of, const char *panel,
+                                                 const char *series, const char *x)
+{
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (selects(of, entry, point) && strcmp(point->panel, panel) == 0 &&
+            (series == NULL || strcmp(point->series, series) == 0) && strcmp(point->x, x) == 0)
+            return point;
+    }
+    return NULL;
+}
+
+static enum claim_verdict crossing_at(size_t at, size_t from, size_t to, size_t count)
+{
+    if (at < count && at >= from && at <= to)
+        return CLAIM_HOLDS;
+    bool near = at < count && at + 1 >= from && at <= to + 1;
+    return near ? CLAIM_HOLDS_BY_LESS : CLAIM_DOES_NOT_HOLD;
+}
+
+static enum claim_verdict judge_crossover(struct text *out, const struct reproduction *r,
+                                          size_t entry, const struct catalogue_claim *claim)
+{
+    size_t e = entry_of(r, entry, &claim->left);
+    struct distinct panels, xs;
+    enum claim_verdict worst = CLAIM_NOT_KNOWN;
+    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_of(&xs, r, e, &claim->left, OF_X);
+    for (size_t p = 0; p < panels.count; p++) {
+        size_t at = 0, known = 0;
+        for (; at < xs.count; at++) {
+            const struct reproduction_point *left = point_at(r, e, &claim->left, panels.text[p],
+                                                             NULL, xs.text[at]),
+                                            *right = point_at(r, e, &claim->right, panels.text[p],
+                                                              NULL, xs.text[at]);
+            if (left == NULL || right == NULL || isnan(predicted_of(r, left)) ||
+                isnan(predicted_of(r, right)))
+                continue;
+            known++;
+            if (predicted_of(r, left) <= predicted_of(r, right))
+                break;
+        }
+        if (known == 0)
+            continue;
+        enum claim_verdict verdict =
+            crossing_at(at, position(&xs, claim->from), position(&xs, claim->to), xs.count);
+        worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
+        text_printf(out, "%s%s%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
+                    panels.text[p][0] != '\0' ? ": " : "",
+                    at < xs.count ? "crosses at " : "does not cross",
+                    at < xs.count ? xs.text[at] : "");
+    }
+    free((void *)panels.text);
+    free((void *)xs.text);
+    return worst;
+}
+
+/* ---- the best series ---- */
+
+struct best {
+    size_t series, published; /* of the distinct series; SIZE_MAX: not known */
+    double value;
+};
+
+static struct best best_at(const struct reproduction *r, size_t e,
+                           const struct catalogue_claim *claim, const struct distinct *series,
+                           const char *panel, const char *x)
+{
+    struct best best = {SIZE_MAX, SIZE_MAX, NAN};
+    double published = NAN;
+    for (size_t s = 0; s < series->count; s++) {
+        const struct reproduction_point *point =
+            point_at(r, e, &claim->left, panel, series->text[s], x);
+        if (point == NULL)
+            continue;
+        double value = predicted_of(r, point), paper = published_of(r, point);
+        if (!isnan(value) && (isnan(best.value) ||
+                              (claim->lowest_is_best ? value < best.value : value > best.value))) {
+            best.value = value;
+            best.series = s;
+        }
+        if (!isnan(paper) &&
+            (isnan(published) || (claim->lowest_is_best ? paper < published : paper > published))) {
+            published = paper;
+            best.published = s;
+        }
+    }
+    return best;
+}
+
+/* Of the series that the claim names, how far the best is from the best of all; 0: it is the best. */
+static double named_behind(const struct reproduction *r, size_t e,
+                           const struct catalogue_claim *claim, const char *panel, const char *x,
+                           double best)
+{
+    double nearest = INFINITY;
+    for (size_t i = 0; i < claim->is_count; i++) {
+        const struct reproduction_point *point =
+            point_at(r, e, &claim->left, panel, claim->is[i], x);
+        double value = point == NULL ? (double)NAN : predicted_of(r, point);
+        if (!isnan(value))
+            nearest = fmin(nearest, fabs(value / best - 1));
+    }
+    return nearest;
+}
+
+static enum claim_verdict judge_best(struct text *out, const struct reproduction *r, size_t entry,
+                                     const struct catalogue_claim *claim)
+{
+    size_t e = entry_of(r, entry, &claim->left);
+    struct distinct panels, series, xs;
+    enum claim_verdict worst = CLAIM_NOT_KNOWN;
+    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_of(&series, r, e, &claim->left, OF_SERIES);
+    distinct_of(&xs, r, e, &claim->left, OF_X);
+    for (size_t p = 0; p < panels.count; p++) {
+        size_t first = SIZE_MAX, last = SIZE_MAX;
+        enum claim_verdict verdict = CLAIM_NOT_KNOWN;
+        text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
+                    panels.text[p][0] != '\0' ? ": " : "");
+        for (size_t i = 0; i < xs.count; i++) {
+            struct best best = best_at(r, e, claim, &series, panels.text[p], xs.text[i]);
+            if (best.series == SIZE_MAX)
+                continue;
+            enum claim_verdict here = CLAIM_HOLDS;
+            double behind = named_behind(r, e, claim, panels.text[p], xs.text[i], best.value);
+            if (claim->moves == CLAIM_IS)
+                here = behind == 0             ? CLAIM_HOLDS
+                       : behind <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
+                                               : CLAIM_DOES_NOT_HOLD;
+            else if (last != SIZE_MAX &&
+                     (claim->moves == CLAIM_RISES ? best.series < last : best.series > last))
+                here = CLAIM_DOES_NOT_HOLD;
+            verdict = verdict == CLAIM_NOT_KNOWN || here > verdict ? here : verdict;
+            text_printf(out, "%s%s %s", first != SIZE_MAX ? ", " : "", xs.text[i],
+                        series.text[best.series]);
+            if (best.published != SIZE_MAX && best.published != best.series)
+                text_printf(out, " (paper: %s)", series.text[best.published]);
+            first = first == SIZE_MAX ? best.series : first;
+            last = best.series;
+        }
+        if (claim->moves != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
+            verdict = CLAIM_HOLDS_BY_LESS; /* it never turns round, and never moves */
+        if (verdict != CLAIM_NOT_KNOWN)
+            worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
+    }
+    free((void *)panels.text);
+    free((void *)series.text);
+    free((void *)xs.text);
+    return worst;
+}
+
+/* ---- trends ---- */
+
+/* How far a ratio may move the other way and still be said to rise or fall. */
+#define TREND_NOISE 0.003
+
+static enum claim_verdict trend_of(double first, double last, bool monotone, bool rises)
+{
+    bool moved = rises ? last > first : last < first;
+    return !moved ? CLAIM_DOES_NOT_HOLD : monotone ? CLAIM_HOLDS : CLAIM_HOLDS_BY_LESS;
+}
+
+static enum claim_verdict judge_trend_of(struct text *out, const struct reproduction *r, size_t e,
+                                         const struct catalogue_claim *claim, const char *panel,
+                                         const struct distinct *xs)
+{
+    double first = NAN, last = NAN;
+    bool monotone = true, rises = claim->moves == CLAIM_RISES;
+    text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panel, panel[0] != '\0' ? ": " : "");
+    for (size_t i = 0; i < xs->count; i++) {
+        const struct reproduction_point *left =
+                                            point_at(r, e, &claim->left, panel, NULL, xs->text[i]),
+                                        *right =
+                                            point_at(r, e, &claim->right, panel, NULL, xs->text[i]);
+        double ratio = left == NULL || right == NULL
+                           ? (double)NAN
+                           : predicted_of(r, left) / predicted_of(r, right);
+        if (!isfinite(ratio))
+            continue;
+        text_printf(out, "%s%s %.4g", isnan(first) ? "" : ", ", xs->text[i], ratio);
+        if (!isnan(last))
+            monotone &= rises ? ratio > last * (1 - TREND_NOISE) : ratio < last * (1 + TREND_NOISE);
+        first = isnan(first) ? ratio : first;
+        last = ratio;
+    }
+    return isnan(first) ? CLAIM_NOT_KNOWN : trend_of(first, last, monotone, rises);
+}
+
+static enum claim_verdict judge_trend(struct text *out, const struct reproduction *r, size_t entry,
+                                      const struct catalogue_claim *claim)
+{
+    size_t e = entry_of(r, entry, &claim->left);
+    struct distinct panels, xs;
+    enum claim_verdict worst = CLAIM_NOT_KNOWN;
+    distinct_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_of(&xs, r, e, &claim->left, OF_X);
+    for (size_t p = 0; p < panels.count; p++) {
+        enum claim_verdict verdict = judge_trend_of(out, r, e, claim, panels.text[p], &xs);
+        if (verdict != CLAIM_NOT_KNOWN)
+            worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
+    }
+    free((void *)panels.text);
+    free((void *)xs.text);
+    return worst;
+}
+
+enum claim_verdict claim_judge(struct text *numbers, const struct reproduction *r, size_t entry,
+                               const struct catalogue_claim *claim)
+{
+    static enum claim_verdict (*const judge[CLAIM_KIND_COUNT])(
+        struct text *, const struct reproduction *, size_t, const struct catalogue_claim *) = {
+        [CLAIM_RATIO] = judge_ratio,
+        [CLAIM_CROSSOVER] = judge_crossover,
+        [CLAIM_BEST] = judge_best,
+        [CLAIM_TREND] = judge_trend,
+    };
+    return judge[claim->kind](numbers, r, entry, claim);
+}

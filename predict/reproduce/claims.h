@@ -1,0 +1,27 @@
+/* predict/reproduce/claims.h: whether what a paper says of its figure holds for the predictions.
+ *
+ * A ratio compares values at the same place of two selections of points, at every place where both are. A value
+ * that is missing since the step does not fit in memory counts as the worst there is. A claim holds where all
+ * ratios lie where the paper says, holds by less where they lie within the claim's weaker ends, and does not hold
+ * otherwise. Where points have published values, the paper's own ratios are put beside. */
+#ifndef PREDICT_REPRODUCE_CLAIMS_H
+#define PREDICT_REPRODUCE_CLAIMS_H
+
+#include "base/text.h"
+#include "predict/reproduce/reproduction.h"
+
+enum claim_verdict {
+    CLAIM_HOLDS,
+    CLAIM_HOLDS_BY_LESS,
+    CLAIM_DOES_NOT_HOLD,
+    CLAIM_NOT_KNOWN, /* none of its points has a prediction */
+    CLAIM_VERDICT_COUNT
+};
+extern const char
+    *const claim_verdict_names[CLAIM_VERDICT_COUNT]; /* "holds", "holds by less", ... */
+
+/* Appends the numbers that the verdict rests on. */
+enum claim_verdict claim_judge(struct text *numbers, const struct reproduction *r, size_t entry,
+                               const struct catalogue_claim *claim);
+
+#endif

@@ -1,0 +1,189 @@
+#include "predict/reproduce/outcome.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const outcome_state_names[STATE_COUNT] = {"matched", "off",           "claims",
+                                                      "drawn",   "not simulable", "not run"};
+
+static void add_point(struct entry_outcome *o, const struct reproduction_point *point,
+                      double sums[2])
+{
+    switch (point->outcome) {
+    case OUTCOME_RIGHT:
+    case OUTCOME_WRONG:
+        o->verdicts++;
+        o->right += point->outcome == OUTCOME_RIGHT;
+        break;
+    case OUTCOME_ZERO:
+        o->zero++;
+        break;
+    case OUTCOME_UNSUPPORTED:
+        o->unsupported++;
+        break;
+    case OUTCOME_ERROR:
+        o->failed++;
+        break;
+    default:
+        if (!point->counted)
+            break;
+        o->counted++;
+        o->within += fabs(point->error) <= OUTCOME_WORST_TOLERANCE;
+        sums[0] += fabs(point->error);
+        sums[1] += point->error;
+        if (isnan(o->worst) || fabs(point->error) > fabs(o->worst))
+            o->worst = point->error;
+    }
+}
+
+static enum outcome_state state_of(const struct entry_outcome *o,
+                                   const struct catalogue_entry *entry, bool all_known)
+{
+    bool failed = o->failed + o->unsupported > 0 || o->right < o->verdicts;
+    size_t claims = 0;
+    for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
+        claims += o->claims[i];
+    if (entry->kind == ENTRY_NOTHING)
+        return STATE_NOT_SIMULABLE;
+    if (!all_known)
+        return STATE_NOT_RUN;
+    if (o->counted + o->verdicts + o->unsupported + o->failed > 0 && entry->kind == ENTRY_POINTS)
+        return failed || o->mean > OUTCOME_MEAN_TOLERANCE ||
+                       fabs(o->worst) > OUTCOME_WORST_TOLERANCE
+                   ? STATE_OFF
+                   : STATE_MATCHED;
+    return claims > 0 ? STATE_CLAIMS : STATE_DRAWN;
+}
+
+struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct entry_outcome o = {.mean = NAN, .worst = NAN, .bias = NAN};
+    double sums[2] = {0};
+    bool all_known = true;
+    for (size_t i = 0; i < r->points; i++)
+        if (r->point[i].entry == e) {
+            all_known &= r->point[i].known;
+            if (r->point[i].row != SIZE_MAX && r->point[i].known)
+                add_point(&o, &r->point[i], sums);
+            else if (r->point[i].outcome == OUTCOME_ERROR)
+                o.failed++;
+        }
+    for (size_t i = 0; i < r->jobs; i++)
+        if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
+            all_known &= r->job[i].done;
+    if (o.counted > 0) {
+        o.mean = sums[0] / (double)o.counted;
+        o.bias = sums[1] / (double)o.counted;
+    }
+    struct text numbers = {0};
+    for (size_t i = 0; i < entry->claims; i++)
+        o.claims[claim_judge(&numbers, r, e, &entry->claim[i])]++;
+    text_release(&numbers);
+    o.state = state_of(&o, entry, all_known);
+    return o;
+}
+
+static void put_part(struct text *out, size_t from, const char *format, size_t a, size_t b)
+{
+    if (out->size > from)
+        text_puts(out, "; ");
+    text_printf(out, format, a, b);
+}
+
+void outcome_put(struct text *out, const struct entry_outcome *o)
+{
+    size_t from = out->size, claims = 0;
+    for (int i = 0; i < CLAIM_NOT_KNOWN; i++)
+        claims += o->claims[i];
+    if (o->counted > 0) {
+        text_printf(out, "%zu value%s, ", o->counted, o->counted == 1 ? "" : "s");
+        if (o->counted == 1)
+            text_printf(out, "error %+.1f %%", 100 * o->worst);
+        else
+            text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean, 100 * o->worst);
+        if (o->within < o->counted)
+            text_printf(out, ", %zu of them beyond 15 %%", o->counted - o->within);
+    }
+    if (o->verdicts > 0)
+        put_part(out, from, "%zu of %zu verdicts and lengths right", o->right, o->verdicts);
+    if (o->unsupported > 0)
+        put_part(out, from, "%zu cannot be predicted", o->unsupported, 0);
+    if (o->failed > 0)
+        put_part(out, from, "%zu failed", o->failed, 0);
+    if (claims > 0) {
+        put_part(out, from, "%zu of %zu claims hold", o->claims[CLAIM_HOLDS], claims);
+        if (o->claims[CLAIM_HOLDS_BY_LESS] > 0)
+            text_printf(out, ", %zu by less", o->claims[CLAIM_HOLDS_BY_LESS]);
+    }
+}
+
+/* The points that are farthest off. */
+static void put_worst(struct text *out, const struct reproduction *r, size_t e)
+{
+    const struct reproduction_point *worst = NULL;
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (point->entry == e && point->counted && !isnan(point->error) &&
+            (worst == NULL || fabs(point->error) > fabs(worst->error)))
+            worst = point;
+    }
+    if (worst == NULL)
+        return;
+    text_puts(out, "The farthest is");
+    const char *const parts[] = {worst->panel, worst->series, worst->x};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i][0] != '\0')
+            text_printf(out, "%s %s", i > 0 && parts[i - 1][0] != '\0' ? "," : "", parts[i]);
+    text_printf(out, ": %.4g published, %.4g predicted (%+.1f %%).\n", worst->published,
+                worst->predicted, 100 * worst->error);
+}
+
+static void put_wrong(struct text *out, const struct reproduction *r, size_t e)
+{
+    for (size_t i = 0; i < r->points; i++) {
+        const struct reproduction_point *point = &r->point[i];
+        if (point->entry != e || point->outcome != OUTCOME_WRONG)
+            continue;
+        text_printf(out, "Wrong: %s%s%s%s%s: published ", point->panel,
+                    point->panel[0] != '\0' ? ", " : "", point->series,
+                    point->series[0] != '\0' ? ", " : "", point->x);
+        if (point->published_text != NULL)
+            text_puts(out, point->published_text);
+        else
+            text_printf(out, "%.9g", point->published);
+        text_puts(out, ", predicted ");
+        if (point->predicted_text != NULL)
+            text_puts(out, point->predicted_text);
+        else
+            text_printf(out, "%.9g", point->predicted);
+        text_puts(out, ".\n");
+    }
+}
+
+void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t e)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    struct entry_outcome o = outcome_of(r, e);
+    struct text numbers = {0};
+    if (o.state == STATE_NOT_SIMULABLE)
+        text_puts(&numbers, entry->why);
+    else
+        outcome_put(&numbers, &o);
+    text_puts(out, outcome_state_names[o.state]);
+    text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n", numbers.size > 0 ? numbers.data : "");
+    put_worst(out, r, e);
+    put_wrong(out, r, e);
+    if (o.state == STATE_OFF && entry->why != NULL)
+        text_printf(out, "Why: %s.\n", entry->why);
+    for (size_t i = 0; i < entry->claims; i++) {
+        numbers.size = 0;
+        enum claim_verdict verdict = claim_judge(&numbers, r, e, &entry->claim[i]);
+        text_printf(out, "Claim: %s: %s", entry->claim[i].says, claim_verdict_names[verdict]);
+        text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n",
+                    numbers.size > 0 ? numbers.data : "");
+    }
+    if (entry->note != NULL)
+        text_printf(out, "Assumed: %s.\n", entry->note);
+    text_release(&numbers);
+}

@@ -1,0 +1,42 @@
+/* predict/reproduce/outcome.h: how an entry came out: a state and a sentence.
+ *
+ * An entry with published numbers is matched where the mean of the absolute errors is at most 5 % and the worst at
+ * most 15 %, and every verdict and longest length is right. Entries without numbers are judged by their claims. */
+#ifndef PREDICT_REPRODUCE_OUTCOME_H
+#define PREDICT_REPRODUCE_OUTCOME_H
+
+#include "base/text.h"
+#include "predict/reproduce/claims.h"
+
+#define OUTCOME_MEAN_TOLERANCE 0.05
+#define OUTCOME_WORST_TOLERANCE 0.15
+
+enum outcome_state {
+    STATE_MATCHED,
+    STATE_OFF,
+    STATE_CLAIMS, /* a chart: its claims say */
+    STATE_DRAWN,  /* timelines and predictions, without a claim */
+    STATE_NOT_SIMULABLE,
+    STATE_NOT_RUN, /* predictions are missing */
+    STATE_COUNT
+};
+extern const char *const outcome_state_names[STATE_COUNT];
+
+struct entry_outcome {
+    enum outcome_state state;
+    size_t counted, zero, unsupported, failed; /* points with published values */
+    double mean, worst, bias;                  /* of the errors of those that count; NAN: none */
+    size_t verdicts, right;
+    size_t within; /* of counted: within the worst tolerance */
+    size_t claims[CLAIM_VERDICT_COUNT];
+};
+
+struct entry_outcome outcome_of(const struct reproduction *r, size_t entry);
+
+/* Appends "7 values, mean error 4.0 %, worst -11.4 %; 3 of 4 claims hold". */
+void outcome_put(struct text *out, const struct entry_outcome *outcome);
+
+/* Appends a few sentences of what agrees and what does not: the numbers, the worst cell, each claim. */
+void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);
+
+#endif

@@ -1,0 +1,86 @@
+#include "predict/reproduce/placement.h"
+
+#include "base/units.h"
+
+#include <string.h>
+
+/* What a key of a pattern stands for; NULL: nothing. */
+typedef const char *lookup_function(const void *context, const char *key);
+
+static const char *of_row(const void *context, const char *key)
+{
+    const struct measurement *row = context;
+    for (int c = 0; c < MEASUREMENT_COLUMN_COUNT; c++)
+        if (strcmp(measurement_column_name((enum measurement_column)c), key) == 0)
+            return row->text[c];
+    return measurement_option(row, key);
+}
+
+struct cell_context {
+    const struct catalogue_grid *grid;
+    size_t which, cell;
+};
+
+static const char *of_cell(const void *context, const char *key)
+{
+    const struct cell_context *c = context;
+    if (strcmp(key, "case") == 0)
+        return c->grid->cases > 0 ? c->grid->name[c->which] : NULL;
+    for (size_t a = 0; a < c->grid->axes.count; a++)
+        if (strcmp(c->grid->axes.axis[a].key, key) == 0)
+            return grid_value(&c->grid->axes, c->cell, a);
+    return NULL;
+}
+
+/* Lengths of sequences and chunks are tokens. */
+static void put_value(struct text *out, const char *key, const char *value)
+{
+    int64_t tokens;
+    bool is_tokens = strcmp(key, "seq_len") == 0 || strcmp(key, "chunk") == 0;
+    if (is_tokens && parse_i64(value, strlen(value), &tokens))
+        units_put_tokens(out, tokens);
+    else
+        text_puts(out, value);
+}
+
+static const char *expand(const char *pattern, lookup_function *look, const void *context,
+                          struct arena *arena)
+{
+    struct text out = {0};
+    for (const char *at = pattern == NULL ? "" : pattern; *at != '\0';) {
+        const char *end = *at == '{' ? strchr(at, '}') : NULL;
+        if (end == NULL) {
+            text_putc(&out, *at++);
+            continue;
+        }
+        const char *key = arena_text(arena, at + 1, (size_t)(end - at) - 1);
+        const char *value = look(context, key);
+        if (value != NULL)
+            put_value(&out, key, value);
+        at = end + 1;
+    }
+    const char *kept = arena_text(arena, out.size > 0 ? out.data : "", out.size);
+    text_release(&out);
+    return kept;
+}
+
+static void place(struct point_place *at, const struct placement_pattern *pattern,
+                  lookup_function *look, const void *context, struct arena *arena)
+{
+    at->panel = expand(pattern->panel, look, context, arena);
+    at->series = expand(pattern->series, look, context, arena);
+    at->x = expand(pattern->x, look, context, arena);
+}
+
+void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
+                      const struct measurement *row, struct arena *arena)
+{
+    place(at, pattern, of_row, row, arena);
+}
+
+void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
+                       size_t cell, struct arena *arena)
+{
+    const struct cell_context context = {grid, which, cell};
+    place(at, &grid->at, of_cell, &context, arena);
+}

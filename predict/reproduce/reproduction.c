@@ -1,0 +1,315 @@
+#include "predict/reproduce/reproduction.h"
+
+#include "base/data_path.h"
+#include "base/units.h"
+#include "predict/reproduce/placement.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct run_answer) <= REPRODUCTION_ANSWER_MAX, "an answer fits");
+_Static_assert(sizeof(struct cell_answer) <= REPRODUCTION_ANSWER_MAX, "an answer fits");
+
+void reproduction_release(struct reproduction *r)
+{
+    validation_release(&r->validation);
+    measurements_release(&r->rows);
+    catalogue_release(&r->catalogue);
+    free(r->job);
+    free(r->cell);
+    free(r->point);
+    arena_release(&r->arena);
+    *r = (struct reproduction){0};
+}
+
+/* ---- planning ---- */
+
+static size_t add_job(struct reproduction *r, const struct reproduction_job *job)
+{
+    for (size_t i = 0; i < r->jobs; i++)
+        if (strcmp(r->job[i].key, job->key) == 0)
+            return i;
+    r->job = heap_grow(r->job, &r->job_capacity, r->jobs + 1, sizeof *r->job);
+    r->job[r->jobs] = *job;
+    if (job->kind == JOB_CELL)
+        r->job[r->jobs].run = r->cells++;
+    return r->jobs++;
+}
+
+static struct reproduction_point *add_point(struct reproduction *r, size_t entry,
+                                            const struct point_place *at)
+{
+    int64_t tokens;
+    r->point = heap_grow(r->point, &r->point_capacity, r->points + 1, sizeof *r->point);
+    struct reproduction_point *point = &r->point[r->points++];
+    *point = (struct reproduction_point){.entry = entry,
+                                         .panel = at->panel,
+                                         .series = at->series,
+                                         .x = at->x,
+                                         .x_value = NAN,
+                                         .published = NAN,
+                                         .predicted = NAN,
+                                         .error = NAN,
+                                         .outcome = OUTCOME_OK,
+                                         .row = SIZE_MAX};
+    if (!parse_double(at->x, strlen(at->x), &point->x_value) &&
+        units_parse_tokens(at->x, strlen(at->x), &tokens, (struct loc){0}, NULL) == STATUS_OK)
+        point->x_value = (double)tokens;
+    return point;
+}
+
+static bool selects_row(const struct catalogue_rows *rows, const struct measurement *row)
+{
+    if (strcmp(row->text[MEASUREMENT_SOURCE], rows->source) != 0 ||
+        strcmp(row->text[MEASUREMENT_TABLE], rows->table) != 0 ||
+        (rows->system != NULL && strcmp(row->text[MEASUREMENT_SYSTEM], rows->system) != 0))
+        return false;
+    for (size_t i = 0; i < rows->metrics; i++)
+        if (strcmp(rows->metric[i], row->text[MEASUREMENT_METRIC]) == 0)
+            return true;
+    return rows->metrics == 0;
+}
+
+/* The columns that say what was run, and what of it is asked. A run that two tables show is one. */
+static const char *key_of_run(struct reproduction *r, size_t run)
+{
+    const struct measurement *row = &r->rows.row[r->validation.first_row[run]];
+    struct text key = {0};
+    text_printf(&key, "rows %s%s%s", r->validation.search[run] ? "longest " : "",
+                r->validation.timed[run] ? "timed " : "",
+                row->metric == METRIC_SEQALLTOALL_MS ? "exchange " : "");
+    for (int c = 0; c <= MEASUREMENT_OPTIONS; c++)
+        if (c != MEASUREMENT_TABLE)
+            text_printf(&key, "%s|", row->text[c]);
+    if (row->metric == METRIC_SPEEDUP || row->metric == METRIC_ROTATION_US)
+        text_puts(&key, row->text[MEASUREMENT_METRIC]);
+    const char *kept = arena_text(&r->arena, key.data, key.size);
+    text_release(&key);
+    return kept;
+}
+
+static void plan_rows(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
+{
+    for (size_t i = 0; i < r->rows.count; i++) {
+        const struct measurement *row = &r->rows.row[i];
+        if (!selects_row(rows, row))
+            continue;
+        struct point_place at;
+        placement_of_row(&at, &rows->at, row, &r->arena);
+        struct reproduction_point *point = add_point(r, entry, &at);
+        point->row = i;
+        point->job = SIZE_MAX;
+        if (row->is_number)
+            point->published = row->value;
+        else
+            point->published_text = row->text[MEASUREMENT_VALUE];
+        size_t run = r->validation.row[i].run;
+        if (run == SIZE_MAX)
+            continue;
+        const struct reproduction_job job = {
+            .kind = JOB_RUN, .key = key_of_run(r, run), .run = run};
+        size_t added = add_job(r, &job);
+        r->point[r->points - 1].job = added;
+        r->run_job[run] = added;
+    }
+}
+
+static void plan_cell(struct reproduction *r, size_t entry, const struct catalogue_grid *grid,
+                      size_t which, size_t cell)
+{
+    struct text args = {0};
+    struct point_place at;
+    enum cell_question question = measure_question(grid->measure);
+    text_puts(&args, grid->args);
+    if (grid->cases > 0)
+        text_printf(&args, " %s", grid->name_args[which]);
+    for (size_t a = 0; a < grid->axes.count; a++)
+        text_printf(&args, " --%s %s", grid->axes.axis[a].key, grid_value(&grid->axes, cell, a));
+    placement_of_cell(&at, grid, which, cell, &r->arena);
+    const struct reproduction_job job = {
+        .kind = JOB_CELL,
+        .key = arena_printf(&r->arena, "%s%s %s", cell_question_names[question],
+                            grid->unfit_too ? " unfit too" : "", args.data),
+        .args = arena_text(&r->arena, args.data, args.size),
+        .question = question,
+        .unfit_too = grid->unfit_too};
+    size_t added = add_job(r, &job);
+    struct reproduction_point *point = add_point(r, entry, &at);
+    point->job = added;
+    point->measure = grid->measure;
+    text_release(&args);
+}
+
+static void plan_grid(struct reproduction *r, size_t entry, const struct catalogue_grid *grid)
+{
+    size_t cases = grid->cases > 0 ? grid->cases : 1;
+    for (size_t which = 0; which < cases; which++)
+        for (size_t cell = 0; cell < grid_points(&grid->axes); cell++)
+            plan_cell(r, entry, grid, which, cell);
+}
+
+static void plan_entry(struct reproduction *r, size_t e)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    for (size_t i = 0; i < entry->rows_count; i++)
+        plan_rows(r, e, &entry->rows[i]);
+    for (size_t i = 0; i < entry->grids; i++)
+        plan_grid(r, e, &entry->grid[i]);
+    for (size_t i = 0; i < entry->timelines; i++) {
+        const struct reproduction_job job = {.kind = JOB_TRACE,
+                                             .key = arena_printf(&r->arena, "trace %s %zu %s",
+                                                                 entry->name[0], i + 1,
+                                                                 entry->timeline[i].args),
+                                             .args = entry->timeline[i].args,
+                                             .run = i,
+                                             .entry = e};
+        add_job(r, &job);
+    }
+}
+
+enum status reproduction_open(struct reproduction *r, const char *path, reproduction_setup *load,
+                              struct diag *diag)
+{
+    struct text rows = {0};
+    *r = (struct reproduction){.load = load};
+    enum status status = catalogue_load(&r->catalogue, path, diag);
+    if (status == STATUS_OK)
+        status = data_path(&rows, "traces/published/measurements.csv", diag);
+    if (status == STATUS_OK)
+        status = measurements_load(&r->rows, arena_text(&r->arena, rows.data, rows.size), diag);
+    text_release(&rows);
+    if (status != STATUS_OK)
+        return status;
+    validation_plan(&r->validation, &r->rows);
+    r->run_job = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->run_job);
+    for (size_t i = 0; i < r->validation.run_count; i++)
+        r->run_job[i] = SIZE_MAX;
+    for (size_t e = 0; e < r->catalogue.count; e++)
+        plan_entry(r, e);
+    r->cell = heap_zalloc(r->cells + 1, sizeof *r->cell);
+    return STATUS_OK;
+}
+
+/* ---- jobs ---- */
+
+static void want_points(struct reproduction *r, size_t entry)
+{
+    for (size_t i = 0; i < r->points; i++)
+        if (r->point[i].entry == entry && r->point[i].job != SIZE_MAX)
+            r->job[r->point[i].job].wanted = true;
+}
+
+enum status reproduction_want(struct reproduction *r, size_t e, struct diag *diag)
+{
+    const struct catalogue_entry *entry = &r->catalogue.entry[e];
+    want_points(r, e);
+    for (size_t i = 0; i < entry->claims; i++) {
+        const struct point_selector *of[] = {&entry->claim[i].left, &entry->claim[i].right};
+        for (size_t k = 0; k < ARRAY_LEN(of); k++) {
+            size_t other = e;
+            if (of[k]->entry == NULL)
+                continue;
+            enum status status = catalogue_find(&r->catalogue, of[k]->entry, &other, diag);
+            if (status != STATUS_OK)
+                return status;
+            want_points(r, other);
+        }
+    }
+    for (size_t i = 0; i < r->jobs; i++)
+        if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
+            r->job[i].wanted = true;
+    return STATUS_OK;
+}
+
+size_t reproduction_answer_size(const struct reproduction *r, size_t job)
+{
+    static const size_t sizes[] = {[JOB_RUN] = sizeof(struct run_answer),
+                                   [JOB_CELL] = sizeof(struct cell_answer),
+                                   [JOB_TRACE] = 0};
+    return sizes[r->job[job].kind];
+}
+
+void reproduction_do(const struct reproduction *r, size_t j, void *answer)
+{
+    const struct reproduction_job *job = &r->job[j];
+    assert(job->kind != JOB_TRACE);
+    if (job->kind == JOB_RUN) {
+        validation_predict(&r->validation, job->run, answer);
+        return;
+    }
+    struct setup setup = {0};
+    struct diag diag = {0};
+    if (r->load(&setup, job->args, &diag) == STATUS_OK)
+        cell_predict(answer, &setup, job->question, job->unfit_too);
+    else
+        cell_put_error(answer, &diag);
+    setup_release(&setup);
+    diag_release(&diag);
+}
+
+void reproduction_take(struct reproduction *r, size_t j, const void *answer)
+{
+    struct reproduction_job *job = &r->job[j];
+    job->done = true;
+    for (size_t i = 0; job->kind == JOB_RUN && i < r->validation.run_count; i++)
+        if (r->run_job[i] == j)
+            memcpy(&r->validation.answer[i], answer, sizeof(struct run_answer));
+    if (job->kind == JOB_CELL)
+        memcpy(&r->cell[job->run], answer, sizeof(struct cell_answer));
+}
+
+/* ---- judging ---- */
+
+static void judge_row(struct reproduction *r, struct reproduction_point *point)
+{
+    const struct measurement *row = &r->rows.row[point->row];
+    const struct validated *judged = &r->validation.row[point->row];
+    point->outcome = judged->result.outcome;
+    point->predicted = judged->result.predicted;
+    point->predicted_text = judged->result.predicted_text;
+    point->error = judged->result.relative_error;
+    point->counted = judged->counted;
+    point->why = judged->result.why != NULL ? judged->result.why
+                 : judged->why != NULL      ? judged->why
+                                            : judged->other;
+    if (row->metric == METRIC_PEAK_HBM &&
+        !measured_defaults(row->text[MEASUREMENT_SOURCE])->compares_memory) {
+        point->counted = false;
+        point->why = "the source's memory does not follow from its configuration";
+    }
+}
+
+static void judge_cell(struct reproduction *r, struct reproduction_point *point)
+{
+    const struct cell_answer *answer = &r->cell[r->job[point->job].run];
+    if (!answer->ok) {
+        point->outcome = OUTCOME_ERROR;
+        point->why = answer->error;
+        return;
+    }
+    point->predicted = answer->value[point->measure];
+    if (!answer->fits && measure_needs_fit(point->measure)) {
+        point->predicted_text = "OOM";
+        point->why = answer->lacks;
+    }
+}
+
+void reproduction_judge(struct reproduction *r)
+{
+    for (size_t run = 0; run < r->validation.run_count; run++)
+        if (!r->validation.answer[run].ok && r->validation.answer[run].error[0] == '\0')
+            strcpy(r->validation.answer[run].error, "not predicted");
+    validation_judge(&r->validation);
+    for (size_t i = 0; i < r->points; i++) {
+        struct reproduction_point *point = &r->point[i];
+        if (point->job != SIZE_MAX && !r->job[point->job].done)
+            continue;
+        point->known = true;
+        if (point->row != SIZE_MAX)
+            judge_row(r, point);
+        else
+            judge_cell(r, point);
+    }
+}

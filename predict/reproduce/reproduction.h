@@ -1,0 +1,85 @@
+/* predict/reproduce/reproduction.h: the points of all figures of a catalogue, the predictions that they need, and
+ * what came out.
+ *
+ * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The
+ * caller does the jobs that reproduction_want() has marked, in child processes (reproduction_do()), hands the
+ * answers back (reproduction_take()) and lets the points be judged. Answers are plain bytes. */
+#ifndef PREDICT_REPRODUCE_REPRODUCTION_H
+#define PREDICT_REPRODUCE_REPRODUCTION_H
+
+#include "predict/reproduce/catalogue.h"
+#include "predict/validate/validation.h"
+#include "traces/measurements.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Loads what options of `predict` say into *setup, which is all-zero; what it borrows lives in setup->arena. */
+typedef enum status reproduction_setup(struct setup *setup, const char *args, struct diag *diag);
+
+enum job_kind {
+    JOB_RUN,   /* of rows of measurements: a run of the validation */
+    JOB_CELL,  /* of grids */
+    JOB_TRACE, /* of timelines: the caller's */
+};
+
+struct reproduction_job {
+    enum job_kind kind;
+    const char *key;  /* says all that the answer depends on beside the program */
+    const char *args; /* CELL, TRACE: options of `predict` */
+    size_t run; /* RUN: of the validation; CELL: of cell[]; TRACE: the timeline of the entry */
+    enum cell_question question;
+    bool unfit_too;
+    size_t entry; /* TRACE */
+    bool wanted, done;
+};
+
+struct reproduction_point {
+    size_t entry, job;
+    const char *panel, *series, *x; /* never NULL */
+    double x_value;                 /* NAN: x is no number */
+    double published, predicted;    /* NAN: none, or no number */
+    const char *published_text,
+        *predicted_text;              /* what stands for a value that is no number; or NULL */
+    double error;                     /* predicted / published - 1; NAN: none */
+    enum measurement_outcome outcome; /* OUTCOME_OK where there is nothing to compare */
+    bool counted;                     /* in the means */
+    const char *why;                  /* why there is no value, or it is not counted */
+    size_t row;                       /* of the measurements; SIZE_MAX: of a grid */
+    enum measure measure;             /* of a grid */
+    bool known;                       /* its job is done */
+};
+
+struct reproduction {
+    struct arena arena;
+    struct catalogue catalogue;
+    struct measurements rows;
+    struct validation validation;
+    reproduction_setup *load;
+    struct reproduction_job *job;
+    size_t *run_job; /* of each run of the validation; SIZE_MAX: no figure shows it */
+    struct cell_answer *cell;
+    struct reproduction_point *point; /* in the order of the entries */
+    size_t jobs, job_capacity, cells, points, point_capacity;
+};
+
+/* Reads the catalogue and the measurements that ship, and plans all points. path: of the catalogue, or NULL.
+ * Release it in either case. */
+enum status reproduction_open(struct reproduction *r, const char *path, reproduction_setup *load,
+                              struct diag *diag);
+void reproduction_release(struct reproduction *r);
+
+/* Marks the jobs that an entry needs: of its points, of those that its claims refer to, and its timelines. */
+enum status reproduction_want(struct reproduction *r, size_t entry, struct diag *diag);
+
+/* Bytes of the answer to a job, at most; TRACE: none. */
+size_t reproduction_answer_size(const struct reproduction *r, size_t job);
+enum { REPRODUCTION_ANSWER_MAX = 8192 };
+/* Does a job; answer has room for the bytes, zeroed. */
+void reproduction_do(const struct reproduction *r, size_t job, void *answer);
+void reproduction_take(struct reproduction *r, size_t job, const void *answer);
+
+/* Fills in the points whose jobs are done. */
+void reproduction_judge(struct reproduction *r);
+
+#endif

@@ -1,0 +1,16 @@
+# Figures and tables by name: two quick ones, a drawing and one that cannot be simulated; the nightly test has all.
+longhaul reproduce fpdt:table4 loongtrain:table5 sppo:fig3 fpdt:fig14 -o $T/out
+ls $T/out | grep -v trace
+head -3 $T/out/fpdt-table4.csv
+cat $T/out/states.csv
+# as shipped
+grep -vxFf $S/traces/published/reproduced.csv $T/out/states.csv || echo "states as shipped"
+for picture in $T/out/*.svg; do grep -q '</svg>' $picture || echo "$picture is cut off"; done
+grep -q '</html>' $T/out/index.html && echo "a page"
+# what was predicted is used again, by other figures too; a line that was cut off is predicted anew
+longhaul reproduce torchtitan:fig7 -o $T/out > $T/again
+grep -c . $T/out/answers > $T/before
+longhaul reproduce torchtitan:table1 -o $T/out | cmp - $T/again
+head -c -9 $T/out/answers > $T/cut && cat $T/cut > $T/out/answers
+longhaul reproduce torchtitan:table1 -o $T/out | cmp - $T/again
+grep -c . $T/out/answers | paste $T/before - | awk '{ print $2 - $1, "more" }'

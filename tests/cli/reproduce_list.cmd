@@ -1,0 +1,20 @@
+# Every figure and table with what it shows and how it came out; each has a state, and the states that ship are of them all
+longhaul reproduce --list
+longhaul reproduce --list | grep 'not run' || echo 'all were run'
+longhaul reproduce --list | sed -n 's/^\([a-z]*:[a-z0-9-]*\) .*/\1/p' > $T/names
+sed -n 's/,.*//; 2,$p' $S/traces/published/reproduced.csv | cmp - $T/names && echo "states are of all"
+# what cannot be meant
+longhaul reproduce || echo "exit $?"
+longhaul reproduce fpdt:fig1 || echo "exit $?"
+longhaul reproduce fpdt:fig15 -o $T/out || echo "exit $?"
+longhaul reproduce --list fpdt:fig1 || echo "exit $?"
+longhaul reproduce --list -o $T/out || echo "exit $?"
+entry() { printf '{"entries": [%s]}' "$1" > $T/own.json; longhaul reproduce all --catalogue $T/own.json -o $T/own || echo "exit $?"; }
+entry '{"names": "own:a", "shows": "x", "kind": "picture"}'
+entry '{"names": "own:a", "shows": "x", "kind": "nothing"}'
+entry '{"names": "own:a", "shows": "x", "kind": "chart", "grids": [{"args": "--seq 1K", "measure": "speed"}]}'
+entry '{"names": "own:a", "shows": "x", "kind": "chart", "claims": [{"says": "y", "left": {"serie": "b"}}]}'
+entry '{"names": "own:a", "shows": "x", "kind": "chart", "claims": [{"says": "y", "left": {}, "right": {}}]}'
+# a configuration that cannot be is a row that says so
+entry '{"names": "own:a", "shows": "x", "kind": "chart", "grids": [{"args": "--model gpt2 --cluster ideal --gpus 5 --hp 5 --seq 1K", "measure": "step_s", "x": "1K"}]}'
+sed 1d $T/own/own-a.csv
