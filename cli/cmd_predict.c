@@ -5,6 +5,7 @@
 #include "cli/folder/traces_out.h"
 #include "cli/idle_options.h"
 #include "cli/progress.h"
+#include "cli/report/record.h"
 #include "cli/report/report.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
@@ -54,6 +55,11 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "DIR",
      .help = "write ops.csv, memory.csv, trace.json and prediction.json into a folder"},
+    {.name = "record",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "append the prediction to a file as one line of JSON, with version and commit; "
+             "`longhaul validate --records` compares it once it is measured"},
     {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o: also write schedule.ir"},
     {.name = "emit-snapshot",
      .kind = OPTION_FLAG,
@@ -84,11 +90,13 @@ static enum status check_options_fit(const struct options *options, struct diag 
 static enum status check_part(const struct options *options, const struct prediction *p,
                               struct diag *diag)
 {
-    if (p->choices.scope == SCOPE_STEP || !options_given(options, "tokens"))
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = "--tokens"}, STATUS_BAD_INPUT,
-                      "is for the step of the whole model, not of --scope %s",
-                      scope_names[p->choices.scope]);
+    static const char *const of_steps[][2] = {{"tokens", "--tokens"}, {"record", "--record"}};
+    for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
+        if (options_given(options, of_steps[i][0]))
+            return diag_error(diag, (struct loc){.name = of_steps[i][1]}, STATUS_BAD_INPUT,
+                              "is for the step of the whole model, not of --scope %s",
+                              scope_names[p->choices.scope]);
+    return STATUS_OK;
 }
 
 static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
@@ -111,6 +119,8 @@ static enum status print_report(const struct report *report, const struct option
                                   .chakra = options_given(options, "emit-chakra"),
                               },
                               note, diag);
+    if (status == STATUS_OK && options_given(options, "record"))
+        status = record_append(options_text(options, "record"), report, diag);
     progress_part(NULL);
     if (options_given(options, "json"))
         report_print_json(&out, report);
@@ -137,8 +147,8 @@ static void put_warning(struct text *out, const struct diag *note)
  * length; plan stays empty where there is nothing to search. */
 static void put_commands(struct text *predict, struct text *plan, const struct options *options)
 {
-    static const char *const without[] = {"o",       "json",          "all",         "mfu",
-                                          "emit-ir", "emit-snapshot", "emit-chakra", NULL};
+    static const char *const without[] = {
+        "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
     static const char *const keep[] = {"seq", "batch", "dtype", "attention", "profile", NULL};
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");

@@ -2,8 +2,12 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/validate/check_rows.h"
 #include "cli/validate/external_setup.h"
+#include "cli/validate/open_table.h"
+#include "cli/validate/pages.h"
 #include "cli/validate/print.h"
+#include "cli/validate/records.h"
 #include "cli/validate/run_residuals.h"
 
 #include <stdlib.h>
@@ -54,6 +58,21 @@ static const struct option rows[] = {
      .value = "FILE.csv",
      .help = "write log(measured / predicted) of every whole step, from which the program makes "
              "the intervals of predictions (traces/published/residuals.csv)"},
+    {.name = "pages",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .help = "renew the generated tables of DIR/accuracy.md and of a page a source in "
+             "DIR/accuracy/"},
+    {.name = "check-rows",
+     .kind = OPTION_TEXT,
+     .value = "FILE.csv",
+     .help = "look through rows of measurements before they are added, and predict nothing: what "
+             "is missing, what contradicts itself; exit code 1 when there is a fault"},
+    {.name = "records",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "predictions that predict --record wrote, beside the measured values that were filled "
+             "in since; predicts nothing"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
@@ -242,6 +261,19 @@ static enum status print_steps(struct text *out, const struct residuals *runs, s
     enum status status = residuals_load_shipped(&shipped, diag);
     if (status == STATUS_OK)
         run_residuals_print(out, runs, &shipped);
+    if (status == STATUS_OK)
+        open_table_print(out, runs, &shipped, false);
+    residuals_release(&shipped);
+    return status;
+}
+
+static enum status write_pages(const struct validation *v, const struct external_validation *steps,
+                               const struct residuals *runs, const char *folder, struct diag *diag)
+{
+    struct residuals shipped = {0};
+    enum status status = residuals_load_shipped(&shipped, diag);
+    if (status == STATUS_OK)
+        status = validation_write_pages(folder, v, steps, runs, &shipped, diag);
     residuals_release(&shipped);
     return status;
 }
@@ -293,8 +325,35 @@ static enum status check_fit(const struct options *options, const struct data *d
     return STATUS_OK;
 }
 
+/* --check-rows and --records read a file of their own, and predict nothing. */
+static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
+                                              {"records", "--records"}};
+
+static enum status look_at_file(const struct options *options, size_t which, struct diag *diag)
+{
+    struct text out = {0};
+    const char *path = options_text(options, file_options[which][0]);
+    size_t given = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        given += options_given(options, rows[i].name);
+    if (given > 1)
+        return diag_error(diag, (struct loc){.name = file_options[which][1]}, STATUS_BAD_INPUT,
+                          "goes with no other option: it predicts nothing");
+    enum status status = which == 0 ? validation_check_rows(&out, path, diag)
+                                    : validation_print_records(&out, path, diag);
+    if (status == STATUS_OK || status == STATUS_NO) {
+        enum status printed = command_print(&out, diag);
+        status = printed == STATUS_OK ? status : printed;
+    }
+    text_release(&out);
+    return status;
+}
+
 enum status cmd_validate(const struct options *options, struct diag *diag)
 {
+    for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
+        if (options_given(options, file_options[i][0]))
+            return look_at_file(options, i, diag);
     struct data data = {0};
     struct validation figures = {0};
     struct external_validation steps = {0};
@@ -317,6 +376,11 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = command_print(&out, diag);
         if (options_given(options, "o")) { /* also when nobody reads the report */
             enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
+            status = status == STATUS_OK ? saved : status;
+        }
+        if (options_given(options, "pages")) {
+            enum status saved =
+                write_pages(&figures, &steps, &runs, options_text(options, "pages"), diag);
             status = status == STATUS_OK ? saved : status;
         }
         if (options_given(options, "residuals")) {

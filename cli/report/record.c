@@ -1,0 +1,100 @@
+#include "cli/report/record.h"
+
+#include "predict/longhaul.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <longhaul_commit.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GIB 1073741824.0
+
+static void put_predicted(struct json_out *json, const struct prediction *p)
+{
+    struct prediction_result r;
+    prediction_read(&r, p);
+    json_begin_object(json, "predicted");
+    json_put_bool(json, "fits", r.verdict.fits);
+    json_put_number(json, "step_s", r.step_s);
+    report_json_step_ends(json, &r.intervals, r.step_s);
+    json_put_number(json, "tokens_per_s_gpu", r.tokens_per_s_gpu);
+    if (p->has_choices)
+        json_put_number(json, "mfu_longhaul", r.mfu[MFU_LONGHAUL]);
+    json_put_number(json, "reserved_gib", (double)r.reserved_bytes / GIB);
+    json_put_number(json, "tensors_gib", (double)r.peak_bytes / GIB);
+    json_put_text(json, "device", r.intervals.like.device);
+    json_put_text(json, "profile", r.intervals.like.framework);
+    json_end_object(json);
+}
+
+static void put_measured(struct json_out *json)
+{
+    json_begin_object(json, "measured");
+    json_put_text(json, "step_s", NULL);
+    json_put_text(json, "reserved_gib", NULL);
+    json_put_text(json, "tensors_gib", NULL);
+    json_put_text(json, "note", NULL);
+    json_end_object(json);
+}
+
+static void put_record(struct text *out, const struct report *report)
+{
+    struct json_out json = {.out = out};
+    char made[32] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc) != NULL)
+        strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "made", made);
+    json_put_text(&json, "version", LONGHAUL_VERSION);
+    json_put_text(&json, "commit", LONGHAUL_COMMIT);
+    json_put_text(&json, "command", report->command);
+    put_predicted(&json, report->prediction);
+    put_measured(&json);
+    json_end_object(&json);
+}
+
+/* The same JSON on one line: line ends stand between values only, for in a string they are escaped. */
+static void put_on_one_line(struct text *out, const struct text *json)
+{
+    for (size_t i = 0; i < json->size; i++) {
+        if (json->data[i] != '\n') {
+            text_putc(out, json->data[i]);
+            continue;
+        }
+        while (i + 1 < json->size && json->data[i + 1] == ' ')
+            i++;
+    }
+    text_putc(out, '\n');
+}
+
+/* In one write, so that two processes do not mix their lines. */
+static enum status append(const char *path, const struct text *line, struct diag *diag)
+{
+    const struct loc at = {.name = path};
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0)
+        return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", strerror(errno));
+    ssize_t put = write(file, line->data, line->size);
+    int error = put < 0 ? errno : 0;
+    if (close(file) != 0 && error == 0)
+        error = errno;
+    if (error == 0 && put == (ssize_t)line->size)
+        return STATUS_OK;
+    return diag_error(diag, at, STATUS_SYSTEM, "cannot write: %s",
+                      error != 0 ? strerror(error) : "the line was cut off");
+}
+
+enum status record_append(const char *path, const struct report *report, struct diag *diag)
+{
+    struct text json = {0}, line = {0};
+    put_record(&json, report);
+    put_on_one_line(&line, &json);
+    enum status status = append(path, &line, diag);
+    text_release(&json);
+    text_release(&line);
+    return status;
+}

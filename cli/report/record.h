@@ -1,0 +1,15 @@
+/* cli/report/record.h: a prediction written down before it is measured: one line of JSON.
+ *
+ * A line holds when it was made, the program's version and commit, the command, what was predicted, and `measured`,
+ * whose members are null until somebody who measured the step fills them in. `longhaul validate --records` reads
+ * them (cli/validate/records.h). docs/accuracy.md has the members. */
+#ifndef CLI_REPORT_RECORD_H
+#define CLI_REPORT_RECORD_H
+
+#include "base/diag.h"
+#include "cli/report/report.h"
+
+/* Appends the line to a file, which is made when it is not there. The report is of a whole step. */
+enum status record_append(const char *path, const struct report *report, struct diag *diag);
+
+#endif

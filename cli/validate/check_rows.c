@@ -1,0 +1,239 @@
+#include "cli/validate/check_rows.h"
+
+#include "cli/validate/external_setup.h"
+#include "predict/validate/measured_row.h"
+#include "predict/validate/sppo_row.h"
+#include "predict/validate/subsequence_row.h"
+#include "schedule/config/resolve_config.h"
+#include "traces/external.h"
+#include "traces/records.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Two figures that follow from each other agree within this. */
+#define AGREES 0.02
+
+struct checker {
+    const char *path;
+    bool steps; /* rows of training steps */
+    struct text columns;
+    struct text *out;
+    struct external_runs runs; /* rows that can be read, for what is compared between them */
+    struct measurements rows;
+    size_t count, faulty;
+    bool fault; /* of the row at hand */
+};
+
+static void fault(struct checker *c, struct loc at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void fault(struct checker *c, struct loc at, const char *format, ...)
+{
+    struct diag diag = {0};
+    va_list args;
+    va_start(args, format);
+    diag_verror(&diag, at, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    text_append(c->out, diag.text, diag.size);
+    diag_release(&diag);
+    c->fault = true;
+}
+
+/* Messages of others, each of which points to the row or stands alone. */
+static void take_faults(struct checker *c, struct loc at, const struct diag *diag)
+{
+    size_t size = 0;
+    const char *first = diag_first(diag, &size);
+    if (first != NULL)
+        fault(c, at, "%.*s", (int)size, first);
+}
+
+static bool agrees(double one, double other)
+{
+    return fabs(one / other - 1) <= AGREES;
+}
+
+/* ---- rows of training steps ---- */
+
+static double number_of(const struct external_run *row, enum external_column column)
+{
+    double value;
+    const char *text = row->text[column];
+    return parse_double(text, strlen(text), &value) ? value : (double)NAN;
+}
+
+/* What was printed, and the seconds that follow from it. */
+static void check_published(struct checker *c, const struct external_run *row)
+{
+    double value = number_of(row, EXTERNAL_PUBLISHED_VALUE);
+    double step_s =
+        strcmp(row->text[EXTERNAL_PUBLISHED_UNIT], "step_ms") == 0
+            ? 1e-3 * value
+            : (double)row->global_batch * (double)row->seq_len / ((double)row->gpus * value);
+    if (!agrees(step_s, row->step_s))
+        fault(c, row->at,
+              "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
+              row->step_s, row->text[EXTERNAL_PUBLISHED_UNIT], row->text[EXTERNAL_PUBLISHED_VALUE],
+              (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
+}
+
+/* Columns that the options of args say too. */
+static void check_args(struct checker *c, const struct external_run *row)
+{
+    struct setup setup = {0};
+    struct choices choices;
+    struct diag diag = {0};
+    enum status status = external_setup(&setup, row, &diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(&choices, &setup.request, NULL, &diag);
+    if (status != STATUS_OK) {
+        take_faults(c, row->at, &diag);
+    } else {
+        const struct {
+            const char *what;
+            int64_t column, args;
+        } both[] = {{"gpus", row->gpus, choices.ranks},
+                    {"seq_len", row->seq_len, choices.seq},
+                    {"global_batch", row->global_batch, choices.global_batch},
+                    {"tp", (int64_t)number_of(row, EXTERNAL_TP), choices.tp},
+                    {"pp", (int64_t)number_of(row, EXTERNAL_PP), choices.pp}};
+        for (size_t i = 0; i < ARRAY_LEN(both); i++)
+            if (both[i].column > 0 && both[i].column != both[i].args)
+                fault(c, row->at, "column '%s' is %lld, and args give %lld", both[i].what,
+                      (long long)both[i].column, (long long)both[i].args);
+    }
+    diag_release(&diag);
+    setup_release(&setup);
+}
+
+/* ---- rows of published figures ---- */
+
+static const struct measurement *of_same_run(const struct checker *c, const struct measurement *row,
+                                             enum measurement_metric metric)
+{
+    for (const struct measurement *other = c->rows.row; other < row; other++)
+        if (other->metric == metric && other->is_number && measured_same_run(other, row))
+            return other;
+    return NULL;
+}
+
+/* Tokens per second and MFU of one run are the same measurement. */
+static void check_mfu(struct checker *c, const struct measurement *row, const struct setup *setup)
+{
+    bool is_mfu = row->metric == METRIC_MFU;
+    const struct measurement *other = of_same_run(c, row, is_mfu ? METRIC_TGS : METRIC_MFU);
+    struct choices choices;
+    if (other == NULL || !row->is_number || (!is_mfu && row->metric != METRIC_TGS) ||
+        compose_resolve(&choices, &setup->request, NULL, NULL) != STATUS_OK)
+        return;
+    const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
+    double tgs = is_mfu ? other->value : row->value, mfu = is_mfu ? row->value : other->value;
+    double step_s =
+        (double)choices.global_batch * (double)choices.seq / ((double)choices.ranks * tgs);
+    double follows = mfu_fraction(d->convention, &setup->model, choices.seq, choices.global_batch,
+                                  choices.activations != CHOICE_ACTIVATIONS_KEEP, step_s,
+                                  choices.ranks, setup->cluster.device.peak_flop_per_s);
+    if (!agrees(follows, mfu))
+        fault(c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
+              mfu, tgs, is_mfu ? other->at.line : row->at.line, follows,
+              mfu_table[d->convention].name);
+}
+
+static void check_figure(struct checker *c, const struct measurement *row)
+{
+    struct text why = {0};
+    struct setup setup = {0};
+    struct diag diag = {0};
+    if (!measured_supported(row, &why)) {
+        fault(c, row->at, "cannot be predicted: %s", why.data);
+    } else if (!sppo_row(row) && !sppo_step_row(row) && !subsequence_row(row)) {
+        struct choices choices;
+        enum status status = measured_setup(&setup, row, &diag);
+        if (status == STATUS_OK && row->metric != METRIC_MAX_SEQ_LEN)
+            status = compose_resolve(&choices, &setup.request, NULL, &diag);
+        if (status != STATUS_OK)
+            take_faults(c, row->at, &diag);
+        else
+            check_mfu(c, row, &setup);
+    }
+    for (const struct measurement *other = c->rows.row; other < row; other++)
+        if (other->metric == row->metric && measured_same_run(other, row))
+            fault(c, row->at, "is the same run and metric as line %u", other->at.line);
+    diag_release(&diag);
+    setup_release(&setup);
+    text_release(&why);
+}
+
+/* ---- the file ---- */
+
+/* The row alone below the line of columns, at the line where it stands, for the reader of the kind. */
+static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
+{
+    struct text text = {0};
+    text_append(&text, c->columns.data, c->columns.size);
+    for (uint32_t line = 2; line < record->at.line; line++)
+        text_putc(&text, '\n');
+    records_put_fields(&text, record->field, record->count);
+    enum status status = c->steps
+                             ? external_parse(&c->runs, c->path, text.data, text.size, diag)
+                             : measurements_parse(&c->rows, c->path, text.data, text.size, diag);
+    text_release(&text);
+    return status;
+}
+
+static enum status check_row(void *context, const struct record *record, struct diag *diag)
+{
+    struct checker *c = context;
+    struct diag own = {0};
+    if (c->columns.size == 0) {
+        records_put_fields(&c->columns, record->field, record->count);
+        text_putc(&c->columns, '\n');
+        return c->steps
+                   ? external_parse(&c->runs, c->path, c->columns.data, c->columns.size, diag)
+                   : measurements_parse(&c->rows, c->path, c->columns.data, c->columns.size, diag);
+    }
+    c->count++;
+    c->fault = false;
+    size_t before = c->runs.count + c->rows.count;
+    if (read_alone(c, record, &own) != STATUS_OK) {
+        text_append(c->out, own.text, own.size);
+        c->fault = true;
+        if (c->runs.count + c->rows.count > before) /* the fault came after the row was added */
+            c->steps ? c->runs.count-- : c->rows.count--;
+    } else if (c->steps) {
+        const struct external_run *row = &c->runs.row[c->runs.count - 1];
+        check_published(c, row);
+        check_args(c, row);
+    } else {
+        check_figure(c, &c->rows.row[c->rows.count - 1]);
+    }
+    c->faulty += c->fault;
+    diag_release(&own);
+    return STATUS_OK;
+}
+
+enum status validation_check_rows(struct text *out, const char *path, struct diag *diag)
+{
+    struct text file = {0};
+    struct checker c = {.path = path, .out = out};
+    const struct record_handler handler = {.context = &c, .row = check_row};
+    enum status status = text_read(&file, path, diag);
+    if (status == STATUS_OK) {
+        c.steps = external_recognise(file.data, file.size);
+        status = records_parse(path, file.data, file.size, &handler, diag);
+    }
+    if (status == STATUS_OK && c.count == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "holds no rows: traces/published/README.md has the columns");
+    if (status == STATUS_OK) {
+        text_printf(out, "%zu rows of %s: %zu with a fault\n", c.count,
+                    c.steps ? "training steps" : "published figures", c.faulty);
+        status = c.faulty > 0 ? STATUS_NO : STATUS_OK;
+    }
+    external_release(&c.runs);
+    measurements_release(&c.rows);
+    text_release(&c.columns);
+    text_release(&file);
+    return status;
+}

@@ -1,0 +1,82 @@
+#include "cli/validate/open_table.h"
+
+#include "models/interval.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_like(const struct residual *a, const struct residual *b)
+{
+    return strcmp(a->source, b->source) == 0 && strcmp(a->device, b->device) == 0 &&
+           strcmp(a->framework, b->framework) == 0 && a->several == b->several;
+}
+
+static void add_run(struct open_row *row, const struct residual *run, const struct residuals *from)
+{
+    const struct interval_run like = {run->device, run->framework, run->several};
+    double value = run->value[RESIDUAL_TIME], error = expm1(value);
+    double spread = interval_make(from, RESIDUAL_TIME, like, run->source).spread;
+    row->runs++;
+    row->mean += fabs(error); /* sums, until all are there */
+    row->bias += error;
+    row->worst = fabs(error) > fabs(row->worst) ? error : row->worst;
+    row->with_interval += !isnan(spread);
+    row->held += !isnan(spread) && fabs(value) <= spread;
+}
+
+size_t open_table_make(struct open_row *rows, const struct residuals *runs,
+                       const struct residuals *from)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct residual *run = &runs->row[i];
+        size_t k = 0;
+        if (isnan(run->value[RESIDUAL_TIME]))
+            continue;
+        while (k < count && !is_like(rows[k].like, run))
+            k++;
+        if (k == count)
+            rows[count++] = (struct open_row){.like = run};
+        add_run(&rows[k], run, from);
+    }
+    for (size_t k = 0; k < count; k++) {
+        rows[k].mean /= (double)rows[k].runs;
+        rows[k].bias /= (double)rows[k].runs;
+    }
+    return count;
+}
+
+static void put_row(struct text *out, const struct open_row *row, bool markdown)
+{
+    char held[16] = "-";
+    const char *scale = row->like->several ? "several nodes" : "one node";
+    if (row->with_interval > 0)
+        snprintf(held, sizeof held, "%.0f %%",
+                 100 * (double)row->held / (double)row->with_interval);
+    text_printf(out,
+                markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
+                         : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
+                row->like->source, row->like->device, row->like->framework, scale, row->runs,
+                100 * row->mean, 100 * row->worst, 100 * row->bias, held);
+}
+
+void open_table_print(struct text *out, const struct residuals *runs, const struct residuals *from,
+                      bool markdown)
+{
+    struct open_row *rows = heap_zalloc(runs->count + 1, sizeof *rows);
+    size_t count = open_table_make(rows, runs, from);
+    if (count > 0 && markdown)
+        text_puts(out, "| source | device | profile | scale | runs | mean | worst | bias | "
+                       "inside 90 % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    else if (count > 0)
+        text_printf(out,
+                    "\nwhole steps by source, device, profile and scale; errors are measured / "
+                    "predicted seconds - 1\n  %-16s %-6s %-12s %-13s %5s %8s %9s %8s %7s\n",
+                    "source", "device", "profile", "scale", "runs", "mean", "worst", "bias",
+                    "in 90 %");
+    for (size_t k = 0; k < count; k++)
+        put_row(out, &rows[k], markdown);
+    free(rows);
+}

@@ -1,0 +1,27 @@
+/* cli/validate/open_table.h: errors of whole steps, a row per source, device, framework and scale. */
+#ifndef CLI_VALIDATE_OPEN_TABLE_H
+#define CLI_VALIDATE_OPEN_TABLE_H
+
+#include "base/text.h"
+#include "traces/residuals.h"
+
+/* A row: runs of one source on one device by one framework at one scale. Errors are measured / predicted - 1, of
+ * seconds. */
+struct open_row {
+    const struct residual *like; /* the first run, which has the traits of all */
+    size_t runs;
+    double mean, worst, bias;
+    size_t with_interval,
+        held; /* runs that have a 90 % interval by the residuals of other sources, and lie in it */
+};
+
+/* Fills rows[0..), which has room for runs->count; returns how many there are. from: residuals that intervals are
+ * made of. */
+size_t open_table_make(struct open_row *rows, const struct residuals *runs,
+                       const struct residuals *from);
+
+/* Appends the table, aligned, or as Markdown. */
+void open_table_print(struct text *out, const struct residuals *runs, const struct residuals *from,
+                      bool markdown);
+
+#endif

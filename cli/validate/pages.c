@@ -1,0 +1,356 @@
+#include "cli/validate/pages.h"
+
+#include "base/file_set.h"
+#include "base/units.h"
+#include "cli/validate/open_table.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct pages {
+    const struct validation *figures;
+    const struct external_validation *steps;
+    const struct residuals *runs, *from;
+};
+
+/* A bar would end a cell. */
+static void put_cell(struct text *out, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if (*c == '|')
+            text_puts(out, "\\|");
+        else
+            text_putc(out, *c == '\n' ? ' ' : *c);
+}
+
+/* ---- blocks ---- */
+
+static const char block_end[] = "<!-- end -->\n";
+
+/* Replaces the block `name` of a document, or adds it. */
+static void set_block(struct text *document, const char *name, const struct text *content)
+{
+    struct text head = {0}, whole = {0};
+    text_printf(&head, "<!-- generated: %s -->\n", name);
+    const char *data = document->data == NULL ? "" : document->data;
+    const char *begin = strstr(data, head.data);
+    const char *end = begin == NULL ? NULL : strstr(begin, block_end);
+    size_t before = begin == NULL ? document->size : (size_t)(begin - data);
+    text_append(&whole, data, before);
+    if (begin == NULL && before > 0)
+        text_putc(&whole, '\n');
+    text_append(&whole, head.data, head.size);
+    text_append(&whole, content->data, content->size);
+    text_puts(&whole, block_end);
+    if (end != NULL)
+        text_puts(&whole, end + sizeof block_end - 1);
+    text_release(&head);
+    text_release(document);
+    *document = whole;
+}
+
+/* ---- figures ---- */
+
+static bool is_source(const struct validation *v, size_t i, const char *source)
+{
+    return strcmp(v->rows->row[i].text[MEASUREMENT_SOURCE], source) == 0;
+}
+
+static void put_means(struct text *out, const struct validation *v, const char *source)
+{
+    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
+    text_puts(out, "| table | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < v->rows->count; i++) {
+        size_t n = 0;
+        double sum = 0, worst = 0;
+        if (done[i] || !v->row[i].counted || !is_source(v, i, source))
+            continue;
+        for (size_t k = i; k < v->rows->count; k++) {
+            double error = v->row[k].result.relative_error;
+            if (!v->row[k].counted || !validation_same_table(v, i, k))
+                continue;
+            done[k] = true;
+            n++;
+            sum += fabs(error);
+            worst = fabs(error) > fabs(worst) ? error : worst;
+        }
+        text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
+                    v->rows->row[i].text[MEASUREMENT_TABLE],
+                    v->rows->row[i].text[MEASUREMENT_METRIC], n, 100 * sum / (double)n,
+                    100 * worst);
+    }
+    free(done);
+}
+
+static void put_figure(struct text *out, const struct validation *v, size_t i)
+{
+    const struct measurement *row = &v->rows->row[i];
+    const struct validated *judged = &v->row[i];
+    text_printf(out, "| %s | %s, %s", row->text[MEASUREMENT_TABLE], row->text[MEASUREMENT_SYSTEM],
+                row->text[MEASUREMENT_MODEL]);
+    if (row->gpus > 0)
+        text_printf(out, ", %lld GPU%s", (long long)row->gpus, row->gpus == 1 ? "" : "s");
+    if (row->seq_len > 0) {
+        text_puts(out, ", ");
+        units_put_tokens(out, row->seq_len);
+    }
+    text_puts(out, " | ");
+    put_cell(out, row->text[MEASUREMENT_OPTIONS]);
+    text_printf(out, " | %s ", row->text[MEASUREMENT_METRIC]);
+    if (row->is_number)
+        text_printf(out, "%.7g | ", row->value);
+    else
+        text_printf(out, "%s | ", row->text[MEASUREMENT_VALUE]);
+    if (judged->result.predicted_text != NULL)
+        put_cell(out, judged->result.predicted_text);
+    else if (!isnan(judged->result.predicted))
+        text_printf(out, row->metric == METRIC_MAX_SEQ_LEN ? "%.0f" : "%.4g",
+                    judged->result.predicted);
+    text_puts(out, " | ");
+    if (isnan(judged->result.relative_error))
+        text_puts(out, measurement_outcome_name(judged->result.outcome));
+    else
+        text_printf(out, judged->counted ? "%+.1f %%" : "(%+.1f %%)",
+                    100 * judged->result.relative_error);
+    text_puts(out, " | ");
+    const char *note = judged->result.why != NULL ? judged->result.why
+                       : judged->why != NULL      ? judged->why
+                                                  : judged->other;
+    put_cell(out, note != NULL ? note : "");
+    text_puts(out, " |\n");
+}
+
+static void put_figures(struct text *out, const struct validation *v, const char *source)
+{
+    text_printf(out, "Assumed: %s.\n\n", measured_defaults(source)->assumed);
+    put_means(out, v, source);
+    text_puts(out, "\n| table | run | options | printed | predicted | error | note |\n"
+                   "| --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < v->rows->count; i++)
+        if (is_source(v, i, source))
+            put_figure(out, v, i);
+}
+
+/* ---- training steps ---- */
+
+static void put_step(struct text *out, const struct external_run *row,
+                     const struct external_result *result)
+{
+    text_printf(out, "| %s | %s on %s %s, ", row->text[EXTERNAL_ID], row->text[EXTERNAL_MODEL],
+                row->text[EXTERNAL_GPUS], row->text[EXTERNAL_GPU]);
+    units_put_tokens(out, row->seq_len);
+    text_printf(out, " | %.4g | %.4g | %+.1f %% | ", row->step_s, result->step_s,
+                100 * result->error);
+    if (!isnan(result->memory_error))
+        text_printf(out, "%s %s: %+.1f %%", row->text[EXTERNAL_SECOND_METRIC],
+                    row->text[EXTERNAL_SECOND_VALUE], 100 * result->memory_error);
+    text_puts(out, " | ");
+    put_cell(out, strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0 ? "" : row->text[EXTERNAL_AS_RUN]);
+    text_puts(out, " |\n");
+}
+
+static void put_steps(struct text *out, const struct external_validation *v, const char *source)
+{
+    text_puts(out, "| row | run | measured s | predicted s | error of speed | memory | nearest |\n"
+                   "| --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < v->runs->count; i++)
+        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) == 0)
+            put_step(out, &v->runs->row[i], &v->result[i]);
+}
+
+/* A line for a device, a framework or all, of training steps that others measured. */
+static void put_group(struct text *out, const struct external_validation *v, const char *by,
+                      const char *name, const char *device, const char *framework)
+{
+    size_t n = 0;
+    double absolute = 0, sum = 0, worst = 0;
+    for (size_t i = 0; i < v->runs->count; i++) {
+        const struct external_run *row = &v->runs->row[i];
+        double error = v->result[i].error;
+        if (v->result[i].outcome == OUTCOME_ERROR ||
+            (device != NULL && !external_is_device(row, device)) ||
+            (framework != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], framework) != 0))
+            continue;
+        n++;
+        absolute += fabs(error);
+        sum += error;
+        worst = fabs(error) > fabs(worst) ? error : worst;
+    }
+    if (n > 0)
+        text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name, n,
+                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+}
+
+/* Memory that tensors took, of the sources that print it. */
+static void put_allocated(struct text *out, const struct external_validation *v, const char *source)
+{
+    size_t n = 0;
+    double absolute = 0, sum = 0, worst = 0;
+    for (size_t i = 0; i < v->runs->count; i++) {
+        bool scored;
+        double error = v->result[i].memory_error;
+        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) != 0 ||
+            external_compared_memory(v->runs->row[i].second_metric, &scored) == NULL || !scored ||
+            isnan(error))
+            continue;
+        n++;
+        absolute += fabs(error);
+        sum += error;
+        worst = fabs(error) > fabs(worst) ? error : worst;
+    }
+    if (n > 0)
+        text_printf(out, "| allocated memory | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n",
+                    source, n, 100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+}
+
+/* Whether an earlier row has the same text in a column. */
+static bool is_again(const struct external_validation *v, size_t i, enum external_column column)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(v->runs->row[k].text[column], v->runs->row[i].text[column]) == 0)
+            return true;
+    return false;
+}
+
+static void put_groups(struct text *out, const struct external_validation *v)
+{
+    static const char *const devices[] = {"a100", "h100", "b200", "h200", "gb200", "gh200"};
+    text_puts(out, "| by | | runs | mean of absolute errors | mean | worst |\n"
+                   "| --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        put_group(out, v, "device", devices[i], devices[i], NULL);
+    for (size_t i = 0; i < v->runs->count; i++) {
+        const char *framework = v->runs->row[i].text[EXTERNAL_FRAMEWORK];
+        if (!is_again(v, i, EXTERNAL_FRAMEWORK))
+            put_group(out, v, "framework", framework, NULL, framework);
+    }
+    put_group(out, v, "all", "all", NULL, NULL);
+    for (size_t i = 0; i < v->runs->count; i++)
+        if (!is_again(v, i, EXTERNAL_SOURCE))
+            put_allocated(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
+}
+
+/* ---- documents ---- */
+
+static bool is_there(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* Adds a document with some blocks set to the files that are written. */
+static enum status add_document(struct file_set *files, const char *folder, const char *name,
+                                const char *title, const char *const *block,
+                                const struct text *content, size_t blocks, struct diag *diag)
+{
+    struct text path = {0}, document = {0};
+    enum status status = STATUS_OK;
+    text_printf(&path, "%s/%s", folder, name);
+    if (is_there(path.data))
+        status = text_read(&document, path.data, diag);
+    else
+        text_printf(&document, "# %s\n", title);
+    for (size_t i = 0; status == STATUS_OK && i < blocks; i++)
+        set_block(&document, block[i], &content[i]);
+    if (status == STATUS_OK)
+        status = file_set_add(files, path.data, document.data, document.size, diag);
+    text_release(&path);
+    text_release(&document);
+    return status;
+}
+
+/* "FPDT" as a file: accuracy/fpdt.md */
+static void put_page_name(struct text *out, const char *source)
+{
+    text_puts(out, "accuracy/");
+    for (const char *c = source; *c != '\0'; c++)
+        text_putc(out, isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-');
+    text_puts(out, ".md");
+}
+
+static enum status add_page(struct file_set *files, const char *folder, const struct pages *p,
+                            const char *source, bool is_figures, struct diag *diag)
+{
+    static const char *const block = "rows";
+    struct text name = {0}, title = {0}, content = {0};
+    put_page_name(&name, source);
+    text_printf(&title, "Accuracy: %s", source);
+    if (is_figures)
+        put_figures(&content, p->figures, source);
+    else
+        put_steps(&content, p->steps, source);
+    enum status status =
+        add_document(files, folder, name.data, title.data, &block, &content, 1, diag);
+    text_release(&name);
+    text_release(&title);
+    text_release(&content);
+    return status;
+}
+
+static enum status add_pages(struct file_set *files, const char *folder, const struct pages *p,
+                             struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    const struct measurements *rows = p->figures->rows;
+    for (size_t i = 0; status == STATUS_OK && i < rows->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen |= is_source(p->figures, k, rows->row[i].text[MEASUREMENT_SOURCE]);
+        if (!seen)
+            status = add_page(files, folder, p, rows->row[i].text[MEASUREMENT_SOURCE], true, diag);
+    }
+    const struct external_runs *runs = p->steps->runs;
+    for (size_t i = 0; status == STATUS_OK && i < runs->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen |=
+                strcmp(runs->row[k].text[EXTERNAL_SOURCE], runs->row[i].text[EXTERNAL_SOURCE]) == 0;
+        if (!seen)
+            status = add_page(files, folder, p, runs->row[i].text[EXTERNAL_SOURCE], false, diag);
+    }
+    return status;
+}
+
+static enum status add_overview(struct file_set *files, const char *folder, const struct pages *p,
+                                struct diag *diag)
+{
+    static const char *const blocks[] = {"sources", "training steps"};
+    struct text content[ARRAY_LEN(blocks)] = {{0}};
+    open_table_print(&content[0], p->runs, p->from, true);
+    put_groups(&content[1], p->steps);
+    enum status status = add_document(files, folder, "accuracy.md", "Accuracy", blocks, content,
+                                      ARRAY_LEN(blocks), diag);
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+        text_release(&content[i]);
+    return status;
+}
+
+enum status validation_write_pages(const char *folder, const struct validation *validation,
+                                   const struct external_validation *external,
+                                   const struct residuals *runs, const struct residuals *from,
+                                   struct diag *diag)
+{
+    const struct pages pages = {validation, external, runs, from};
+    struct file_set files = {0};
+    struct text below = {0};
+    text_printf(&below, "%s/accuracy", folder);
+    enum status status = STATUS_OK;
+    if (mkdir(below.data, 0777) != 0 && errno != EEXIST)
+        status = diag_error(diag, (struct loc){.name = "--pages"}, STATUS_SYSTEM,
+                            "cannot make the folder '%s': %s", below.data, strerror(errno));
+    if (status == STATUS_OK)
+        status = file_set_begin(&files, diag);
+    if (status == STATUS_OK)
+        status = add_overview(&files, folder, &pages, diag);
+    if (status == STATUS_OK)
+        status = add_pages(&files, folder, &pages, diag);
+    if (status == STATUS_OK)
+        status = file_set_end(&files, diag);
+    file_set_release(&files);
+    text_release(&below);
+    return status;
+}

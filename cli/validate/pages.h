@@ -1,0 +1,19 @@
+/* cli/validate/pages.h: tables of a validation in Markdown documents: accuracy.md, and a page a source below accuracy/.
+ *
+ * A document keeps what people wrote in it: only what stands between "<!-- generated: NAME -->" and "<!-- end -->" is
+ * replaced. A page that is not there is made, and a block that it lacks is added at its end. */
+#ifndef CLI_VALIDATE_PAGES_H
+#define CLI_VALIDATE_PAGES_H
+
+#include "base/diag.h"
+#include "predict/validate/external_validation.h"
+#include "predict/validate/validation.h"
+#include "traces/residuals.h"
+
+/* runs: the whole steps of both; from: residuals that intervals are made of. All files appear together, or none. */
+enum status validation_write_pages(const char *folder, const struct validation *validation,
+                                   const struct external_validation *external,
+                                   const struct residuals *runs, const struct residuals *from,
+                                   struct diag *diag);
+
+#endif

@@ -1,0 +1,150 @@
+#include "cli/validate/records.h"
+
+#include "base/json.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+struct sums {
+    size_t recorded, measured, held, with_interval;
+    double absolute, sum, worst;
+};
+
+/* A number that may be null or absent: NAN. */
+static enum status read_number(struct json_node object, const char *key, double *value,
+                               struct diag *diag)
+{
+    struct json_node node = json_find(object, key);
+    *value = NAN;
+    if (node.value == NULL)
+        return STATUS_OK;
+    enum status status = json_as_double(node, 0, DBL_MAX, value, diag);
+    if (status == STATUS_OK && !(*value > 0))
+        status = json_error(node, diag, "expected a number above 0, or null");
+    return status;
+}
+
+static void put_error(struct text *out, const char *what, double predicted, double measured,
+                      const char *unit)
+{
+    text_printf(out, "  %s: predicted %.4g %s, measured %.4g: %+.1f %%\n", what, predicted, unit,
+                measured, 100 * (measured / predicted - 1));
+}
+
+static void put_step(struct text *out, struct sums *sums, double step_s, double low_s,
+                     double high_s, double measured_s)
+{
+    double error = measured_s / step_s - 1;
+    sums->measured++;
+    sums->absolute += fabs(error);
+    sums->sum += error;
+    sums->worst = fabs(error) > fabs(sums->worst) ? error : sums->worst;
+    put_error(out, "step", step_s, measured_s, "s");
+    if (isnan(low_s) || isnan(high_s))
+        return;
+    bool held = measured_s >= low_s && measured_s <= high_s;
+    sums->with_interval++;
+    sums->held += held;
+    text_printf(out, "  %s the 90 %% interval, %.4g to %.4g s\n", held ? "inside" : "outside",
+                low_s, high_s);
+}
+
+static enum status print_record(struct text *out, struct sums *sums, struct json_node record,
+                                struct diag *diag)
+{
+    static const char *const memories[][2] = {{"reserved_gib", "reserved memory"},
+                                              {"tensors_gib", "memory of tensors"}};
+    const char *command, *commit, *version, *made;
+    struct json_node predicted, measured;
+    double step_s, low_s, high_s, measured_s;
+    enum status status = json_get_string(record, "command", &command, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(record, "commit", &commit, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(record, "version", &version, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(record, "made", &made, diag);
+    if (status == STATUS_OK)
+        status = json_get_object(record, "predicted", &predicted, diag);
+    if (status == STATUS_OK)
+        status = json_get_object(record, "measured", &measured, diag);
+    if (status == STATUS_OK)
+        status = json_get_double(predicted, "step_s", 0, DBL_MAX, &step_s, diag);
+    if (status == STATUS_OK)
+        status = read_number(predicted, "step_low_s", &low_s, diag);
+    if (status == STATUS_OK)
+        status = read_number(predicted, "step_high_s", &high_s, diag);
+    if (status == STATUS_OK)
+        status = read_number(measured, "step_s", &measured_s, diag);
+    if (status != STATUS_OK)
+        return status;
+    sums->recorded++;
+    text_printf(out, "%s\n  made %s by longhaul %s, commit %s\n", command, made, version, commit);
+    if (isnan(measured_s))
+        text_printf(out, "  step: predicted %.4g s, not measured yet\n", step_s);
+    else
+        put_step(out, sums, step_s, low_s, high_s, measured_s);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(memories); i++) {
+        double bytes, measured_bytes;
+        status = read_number(predicted, memories[i][0], &bytes, diag);
+        if (status == STATUS_OK)
+            status = read_number(measured, memories[i][0], &measured_bytes, diag);
+        if (status == STATUS_OK && !isnan(bytes) && !isnan(measured_bytes))
+            put_error(out, memories[i][1], bytes, measured_bytes, "GiB");
+    }
+    return status;
+}
+
+/* One line of the file. It is given line ends in front, so that messages name its place. */
+static enum status print_line(struct text *out, struct sums *sums, const char *path, size_t line,
+                              const char *data, size_t size, struct diag *diag)
+{
+    struct text text = {0};
+    struct json json = {0};
+    for (size_t i = 1; i < line; i++)
+        text_putc(&text, '\n');
+    text_append(&text, data, size);
+    enum status status = json_parse(&json, path, text.data, text.size, diag);
+    if (status == STATUS_OK)
+        status = print_record(out, sums, json_root(&json), diag);
+    json_release(&json);
+    text_release(&text);
+    return status;
+}
+
+static void put_sums(struct text *out, const struct sums *s)
+{
+    text_printf(out, "%zu recorded, %zu measured", s->recorded, s->measured);
+    if (s->measured > 0)
+        text_printf(out,
+                    "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
+                    "%+.1f %%, worst %+.1f %%",
+                    100 * s->absolute / (double)s->measured, 100 * s->sum / (double)s->measured,
+                    100 * s->worst);
+    if (s->with_interval > 0)
+        text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held, s->with_interval);
+    text_putc(out, '\n');
+}
+
+enum status validation_print_records(struct text *out, const char *path, struct diag *diag)
+{
+    struct text file = {0};
+    struct sums sums = {0};
+    enum status status = text_read(&file, path, diag);
+    size_t line = 1;
+    for (size_t at = 0; status == STATUS_OK && at < file.size; line++) {
+        const char *start = file.data + at, *end = memchr(start, '\n', file.size - at);
+        size_t size = end == NULL ? file.size - at : (size_t)(end - start);
+        if (strspn(start, " \t\r") < size)
+            status = print_line(out, &sums, path, line, start, size, diag);
+        at += size + 1;
+    }
+    if (status == STATUS_OK && sums.recorded == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "holds no record: `longhaul predict --record FILE` appends one");
+    if (status == STATUS_OK)
+        put_sums(out, &sums);
+    text_release(&file);
+    return status;
+}
