@@ -1,6 +1,6 @@
 # The documents hold together: links and paths lead somewhere, options are those that the program has and all of them are
 # written about, tables of accuracy are those of accuracy_nightly.out, and nothing is blank twice.
-D=$(echo $S/README.md $S/docs/*.md)
+D=$(echo $S/README.md $S/docs/*.md $S/docs/accuracy/*.md)
 cd $S
 names() { sed "s#$S/##g"; }
 
@@ -23,7 +23,7 @@ echo "links: looked at"
 for f in $D $S/CHANGELOG.md; do
     grep -oE '`(docs|tests|cli|predict|examples|schedule|models|sim|exec|traces|base|bench|plots|packaging)/[A-Za-z0-9_./-]+\.[a-z]+`' $f | tr -d '`' |
         grep -vE '[A-Z]{4}|/$' | while read -r path; do test -e $path || echo "$f: no $path"; done
-    tr '\n' ' ' < $f | grep -oE 'docs/[a-z]+\.md`?, "[^"]*"' | sed 's/`//; s/, "/ /; s/"$//' | while read -r to heading; do
+    tr '\n' ' ' < $f | grep -oE 'docs/[a-z/-]+\.md`?, "[^"]*"' | sed 's/`//; s/, "/ /; s/"$//' | while read -r to heading; do
         grep -qE "^##* .*$heading|^\*\*$heading" $to || echo "$f: no heading '$heading' in $to"
     done
 done | names
@@ -53,21 +53,21 @@ row() { # FILE, how the row begins, what the line of accuracy_nightly.out begins
     wanted=$(sed -n "s#^  $3: \([0-9.]* %\), \([-+][0-9.]* %\), of \([0-9]*\)\$#\1 | \2 \3#p" tests/cli/accuracy_nightly.out)
     grep -F -e "| $2" $1 | grep -qF -e "| ${wanted% *} |" || echo "$1: '$2' is now $wanted"
 }
-row docs/accuracy.md "Table 2, tokens/s/GPU" "LoongTrain 2 tgs"
-row docs/accuracy.md "Table 6, tokens/s/GPU" "LoongTrain 6 tgs"
-row docs/accuracy.md "Table 4, attention_ms, one operator" "LoongTrain 4 attention_ms"
-row docs/accuracy.md "Table 4, seqalltoall_ms (42)" "LoongTrain 4 seqalltoall_ms"
-row docs/accuracy.md "Table 5, attention_ms, windows" "LoongTrain 5 attention_ms"
-row docs/accuracy.md "Fig. 5d, forward" "LoongTrain fig5d comm_over_compute"
-# and the rows of README.md: runs, mean of absolute errors and worst are those of a row of docs/accuracy.md
-same() { # how the row of README.md begins, how that of docs/accuracy.md begins, which of its cells
-    wanted=$(grep -F -e "| $2" docs/accuracy.md | head -1 | awk -F ' *[|] *' -v cells="$3" '{ n = split(cells, cell, " "); for (i = 1; i <= n; i++) printf "| %s ", $cell[i] }')
+row docs/accuracy/loongtrain.md "Table 2, tokens/s/GPU" "LoongTrain 2 tgs"
+row docs/accuracy/loongtrain.md "Table 6, tokens/s/GPU" "LoongTrain 6 tgs"
+row docs/accuracy/loongtrain.md "Table 4, attention_ms, one operator" "LoongTrain 4 attention_ms"
+row docs/accuracy/loongtrain.md "Table 4, seqalltoall_ms (42)" "LoongTrain 4 seqalltoall_ms"
+row docs/accuracy/loongtrain.md "Table 5, attention_ms, windows" "LoongTrain 5 attention_ms"
+row docs/accuracy/loongtrain.md "Fig. 5d, forward" "LoongTrain fig5d comm_over_compute"
+# and the rows of README.md: runs, mean of absolute errors and worst are those of a row of docs/accuracy.md or of a page below
+same() { # how the row of README.md begins, how that of a document below docs/ begins, which of its cells, the document
+    wanted=$(grep -F -e "| $2" docs/${4-accuracy.md} | head -1 | awk -F ' *[|] *' -v cells="$3" '{ n = split(cells, cell, " "); for (i = 1; i <= n; i++) printf "| %s ", $cell[i] }')
     grep -F -e "| $1" README.md | grep -qF -e "$wanted|" || echo "README.md: '$1' is now $wanted|"
 }
 same "training steps on H100" "device | h100 |" "4 5 7"
 same "training steps on A100" "device | a100 |" "4 5 7"
 same "training steps on B200" "device | b200 |" "4 5 7"
-same "LoongTrain's Table 6" "Table 6, tokens/s/GPU" "3 4"
+same "LoongTrain's Table 6" "Table 6, tokens/s/GPU" "3 4" accuracy/loongtrain.md
 same "memory that PyTorch allocated" "allocated memory | simumax-b200 |" "4 5 7"
 echo "tables: looked at"
 

@@ -1,5 +1,5 @@
 /* tests/cli/orderings.h: what SPPO's paper says is faster than what, in the configurations of its Table 4, as
- * far as it is predicted. docs/accuracy.md, "SPPO", says why. Included by test files only. */
+ * far as it is predicted. docs/accuracy/sppo.md, says why. Included by test files only. */
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 
