@@ -176,6 +176,23 @@ static enum status write_all(const struct reproduction *r, const bool *wanted, c
     return status;
 }
 
+/* Lines are wrapped at the width of a terminal, each below itself. */
+static enum status print_wrapped(struct text *lines, struct diag *diag)
+{
+    struct text out = {0};
+    size_t width = screen_width(STDOUT_FILENO);
+    for (char *line = lines->data; line != NULL && *line != '\0';) {
+        char *end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        screen_wrap(&out, line, 2, 0, width);
+        line = end == NULL ? NULL : end + 1;
+    }
+    enum status status = command_print(&out, diag);
+    text_release(&out);
+    return status;
+}
+
 static enum status reproduce(const struct options *options, struct diag *diag)
 {
     struct reproduction r = {0};
@@ -193,7 +210,7 @@ static enum status reproduce(const struct options *options, struct diag *diag)
         status = write_all(&r, wanted, folder, &out, diag);
     }
     if (status == STATUS_OK)
-        status = command_print(&out, diag);
+        status = print_wrapped(&out, diag);
     text_release(&out);
     free(wanted);
     reproduction_release(&r);

@@ -2,7 +2,7 @@
 # data: panel (1..), series (1..), x (1.., a place on the axis), published, predicted, published does not fit (0 or 1),
 #       predicted does not fit; empty: no value
 # panels: how many; of each, panel1 (its name), x_ticks1 (what is at its places), x_turned1 (whether these lie aslant),
-# places1 (how many), ...; series: how many; names in name1, ...; x_name, y_name; y_log; y_scale: of values;
+# places1 (how many), lined1 (whether lines join its points), ...; series: how many; names in name1, ...; x_name, y_name; y_log; y_scale: of values;
 # has_published, has_unfit: 0 or 1; key_wide: points for the key
 load folder."/common.gp"
 panel(i) = value(sprintf("panel%d", i))
@@ -39,8 +39,11 @@ do for [p=1:panels] {
     set title (panels > 1 || strlen(panel(p)) > 0 ? panel(p) : "") textcolor rgb ink font ",12" noenhanced
     set xlabel (row_ == rows - 1 || p + columns > panels ? x_name : "") textcolor rgb ink
     set ylabel (column_ == 0 ? y_name : "") textcolor rgb ink
-    plot for [i=1:series] data using ($1 == p && $2 == i ? $3 : NaN):(y_scale * $5) \
-             with linespoints linestyle i notitle, \
+    lined = value(sprintf("lined%d", p))
+    plot for [i=1:(lined ? series : 0)] data using ($1 == p && $2 == i ? $3 : NaN):(y_scale * $5) \
+             with lines linestyle i notitle, \
+         for [i=1:series] data using ($1 == p && $2 == i ? $3 : NaN):(y_scale * $5) \
+             with points linestyle i notitle, \
          for [i=1:series] data using ($1 == p && $2 == i ? $3 : NaN):(y_scale * $4) \
              with points pointtype 6 pointsize 2.2 * size_of_marks linewidth 1.6 \
              linecolor rgb colour[1 + (i - 1) % 8] notitle, \

@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANELS_MAX = 12, PANEL_WIDE = 330, PANEL_HIGH = 260, KEY_AROUND = 70, KEY_LETTER = 7 };
+enum {
+    PANELS_MAX = 12,
+    PANEL_WIDE = 330,
+    PANEL_HIGH = 260,
+    PANEL_TURNED = 70,
+    KEY_AROUND = 70,
+    KEY_LETTER = 7
+};
 enum { LABELS_TURN = 30 }; /* letters of all labels of a panel, beyond which they lie aslant */
 
 /* The distinct texts of a coordinate of an entry's points. */
@@ -30,12 +37,20 @@ static size_t place_add(struct places *p, const char *text, double value)
     return i;
 }
 
-/* Numbers along an axis rise; other texts keep the order of the points. */
-static void sort_numbers(struct places *p)
+/* Whether all texts are numbers, whose points a line may join. */
+static bool are_numbers(const struct places *p)
 {
     for (size_t i = 0; i < p->count; i++)
         if (isnan(p->value[i]))
-            return;
+            return false;
+    return true;
+}
+
+/* Numbers along an axis rise; other texts keep the order of the points. */
+static void sort_numbers(struct places *p)
+{
+    if (!are_numbers(p))
+        return;
     for (size_t i = 1; i < p->count; i++)
         for (size_t k = i; k > 0 && p->value[k - 1] > p->value[k]; k--) {
             double value = p->value[k];
@@ -124,18 +139,38 @@ static void put_rows(struct text *out, const struct reproduction *r, size_t entr
             put_line(out, r, entry, l, p, s);
 }
 
-static void set_of_panel(struct figure *figure, const char *name, size_t panel, const char *text)
+/* "panel2" of the second panel: the name of a variable of its. */
+static void put_variable(char name[32], const char *what, size_t panel)
 {
-    char variable[32];
-    snprintf(variable, sizeof variable, "%s%zu", name, panel + 1);
-    figure_set_text(figure, variable, text);
+    snprintf(name, 32, "%s%zu", what, panel + 1);
+}
+
+static void set_text_of(struct figure *figure, const char *what, size_t panel, const char *text)
+{
+    char name[32];
+    put_variable(name, what, panel);
+    figure_set_text(figure, name, text);
+}
+
+static void set_number_of(struct figure *figure, const char *what, size_t panel, double value)
+{
+    char name[32];
+    put_variable(name, what, panel);
+    figure_set_number(figure, name, value);
+}
+
+/* Whether the labels of a panel's places lie aslant, as they do not fit beside each other. */
+static bool is_turned(const struct layout *l, size_t panel)
+{
+    size_t letters = 0;
+    for (size_t i = 0; i < l->x[panel].count; i++)
+        letters += strlen(l->x[panel].text[i]) + 1;
+    return letters > (l->panel.count > 1 ? LABELS_TURN : 2 * LABELS_TURN);
 }
 
 static void set_panel(struct figure *figure, const struct layout *l, size_t panel)
 {
     struct text ticks = {0};
-    char variable[32];
-    size_t letters = 0;
     const struct places *x = &l->x[panel];
     text_putc(&ticks, '(');
     for (size_t i = 0; i < x->count; i++) {
@@ -144,16 +179,13 @@ static void set_panel(struct figure *figure, const struct layout *l, size_t pane
             if (*c != '"' && *c != '\\')
                 text_putc(&ticks, *c);
         text_printf(&ticks, "\" %zu", i + 1);
-        letters += strlen(x->text[i]) + 1;
     }
     text_putc(&ticks, ')');
-    set_of_panel(figure, "panel", panel, l->panel.text[panel]);
-    set_of_panel(figure, "x_ticks", panel, ticks.data);
-    snprintf(variable, sizeof variable, "x_turned%zu", panel + 1);
-    figure_set_number(figure, variable,
-                      letters > (l->panel.count > 1 ? LABELS_TURN : 2 * LABELS_TURN));
-    snprintf(variable, sizeof variable, "places%zu", panel + 1);
-    figure_set_number(figure, variable, (double)x->count);
+    set_text_of(figure, "panel", panel, l->panel.text[panel]);
+    set_text_of(figure, "x_ticks", panel, ticks.data);
+    set_number_of(figure, "x_turned", panel, is_turned(l, panel));
+    set_number_of(figure, "places", panel, (double)x->count);
+    set_number_of(figure, "lined", panel, are_numbers(x));
     text_release(&ticks);
 }
 
@@ -167,6 +199,11 @@ static void set_size(struct figure *figure, const struct layout *l)
     int key = KEY_AROUND + KEY_LETTER * (int)longest;
     int panel_wide = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
     int panel_high = rows == 1 ? PANEL_HIGH + 120 : PANEL_HIGH;
+    for (size_t p = 0; p < panels; p++)
+        if (is_turned(l, p)) {
+            panel_high += PANEL_TURNED;
+            break;
+        }
     figure->wide = columns * panel_wide + key;
     figure->high = rows * panel_high + 40;
     figure_set_number(figure, "key_wide", key);

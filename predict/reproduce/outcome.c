@@ -84,11 +84,11 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     return o;
 }
 
-static void put_part(struct text *out, size_t from, const char *format, size_t a, size_t b)
+/* A semicolon after what was appended since `from`. */
+static void put_between(struct text *out, size_t from)
 {
     if (out->size > from)
         text_puts(out, "; ");
-    text_printf(out, format, a, b);
 }
 
 void outcome_put(struct text *out, const struct entry_outcome *o)
@@ -105,14 +105,21 @@ void outcome_put(struct text *out, const struct entry_outcome *o)
         if (o->within < o->counted)
             text_printf(out, ", %zu of them beyond 15 %%", o->counted - o->within);
     }
-    if (o->verdicts > 0)
-        put_part(out, from, "%zu of %zu verdicts and lengths right", o->right, o->verdicts);
-    if (o->unsupported > 0)
-        put_part(out, from, "%zu cannot be predicted", o->unsupported, 0);
-    if (o->failed > 0)
-        put_part(out, from, "%zu failed", o->failed, 0);
+    if (o->verdicts > 0) {
+        put_between(out, from);
+        text_printf(out, "%zu of %zu verdicts and lengths right", o->right, o->verdicts);
+    }
+    if (o->unsupported > 0) {
+        put_between(out, from);
+        text_printf(out, "%zu cannot be predicted", o->unsupported);
+    }
+    if (o->failed > 0) {
+        put_between(out, from);
+        text_printf(out, "%zu failed", o->failed);
+    }
     if (claims > 0) {
-        put_part(out, from, "%zu of %zu claims hold", o->claims[CLAIM_HOLDS], claims);
+        put_between(out, from);
+        text_printf(out, "%zu of %zu claims hold", o->claims[CLAIM_HOLDS], claims);
         if (o->claims[CLAIM_HOLDS_BY_LESS] > 0)
             text_printf(out, ", %zu by less", o->claims[CLAIM_HOLDS_BY_LESS]);
     }

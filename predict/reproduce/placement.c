@@ -50,7 +50,9 @@ static const char *expand(const char *pattern, lookup_function *look, const void
     for (const char *at = pattern == NULL ? "" : pattern; *at != '\0';) {
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
         if (end == NULL) {
-            text_putc(&out, *at++);
+            if (*at != ' ' || (out.size > 0 && out.data[out.size - 1] != ' '))
+                text_putc(&out, *at); /* blanks around an empty value are one */
+            at++;
             continue;
         }
         const char *key = arena_text(arena, at + 1, (size_t)(end - at) - 1);
