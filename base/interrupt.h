@@ -5,13 +5,13 @@
 
 #include <signal.h>
 
-/* The signal handlers that were installed before. */
+/* What was done with the signals before. */
 struct interrupt {
     struct sigaction before[2];
 };
 
-/* Until interrupt_release(), the first signal of each kind is noted and makes waiting system calls return early;
- * the second ends the program. */
+/* From now on until interrupt_release() the first of each is noted, and calls of the system that wait end
+ * early; the second ends the program. */
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 

@@ -150,7 +150,7 @@ static void put_digits(struct text *text, const char *digit, size_t count, size_
     }
 }
 
-/* Appends the number as %.15g does, or with as many digits as reading it back needs. */
+/* As %.15g, or with as many digits as it takes. */
 void text_put_double(struct text *text, double value)
 {
     /* Whole numbers of up to 15 digits are common and print faster as integers. */

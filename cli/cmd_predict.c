@@ -164,7 +164,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
     bool exact = options_given(options, "exact");
     struct setup setup = {0};
-    struct prediction prediction = {0};
+    struct prediction prediction = {.whole = exact || options_given(options, "o") ||
+                                             options_given(options, "verify")};
     struct alternative best = {0};
     struct operator_times part = {0};
     struct diag note = {0};
@@ -198,7 +199,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct text warning = {0};
     put_warning(&warning, &note);
     report.warning = warning.data;
-    bool whole = prediction.choices.scope == SCOPE_STEP;
+    bool step = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
         status = check_part(options, &prediction, diag);
     progress_part("verifying the schedule");
@@ -208,12 +209,12 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = prediction_time(&prediction, exact, diag);
     progress_part("comparing with other options");
-    if (status == STATUS_OK && !whole) {
+    if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
         report.part = &part;
         status = operator_times_alone(&part, &prediction, exact, diag);
     }
-    if (status == STATUS_OK && whole && file == NULL && !options_given(options, "quick")) {
+    if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
         status = alternatives_find(&best, &prediction, &setup.request, exact, diag);
         report.best = &best;
     }

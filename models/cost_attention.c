@@ -7,7 +7,7 @@
 /* Columns that the mask cuts element by element take half as much again (docs/costs.md). */
 static const double MASKED_EXTRA = 0.5;
 
-/* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
+/* What the blocks of one op loop over: masked steps left out, partly masked ones whole. */
 struct blocks {
     double count;             /* blocks with anything to do */
     double columns;           /* of all of them together */

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "models/cost_parts.h"
 
-/* The state of reading one device file. */
+/* What every step of reading one file needs. */
 struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;

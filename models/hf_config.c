@@ -317,7 +317,7 @@ static enum status read_rope_type(const struct reader *r, const char *key)
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
-        return STATUS_OK; /* rope_parameters with only a base */
+        return STATUS_OK; /* rope_parameters with a base alone */
     status = json_get_string(scaling, name, &type, r->diag);
     if (status != STATUS_OK || strcmp(type, "default") == 0)
         return status;

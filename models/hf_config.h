@@ -25,7 +25,7 @@
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 
-/* Reads a configuration that is parsed already, without transformer_check(). */
+/* The same for a document that is parsed already, without transformer_check(). */
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
                            struct json_node root, const char *ignore, struct diag *diag);
 

@@ -356,7 +356,7 @@ double work_flops(const struct work *work)
 
 /* ---- bytes ---- */
 
-/* Bytes of an element read and of one written, and which optional operands there are. */
+/* What the formulas below need: sizes of an element read and written, optional operands. */
 struct bytes_of {
     double in, out;
     unsigned reads, writes;

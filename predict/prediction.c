@@ -85,11 +85,26 @@ static void replay(struct prediction *p)
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
+/* Samples of a step are tried from the shortest to the longest, where its list is long. */
+static const uint32_t sample_lengths[] = {11, 16};
+enum { LONG_LIST = 200000 };
+
+/* Builds a sample, of number `length` of these lengths or longer, that stands for the whole list. */
+static bool make_sample(struct prediction *p, size_t length)
+{
+    if (p->whole || compose_ops_at_most(&p->choices) < LONG_LIST)
+        return false;
+    for (p->sample = length; p->sample < ARRAY_LEN(sample_lengths); p->sample++)
+        if (compose_sample(&p->ir, &p->choices, sample_lengths[p->sample]))
+            return true;
+    return false;
+}
+
 static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
 {
     enum status status = compose_resolve(&p->choices, request, NULL, diag);
     ir_release(&p->ir);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !make_sample(p, 0))
         status = compose_build(&p->ir, &p->choices, diag);
     if (status == STATUS_OK) {
         replay(p);
@@ -98,7 +113,7 @@ static enum status build(struct prediction *p, const struct request *request, st
     return status;
 }
 
-/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
+/* Where stages may share subsequences, as many as are predicted to be fastest and fit. */
 enum status prediction_memory(struct prediction *p, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag)
 {
@@ -312,7 +327,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     };
 }
 
-/* Finds the shapes on which rank 0 spends time and which lie outside the range on which costs were calibrated. */
+/* Which shapes rank 0 spends time on that lie outside what costs were calibrated on. */
 static void find_extrapolated(struct prediction *p, const struct costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
@@ -321,7 +336,7 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
         if (p->ir.stream_count == 0 ||
             p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
             continue;
-        double seconds = costs->work_s[p->ir.op.shape[op]];
+        double seconds = costs->work_s[p->ir.op.shape[op]] * repeats_times(&p->ir.repeats, op);
         spent[p->ir.op.shape[op]] += seconds;
         all += seconds;
     }
@@ -371,6 +386,28 @@ const struct sim_peak *prediction_peak(const struct prediction *p)
     return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
 }
 
+struct prediction_sample prediction_sample(const struct prediction *p)
+{
+    const struct repeats *r = &p->ir.repeats;
+    if (r->copies == 0)
+        return (struct prediction_sample){0};
+    int64_t all = r->of_units ? p->choices.accumulation : p->choices.model->layers;
+    return (struct prediction_sample){.loop = r->of_units ? "micro-batches" : "layers",
+                                      .simulated = all - (int64_t)r->copies * r->layers,
+                                      .all = all};
+}
+
+struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
+{
+    const struct repeats *r = &p->ir.repeats;
+    uint16_t layer = p->ir.op.layer[op];
+    bool later =
+        r->copies > 0 && !r->of_units && layer != IR_NONE16 && layer / r->layers >= r->turn;
+    return (struct prediction_op){
+        .id = repeats_whole_id(r, op),
+        .layer = later ? (uint16_t)(layer + r->copies * (uint32_t)r->layers) : layer};
+}
+
 int64_t prediction_sequences(const struct prediction *p)
 {
     return p->ir.global_batch;
@@ -405,8 +442,8 @@ double prediction_hfu(const struct prediction *p)
     return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
 }
 
-/* If more ranks synchronise than in any measured step of the strategy, the slowest of them is later than in those steps.
- * Up to that many ranks, the measurements contain the effect of jitter. */
+/* Where more ranks meet than a step of the strategy was ever compared on, the slowest of them is
+ * later than any that was; measurements of fewer ranks hold what jitter does to those. */
 static void add_jitter(struct prediction *p)
 {
     size_t count;
@@ -423,22 +460,54 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
+/* Simulates the list that there is. *stands: its times are, or tell, those of the whole list. */
+static enum status simulate(struct prediction *p, bool exact, struct costs *costs, bool *stands,
+                            struct diag *diag)
+{
+    struct sim_options options = {.exact = exact};
+    costs_make(costs, p);
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
+    *stands = status == STATUS_OK && !p->sim.unsteady;
+    if (!*stands)
+        return status;
+    p->simulated = true;
+    p->checkpoints_cost_host = costs->checkpoints;
+    struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
+    if (p->has_choices) /* as MFU and HFU */
+        compose_products_again(&p->choices, &peak.layers_again, &peak.head_again);
+    waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
+    if (p->ir.role_count > 1)
+        stages_make(&p->stages, &p->ir, &p->sim, peak);
+    if (p->ir.repeats.copies > 0)
+        *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
+    return status;
+}
+
+/* A longer sample, or the whole list, where a sample does not stand for it. Arenas are the same. */
+static enum status build_longer(struct prediction *p, bool whole, struct diag *diag)
+{
+    sim_result_release(&p->sim);
+    stages_release(&p->stages);
+    ir_release(&p->ir);
+    if (!whole && make_sample(p, p->sample + 1))
+        return STATUS_OK;
+    return compose_build(&p->ir, &p->choices, diag);
+}
+
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 {
     struct costs costs = {0};
-    struct sim_options options = {.exact = exact};
-    costs_make(&costs, p);
-    enum status status =
-        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
+    bool stands = !exact || p->ir.repeats.copies == 0;
+    enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
+    for (stands = false; status == STATUS_OK && !stands;) {
+        costs_release(&costs);
+        costs = (struct costs){0};
+        status = simulate(p, exact, &costs, &stands, diag);
+        if (status == STATUS_OK && !stands)
+            status = build_longer(p, false, diag);
+    }
     if (status == STATUS_OK) {
-        p->simulated = true;
-        p->checkpoints_cost_host = costs.checkpoints;
-        struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
-        if (p->has_choices) /* as MFU and HFU */
-            compose_products_again(&p->choices, &peak.layers_again, &peak.head_again);
-        waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
-        if (p->ir.role_count > 1)
-            stages_make(&p->stages, &p->ir, &p->sim, peak);
         add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
@@ -461,6 +530,15 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
     costs_release(&costs);
+    if (status != STATUS_OK || !sim->unsteady)
+        return status;
+    struct prediction whole = *p;
+    whole.ir = (struct ir){0};
+    sim_result_release(sim);
+    status = compose_build(&whole.ir, &p->choices, diag);
+    if (status == STATUS_OK)
+        status = prediction_without_kernels(sim, &whole, exact, diag);
+    ir_release(&whole.ir);
     return status;
 }
 
@@ -487,15 +565,17 @@ static struct bound bound_of_role(const struct prediction *p, const struct costs
     uint32_t rank = first_rank(ir, r);
     uint32_t last =
         p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
+    last -= ir->repeats.of_units ? ir->repeats.copies : 0;
     for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
          op++) {
         uint32_t shape = ir->op.shape[op];
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
-        double work_s = costs->work_s[shape];
+        uint32_t times = repeats_times(&ir->repeats, op);
+        double work_s = times * costs->work_s[shape];
         if (guard != IR_NONE16 && !even_passes(ir, even, guard, rank))
             continue;
-        bound.issue_s += costs->issue_s[shape];
+        bound.issue_s += times * costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
             work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC)
             continue;

@@ -1,6 +1,6 @@
 /* predict/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
  *
- * Memory follows from the schedule, and is cheap; times take a simulation. Which of the
+ * Memory is known from the schedule alone, and is cheap; times take a simulation. Which of the
  * three memory figures decides depends on who would run the schedule: a framework's profile is
  * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
  * context. docs/commands.md says more. */
@@ -31,6 +31,8 @@ struct prediction {
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
+    bool whole;    /* wanted by the caller: the whole list, not a sample that stands for it */
+    size_t sample; /* which length the sample has that is in ir */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;
@@ -45,8 +47,8 @@ struct prediction {
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* of the compute time of rank 0 */
     bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
-    int64_t compared_ranks;    /* that many ranks; 0: no step was compared */
-    double jitter_s;           /* what measured jitter adds to the step; contained in it */
+    int64_t compared_ranks;    /* so many; 0: none was */
+    double jitter_s;           /* which is then in the step: what measured jitter adds */
 };
 
 void prediction_release(struct prediction *prediction);
@@ -55,18 +57,18 @@ void prediction_release(struct prediction *prediction);
 enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag);
 
-/* Predicts the memory of a schedule from a file ("-": standard input). */
+/* The same for a schedule from a file ("-": standard input). */
 enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
                                       const char *path, struct diag *diag);
 
 /* Simulates what prediction_memory() built. */
 enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
 
-/* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
+/* The same into *sim alone, as if kernels took no time: communication and the host. Release *sim. */
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        bool exact, struct diag *diag);
 
-/* Returns a lower bound of the step that prediction_memory() built: the kernels of a rank's processors one after the
+/* What prediction_memory() built cannot take less: the kernels of a rank's processors one after the
  * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
 double prediction_bound_s(const struct prediction *prediction);
 
@@ -77,6 +79,20 @@ enum status prediction_make(struct prediction *prediction, const struct setup *s
 /* The first of the ranks whose device memory is fullest at its peak; what it holds then. */
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
 const struct sim_peak *prediction_peak(const struct prediction *prediction);
+
+/* Which loop of the step was simulated in part, and how often it goes round. */
+struct prediction_sample {
+    const char *loop; /* "layers", "micro-batches"; NULL: all was */
+    int64_t simulated, all;
+};
+struct prediction_sample prediction_sample(const struct prediction *prediction);
+
+/* An op of the list as the whole list has it. */
+struct prediction_op {
+    uint32_t id;
+    uint16_t layer; /* IR_NONE16: none */
+};
+struct prediction_op prediction_op(const struct prediction *prediction, uint32_t op);
 
 /* Sequences and tokens of one step, over all ranks. */
 int64_t prediction_sequences(const struct prediction *prediction);

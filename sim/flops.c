@@ -28,7 +28,8 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
         const uint32_t *of = members + (size_t)c * (ir->guard_count + 1u);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
             uint16_t guard = ir->op.guard[op];
-            flops += each[ir->op.shape[op]] * of[guard == IR_NONE16 ? ir->guard_count : guard];
+            flops += each[ir->op.shape[op]] * repeats_times(&ir->repeats, op) *
+                     of[guard == IR_NONE16 ? ir->guard_count : guard];
         }
     }
     free(members);

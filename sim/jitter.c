@@ -44,6 +44,36 @@ static double *first_waiters(const struct ir *ir, const struct sim_class *class,
     return first;
 }
 
+struct walk {
+    const struct ir *ir;
+    const struct sim_class *class;
+    const double *start_s, *end_s;
+    double *first, relative;
+    double variance, total; /* since ranks met last; what came of it */
+};
+
+/* The ops begin .. end, in list order. */
+static void walk(struct walk *w, uint32_t begin, uint32_t end)
+{
+    const struct ir *ir = w->ir;
+    for (uint32_t op = begin; op < end; op++) {
+        uint32_t k = op - w->class->op_begin, met;
+        double spread = w->relative * (w->end_s[k] - w->start_s[k]);
+        if (is_kernel(ir, op)) {
+            w->variance += spread * spread;
+            continue;
+        }
+        if ((met = members(ir, op)) < 2)
+            continue;
+        double late = jitter_expected_maximum(met) * sqrt(w->variance);
+        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first[k] - w->end_s[k], 0);
+        if (late > hidden) {
+            w->total += late - hidden;
+            w->variance = 0;
+        }
+    }
+}
+
 double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                 double relative)
 {
@@ -51,24 +81,20 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         return 0;
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
-    double *first = first_waiters(ir, class, start_s), variance = 0, total = 0;
-    for (uint32_t k = 0; k < class->op_count; k++) {
-        uint32_t op = class->op_begin + k;
-        double spread = relative * (end_s[k] - start_s[k]);
-        if (is_kernel(ir, op)) {
-            variance += spread * spread;
+    struct walk w = {ir, class, start_s, end_s, first_waiters(ir, class, start_s), relative, 0, 0};
+    const struct repeats *r = &ir->repeats;
+    uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
+    for (uint32_t i = 0; i < r->run_count; i++) {
+        const struct repeat_run *run = &r->run[i];
+        uint32_t gap = run->begin + run->gap * run->ops;
+        if (run->role != class->role)
             continue;
-        }
-        uint32_t met = members(ir, op);
-        if (met < 2)
-            continue;
-        double late = jitter_expected_maximum(met) * sqrt(variance);
-        double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(first[k] - end_s[k], 0);
-        if (late > hidden) {
-            total += late - hidden;
-            variance = 0;
-        }
+        walk(&w, done, gap);
+        for (uint32_t copy = 0; copy < r->copies; copy++)
+            walk(&w, gap - run->ops, gap);
+        done = gap;
     }
-    free(first);
-    return total + jitter_expected_maximum(result->rank_count) * sqrt(variance);
+    walk(&w, done, end);
+    free(w.first);
+    return w.total + jitter_expected_maximum(result->rank_count) * sqrt(w.variance);
 }

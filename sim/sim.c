@@ -5,6 +5,7 @@
 #include "sim/memory/memory.h"
 #include "sim/plan/depth.h"
 #include "sim/plan/replicas.h"
+#include "sim/plan/steady.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         class->op_count = ir->role[role].op_count;
         result->row_count += class->op_count;
         result->counts.simulated += class->op_count - left_out;
-        result->counts.op_instances += (uint64_t) class->op_count * class->ranks;
+        result->counts.op_instances +=
+            (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->ranks;
     }
 }
 
@@ -125,10 +127,22 @@ static void take_mapping(struct sim_result *result, struct child_mapping *mappin
     *mapping = (struct child_mapping){0};
 }
 
+/* Times of a sample tell those of the whole list, or that they do not. */
+static void find_periods(struct sim_result *result, const struct ir *ir,
+                         const struct child_run *run)
+{
+    struct steady_times times = {run->mapping.start_s, run->mapping.end_s};
+    result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
+    result->unsteady =
+        !steady_periods(&run->plan, &run->fold, &times, result->period_s, &result->step_s);
+}
+
 static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
     fill_classes(result, ir, run, 0);
-    result->step_s = run->mapping.shared->step_s;
+    result->step_s = result->simulated_s = run->mapping.shared->step_s;
+    if (ir->repeats.copies > 0)
+        find_periods(result, ir, run);
     fill_loads(result, run);
     take_mapping(result, &run->mapping);
 }
@@ -181,7 +195,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
     fill_classes(result, ir, run, left_out);
     for (size_t i = 0; i < result->row_count; i++)
         if (m->end_s[i] > result->step_s)
-            result->step_s = m->end_s[i];
+            result->step_s = result->simulated_s = m->end_s[i];
     fill_loads(result, run);
     note_depth(&result->depth, m->run, runs);
     take_mapping(result, m);
@@ -253,12 +267,12 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     q.even = result->even_guards;
     bool done = false;
     result->depth.outcome = SIM_DEPTH_OFF;
-    if (!options->exact)
+    if (!options->exact && ir->repeats.copies == 0)
         status = run_folded(result, ir, &q, &done, diag);
     if (status == STATUS_OK && !done)
         status = run_whole(result, ir, &q, diag);
-    if (status == STATUS_OK && !options->no_memory)
-        memory_peaks(ir, cluster, result);
+    if (status == STATUS_OK && !options->no_memory && !result->unsteady)
+        result->unsteady = !memory_peaks(ir, cluster, result);
     return status;
 }
 

@@ -110,6 +110,11 @@ struct sim_depth {
 struct sim_result {
     double step_s;
     struct sim_depth depth;
+    /* Of a sample (ir->repeats), step_s, loads, counts and peaks are the whole list's, and times those of the sample.
+       unsteady: its times do not tell those of the whole list, and nothing here does. */
+    bool unsteady;
+    double *period_s;   /* per run of ir->repeats: the time of each copy */
+    double simulated_s; /* when the list that was simulated ends: a sample's own step */
     uint32_t rank_count, class_count, node_count;
     uint32_t even_ranks;     /* of a ring whose ranks were taken alike (sim/even.h); 0: none were */
     uint8_t *even_guards;    /* [guard_count] */

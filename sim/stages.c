@@ -40,6 +40,14 @@ void stages_make(struct stages *s, const struct ir *ir, const struct sim_result 
     s->to_step = result->step_s > 0 ? idle / result->step_s : 0;
 }
 
+bool stages_add_up(const struct stages *s)
+{
+    bool add_up = true;
+    for (uint32_t role = 0; role < s->count; role++)
+        add_up = add_up && waterfall_adds_up(&s->of[role]);
+    return add_up;
+}
+
 void stages_release(struct stages *s)
 {
     free(s->ranks);

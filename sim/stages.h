@@ -22,6 +22,8 @@ struct stages {
 /* peak as in waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
+/* Does every waterfall add up to the step? Those of a sample may not. */
+bool stages_add_up(const struct stages *stages);
 void stages_release(struct stages *stages);
 
 #endif

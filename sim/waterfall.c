@@ -21,6 +21,7 @@ struct maker {
     double rounding_s;                       /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
     bool in_pipeline;                        /* the rank sends or receives as a stage does */
+    uint32_t gap_times;                      /* how often the gap is there that is explained */
     wide cause_s[CAUSE_COUNT];
 };
 
@@ -115,31 +116,33 @@ static double model_share(const struct maker *m, uint32_t op)
     }
 }
 
-/* The time that a kernel had for itself: of every instant its part among those that ran. */
+/* The time that a kernel had for itself: of every instant its part among those that ran. A kernel of a sample stands
+ * for its copies too. */
 static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
-    uint32_t op = m->op_begin + row;
+    uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);
+    wide all = times * seconds;
     switch (m->ir->op.phase[op]) {
     case PHASE_RECOMPUTE:
-        m->cause_s[CAUSE_RECOMPUTE] += seconds;
+        m->cause_s[CAUSE_RECOMPUTE] += all;
         return;
     case PHASE_OPTIMIZER:
-        m->cause_s[CAUSE_OPTIMIZER] += seconds;
+        m->cause_s[CAUSE_OPTIMIZER] += all;
         return;
     default:
         break;
     }
     wide at_peak = m->at_peak_s[m->ir->op.shape[op]];
     if (!(at_peak > 0)) {
-        m->cause_s[CAUSE_MEMORY_BOUND] += seconds;
+        m->cause_s[CAUSE_MEMORY_BOUND] += all;
         return;
     }
     if (at_peak > seconds)
         at_peak = seconds;
     wide useful = at_peak * model_share(m, op);
-    m->cause_s[CAUSE_USEFUL] += useful;
-    m->cause_s[CAUSE_RECOMPUTE] += at_peak - useful;
-    m->cause_s[CAUSE_INEFFICIENCY] += seconds - at_peak;
+    m->cause_s[CAUSE_USEFUL] += times * useful;
+    m->cause_s[CAUSE_RECOMPUTE] += times * (at_peak - useful);
+    m->cause_s[CAUSE_INEFFICIENCY] += times * (seconds - at_peak);
 }
 
 /* ---- while none runs ---- */
@@ -183,7 +186,7 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
     if (cause == CAUSE_PIPELINE)
         cause = stage_cause(m, from_s, to_s);
     if (to_s > from_s)
-        m->cause_s[cause] += (wide)to_s - (wide)from_s;
+        m->cause_s[cause] += m->gap_times * ((wide)to_s - (wide)from_s);
 }
 
 /* Explains the time from floor_s to the start of an op: what ended last, what that waited for, and
@@ -191,6 +194,7 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
 static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
+    m->gap_times = repeats_times(&m->ir->repeats, m->op_begin + row);
     while (until_s > floor_s) {
         uint32_t last, holder = m->holder[row];
         bool found = last_dependency(m, row, &last);
@@ -223,6 +227,7 @@ static void explain_end(struct maker *m, double floor_s, double step_s)
         if (last == IR_NONE || ends_later(m, row, last))
             last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
+    m->gap_times = 1;
     add_idle(m, m->in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
     if (end_s <= floor_s)
         return;
@@ -368,6 +373,14 @@ static void explain(struct maker *m, double step_s)
     free(kernel);
 }
 
+bool waterfall_adds_up(const struct waterfall *waterfall)
+{
+    double sum = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        sum += waterfall->cause_s[c];
+    return fabs(sum - waterfall->step_s) <= 1e-9 * waterfall->step_s;
+}
+
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank)
 {
@@ -386,7 +399,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
         m.at_peak_s[i] = (wide)flops[i] / peak.flop_per_s;
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
-    explain(&m, result->step_s);
+    explain(&m, result->simulated_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];

@@ -52,6 +52,9 @@ struct waterfall_peak {
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
+/* Do the causes add up to the step? Those of a sample may not: then they are not the whole list's. */
+bool waterfall_adds_up(const struct waterfall *waterfall);
+
 /* "all-to-all" */
 const char *cause_name(enum cause cause);
 

@@ -44,7 +44,7 @@ static void put_peak(struct text *out, const struct prediction *p)
         first = false;
     }
     if (peak->op != IR_NONE)
-        text_printf(out, ", op %u (%s, %s)", peak->op,
+        text_printf(out, ", op %u (%s, %s)", prediction_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_name((enum phase)p->ir.op.phase[peak->op]));
     text_putc(out, '\n');

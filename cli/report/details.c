@@ -78,11 +78,12 @@ static void print_memory(const struct screen *screen, const struct report *r)
         report_put_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
-        text_printf(&piece, "op %u (%s, %s", peak->op,
+        struct prediction_op at = prediction_op(p, peak->op);
+        text_printf(&piece, "op %u (%s, %s", at.id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_name((enum phase)p->ir.op.phase[peak->op]));
-        if (p->ir.op.layer[peak->op] != IR_NONE16)
-            text_printf(&piece, ", layer %u", p->ir.op.layer[peak->op]);
+        if (at.layer != IR_NONE16)
+            text_printf(&piece, ", layer %u", at.layer);
         text_putc(&piece, ')');
         report_put_piece(&line, &piece);
     }
@@ -108,6 +109,15 @@ static void put_depth(struct text *out, const struct sim_depth *depth)
     put_fold(out, &depth->layers);
     if (depth->outcome == SIM_DEPTH_UNSTEADY)
         text_puts(out, ", all layers (their times do not repeat)");
+}
+
+/* ", 11 of 32 layers": what was simulated of a loop, where not all of it was. */
+static void put_sample(struct text *out, const struct prediction *p)
+{
+    struct prediction_sample sample = prediction_sample(p);
+    if (sample.loop != NULL)
+        text_printf(out, ", %lld of %lld %s", (long long)sample.simulated, (long long)sample.all,
+                    sample.loop);
 }
 
 /* "fill 3.1 %": of the step. */
@@ -171,6 +181,7 @@ static void print_simulation(const struct screen *screen, const struct report *r
                 (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
     put_depth(&line, &sim->depth);
+    put_sample(&line, p);
     if (sim->busiest_name) {
         const struct sim_link_load *load = &sim->load[sim->busiest];
         text_printf(&line, ", busiest link %s carries ", sim->busiest_name);

@@ -217,6 +217,19 @@ static void put_depth(struct json_out *w, const struct sim_depth *depth)
     json_end_object(w);
 }
 
+/* What was simulated of a loop, where not all of it was. */
+static void put_sample(struct json_out *w, const struct prediction *p)
+{
+    struct prediction_sample sample = prediction_sample(p);
+    if (sample.loop == NULL)
+        return;
+    json_begin_object(w, "sample");
+    json_put_text(w, "of", sample.loop);
+    json_put_count(w, "simulated", (uint64_t)sample.simulated);
+    json_put_count(w, "all", (uint64_t)sample.all);
+    json_end_object(w);
+}
+
 /* The links that the step uses, and whether anybody has measured them. */
 static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
@@ -246,6 +259,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "flows", p->sim.counts.flows);
     json_put_count(w, "timers", p->sim.counts.timers);
     put_depth(w, &p->sim.depth);
+    put_sample(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated", p->extrapolated.size > 0 ? p->extrapolated.data : "");
     if (p->beyond_compared) {

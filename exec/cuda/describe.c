@@ -1,4 +1,5 @@
-/* Describes the device and the libraries by what they report. Clocks are read by NVML; no setting is changed. */
+/* What the device and the libraries say of themselves; clocks by NVML, which is read and never
+ * told anything. */
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/versions.h"

@@ -141,7 +141,7 @@ static bool lacks_room(const struct setup *setup, const struct choices *c)
            on_node * bound_host_bytes(c) > host;
 }
 
-/* True if the list of a request would be too long; no list is needed to tell. */
+/* The same of a request, for which no list is needed. */
 static bool is_too_long(const struct setup *setup, const struct request *asked)
 {
     struct choices c;
@@ -332,7 +332,7 @@ struct search {
     struct diag *diag;
 };
 
-/* True if bounds show, without a schedule, that a candidate does not fit or is no better than the incumbent. */
+/* What of a candidate is known without a schedule: that it has no room, or is no better than the incumbent. */
 static bool is_skipped(struct search *s, size_t i)
 {
     struct best *best = s->best;

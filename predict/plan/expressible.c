@@ -197,8 +197,8 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* Only FSDP casts parameters: unsharded ones stay float32. It shards where shards are smaller than what it is set
- * to. */
+/* FSDP alone casts parameters: where nobody shards them they stay float32. Where shards are smaller than what
+ * FSDP is set to, it shards. */
 static bool has_whole_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
@@ -346,7 +346,7 @@ enum {
     ALL = TITAN | MEGATRON | SPEED
 };
 
-/* Choices for which a framework has no setting, or only one that means something else. */
+/* What frameworks have no setting for, or only one that means something else. */
 /* clang-format off */
 static const struct gap {
     unsigned frameworks;
@@ -407,7 +407,7 @@ static const struct gap {
     {SPEED,    is_not_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
 };
 
-/* Properties of models for which a framework has no setting. */
+/* The same of models. */
 static const struct gap models[] = {
     {TITAN,    is_not_llama,       "llama3 has SwiGLU, RMSNorm, rotary positions, no biases, no norms of heads, a head of its own and heads as wide as the hidden size together"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},

@@ -90,7 +90,9 @@ enum status longest_certificate_make(struct longest_certificate *r, const struct
     if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0' &&
         interrupted() == 0)
         status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
-    r->flips_asked = r->longest.next > 0 && r->at.ir.op.count < FLIPS_OPS_MAX && interrupted() == 0;
+    r->flips_asked = r->longest.next > 0 &&
+                     repeats_ops(&r->at.ir.repeats, IR_NONE, r->at.ir.op.count) < FLIPS_OPS_MAX &&
+                     interrupted() == 0;
     if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

@@ -19,7 +19,7 @@ enum sweep_status {
 };
 extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
 
-/* Returns the status of a point that could not be predicted: refused, or failed if the system failed. */
+/* What a point that could not be asked about is: refused, or failed where the system failed us. */
 enum sweep_status sweep_status_of(enum status status);
 
 struct point_options {

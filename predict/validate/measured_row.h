@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* The values of options that rows of a source leave out. */
+/* What a source means where its rows say nothing. */
 struct source_defaults {
     const char *source; /* NULL: any other */
     enum mfu_convention convention;

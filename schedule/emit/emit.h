@@ -183,6 +183,7 @@ struct emit {
     const struct choices *choices;   /* the model is what one tensor rank sees */
     const struct transformer *whole; /* all of it */
     struct arena arena;
+    struct repeats repeats; /* what the list will stand for; all-zero: nothing but itself */
 
     uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
     uint32_t stage; /* 0 without a pipeline */

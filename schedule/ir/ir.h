@@ -21,6 +21,7 @@
 #include "models/work.h"
 #include "schedule/ir/layout.h"
 #include "schedule/ir/mesh.h"
+#include "schedule/ir/repeats.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -231,6 +232,8 @@ struct ir {
 
     /* Planned size of each memory's arena, of the largest role; 0 until planned. */
     uint64_t arena_bytes[MEMORY_COUNT];
+
+    struct repeats repeats; /* of a sample; all-zero: the list is whole */
 
     struct ir_index *index; /* hash tables behind interning; owned */
 };

@@ -43,6 +43,11 @@ void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory, uint64_t alignment);
 
+/* Rows of a role of a sample become those of the whole list. Returns false, and changes nothing, unless those of the
+ * iterations around each gap are alike. `live` is not known then, and 0. */
+bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
+                        uint32_t role);
+
 /* Fills first_end and last_end from the other columns; ops of the role: begin .. begin + ops. */
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 

@@ -2,6 +2,7 @@
  * packed behind them by the cheapest rule that wastes next to nothing, else by the best. Of several
  * roles only the one with the largest arena has to be packed well: the others are packed quickly. */
 #include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/memory_plan/pack.h"
@@ -113,7 +114,8 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
     if (t->count > 0)
         pack(p, base, held);
     for (uint32_t i = 0; i < t->count; i++)
-        p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
+        if (t->buffer[i] != IR_NONE)
+            p->ir->buffer.offset[t->buffer[i]] = base + p->best[i];
     figures->arena[memory] = base + (t->count > 0 ? p->best_top : 0);
     figures->live[memory] = base + t->live;
     figures->held[memory] = base + held;
@@ -126,7 +128,7 @@ static void place_behind(struct plan *p, const struct ir *ir, uint32_t of, uint3
 {
     uint64_t *end = &base[ir->buffer.memory[of]], bytes = ir_buffer_bytes(ir, (buffer_id){of});
     p->ir->buffer.offset[to] = *end;
-    *end += (bytes + p->alignment - 1) & ~(p->alignment - 1);
+    *end += repeats_of_state(ir, of) * ((bytes + p->alignment - 1) & ~(p->alignment - 1));
 }
 
 /* Where the persistent buffers of a role end, which lie first. */
@@ -145,19 +147,23 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
 
 /* ---- roles ---- */
 
-static void plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *figures)
+static bool plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *figures)
 {
     uint64_t base[MEMORY_COUNT];
     place_persistent(p, role, base);
     if (role >= p->ir->role_count) { /* a schedule without ops: buffers and no role yet */
         for (int m = 0; m < MEMORY_COUNT; m++)
             figures->arena[m] = figures->live[m] = figures->held[m] = figures->enough[m] = base[m];
-        return;
+        return true;
     }
     for (int m = 0; m < MEMORY_COUNT; m++) {
         live_ranges_of(&p->live_ranges, p->ir, p->order, p->first_uses, (uint8_t)m, p->alignment);
+        if (p->ir->repeats.copies > 0 && p->live_ranges.count > 0 &&
+            !live_ranges_repeat(&p->live_ranges, &p->ir->repeats, role))
+            return false;
         plan_arena(p, (uint8_t)m, base[m], figures);
     }
+    return true;
 }
 
 static void plan_release(struct plan *p)
@@ -199,7 +205,7 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     free(of);
 }
 
-void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          const struct first_uses *first_uses, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures)
 {
@@ -214,10 +220,11 @@ void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
         order_role(&own_order, ir, role);
         first_uses_of_role(&own_first_uses, ir, &own_order);
     }
-    plan_role(&p, role, figures);
+    bool stands = plan_role(&p, role, figures);
     plan_release(&p);
     first_uses_release(&own_first_uses);
     order_release(&own_order);
+    return stands;
 }
 
 /* Would a role's arenas be the same if it were planned well? */

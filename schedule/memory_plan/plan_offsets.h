@@ -33,8 +33,9 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 /* The same for one role, whose order and first uses may be known already (or both NULL); offsets of other roles and
- * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest. */
-void lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+ * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest.
+ * Of a sample (ir->repeats), the arena is the whole list's, or what is returned is false: it does not stand for it. */
+bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          const struct first_uses *first_uses, uint64_t alignment, bool tight,
                          struct lifetimes_figures *figures);
 /* Call after all roles have been planned quickly. Plans the roles with the largest arenas again, carefully, until the

@@ -1,146 +1,144 @@
 #include "schedule/reserved/replay.h"
 
 #include "base/arena.h"
+#include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/liveness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who is there throughout ---- */
+/* A role's buffers as they come in its list. */
+struct coming {
+    const struct ir *ir;
+    const struct role *role;
+    uint32_t begin, end; /* its buffers lie among these */
+    uint32_t *first;     /* per buffer: the first op that touches it; IR_NONE */
+    uint32_t *buffer,
+        *op; /* those that do not stay throughout, and their first ops, in their order */
+    uint32_t count;
+};
 
-static uint32_t operands_of(const struct ir *ir, uint32_t op)
+static void find_range(struct coming *c)
 {
-    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+    const struct buffer_table *table = &c->ir->buffer;
+    uint16_t role = (uint16_t)(c->role - c->ir->role);
+    c->end = table->count;
+    while (c->begin < c->end && table->role[c->begin] != role)
+        c->begin++;
+    while (c->end > c->begin && table->role[c->end - 1] != role)
+        c->end--;
 }
 
-static void find_range(struct replay *r)
+static void find_coming(struct coming *c)
 {
-    const struct buffer_table *table = &r->ir->buffer;
-    uint16_t role = (uint16_t)(r->role - r->ir->role);
-    r->end = table->count;
-    while (r->begin < r->end && table->role[r->begin] != role)
-        r->begin++;
-    while (r->end > r->begin && table->role[r->end - 1] != role)
-        r->end--;
-}
-
-/* Persistent buffers that an op of the role touches. */
-static void find_held(struct replay *r)
-{
-    const struct ir *ir = r->ir;
-    bool *touched = heap_zalloc((size_t)(r->end - r->begin) + 1, sizeof *touched);
-    for (uint32_t op = r->role->op_begin; op < r->role->op_begin + r->role->op_count; op++)
-        for (uint32_t k = 0, count = operands_of(ir, op); k < count; k++) {
-            uint32_t buffer = ir_touched(ir, op, k) - r->begin;
-            if (buffer < r->end - r->begin)
-                touched[buffer] = true;
+    const struct ir *ir = c->ir;
+    size_t buffers = (size_t)(c->end - c->begin) + 1;
+    c->first = heap_alloc(buffers, sizeof *c->first);
+    c->buffer = heap_alloc(buffers, sizeof *c->buffer);
+    c->op = heap_alloc(buffers, sizeof *c->op);
+    memset(c->first, 0xff, buffers * sizeof *c->first);
+    for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
+        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        for (uint32_t k = 0; k < operands; k++) {
+            uint32_t buffer = ir_touched(ir, op, k), at = buffer - c->begin;
+            if (at >= c->end - c->begin || c->first[at] != IR_NONE)
+                continue;
+            c->first[at] = op;
+            if (lifetimes_held(ir, buffer))
+                continue;
+            c->buffer[c->count] = buffer;
+            c->op[c->count++] = op;
         }
-    r->held = heap_alloc((size_t)(r->end - r->begin) + 1, sizeof *r->held);
-    for (uint32_t b = r->begin; b < r->end; b++)
-        if (touched[b - r->begin] && lifetimes_persistent(ir, b) && lifetimes_held(ir, b))
-            r->held[r->held_count++] = b;
-    free(touched);
-}
-
-void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
-{
-    *r = (struct replay){.ir = ir, .role = role};
-    find_range(r);
-    find_held(r);
-}
-
-void replay_release(struct replay *r)
-{
-    free(r->held);
-    *r = (struct replay){0};
+    }
 }
 
 /* The op that a buffer goes with, which comes with `first`. */
-static uint32_t last_of(const struct replay *r, uint32_t buffer, uint32_t first)
+static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
 {
-    const op_id *set = ir_free_set(r->ir, buffer);
+    const op_id *set = ir_free_set(c->ir, buffer);
     uint32_t last = first;
-    for (uint32_t k = 0; k < r->ir->buffer.free_count[buffer]; k++)
-        if (set[k].i > last && set[k].i - r->role->op_begin < r->role->op_count)
+    for (uint32_t k = 0; k < c->ir->buffer.free_count[buffer]; k++)
+        if (set[k].i > last && set[k].i - c->role->op_begin < c->role->op_count)
             last = set[k].i;
     return last;
 }
 
-static void add_stay(struct replay_stays *stays, struct replay_stay stay)
+/* Adds the persistent buffers that an op touches. Those of a layer that a sample has copies of come as often, one
+ * layer's after the other's. */
+static void add_held(struct replay *r, const struct coming *c)
 {
-    if (stays->count == stays->capacity) {
-        stays->capacity = (uint32_t)heap_next_capacity(stays->capacity, (size_t)stays->count + 1);
-        stays->row = heap_realloc(stays->row, stays->capacity, sizeof *stays->row);
+    for (uint32_t b = c->begin, end; b < c->end; b = end) {
+        uint32_t times = repeats_of_state(c->ir, b);
+        end = b + 1;
+        while (times > 1 && end < c->end && repeats_of_state(c->ir, end) > 1)
+            end++;
+        for (uint32_t copy = 0; copy < times; copy++)
+            for (uint32_t i = b; i < end; i++)
+                if (c->first[i - c->begin] != IR_NONE && lifetimes_held(c->ir, i))
+                    r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE};
     }
-    stays->row[stays->count++] = stay;
 }
 
-/* ---- the run ---- */
-
-#define BORN_ELSEWHERE UINT32_MAX
-
-struct replay_run {
-    const struct replay *r;
-    enum memory memory;
-    struct caching_allocator *a;
-    uint32_t
-        *block; /* per buffer, from r->begin on: 1 + its row; 0: it has not come; or as above */
-    uint32_t *dying,
-        *dying_next; /* per op of the role, per buffer: 1 + the next that goes with it; 0: none */
-    struct replay_stays *stays; /* of another memory; NULL: nobody asks */
-};
-
-/* A buffer comes, to go with its last op; IR_NONE: it stays. */
-static void take(struct replay_run *run, uint32_t buffer, uint32_t first, uint32_t last)
+void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
 {
-    const struct ir *ir = run->r->ir;
-    uint32_t at = buffer - run->r->begin;
-    if (ir->buffer.memory[buffer] != run->memory) {
-        run->block[at] = BORN_ELSEWHERE;
-        if (run->stays && ir->buffer.memory[buffer] == run->stays->memory)
-            add_stay(run->stays, (struct replay_stay){buffer, first, last});
-        return;
+    struct coming c = {.ir = ir, .role = role};
+    const struct repeats *repeats = &ir->repeats;
+    uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
+    find_range(&c);
+    find_coming(&c);
+    struct repeat_row *row =
+        repeats_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
+    *r = (struct replay){.ir = ir,
+                         .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
+    size_t held = 0;
+    for (uint32_t b = c.begin; b < c.end; b++)
+        held += lifetimes_held(ir, b) ? repeats_of_state(ir, b) : 0;
+    r->row = heap_alloc(held + rows + 1, sizeof *r->row);
+    add_held(r, &c);
+    for (uint32_t i = 0; i < rows; i++) {
+        if (row[i].copy > 2) { /* from the second copy on, ops follow each other at one distance */
+            const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
+            r->row[r->count++] =
+                (struct replay_stay){b->buffer, 2 * b->first - a->first, 2 * b->last - a->last};
+            continue;
+        }
+        uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
+        uint32_t last = last_of(&c, buffer, first);
+        r->row[r->count++] = (struct replay_stay){
+            buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
+            repeats_seen_from(repeats, first, row[i].copy, last) - begin};
     }
-    run->block[at] = caching_alloc(run->a, ir_buffer_bytes(ir, (buffer_id){buffer})) + 1;
-    if (last == IR_NONE)
-        return;
-    last -= run->r->role->op_begin;
-    run->dying_next[at] = run->dying[last];
-    run->dying[last] = at + 1;
+    free(row);
+    free(c.first);
+    free(c.buffer);
+    free(c.op);
 }
 
-/* What an op touches comes, unless it has; then what goes with the op goes. */
-static void step(struct replay_run *run, uint32_t op)
+void replay_release(struct replay *r)
 {
-    const struct replay *r = run->r;
-    for (uint32_t k = 0, count = operands_of(r->ir, op); k < count; k++) {
-        uint32_t buffer = ir_touched(r->ir, op, k);
-        if (buffer - r->begin < r->end - r->begin && run->block[buffer - r->begin] == 0)
-            take(run, buffer, op, last_of(r, buffer, op));
-    }
-    for (uint32_t b = run->dying[op - r->role->op_begin]; b != 0; b = run->dying_next[b - 1])
-        caching_free(run->a, run->block[b - 1] - 1);
+    free(r->row);
+    *r = (struct replay){0};
 }
 
-void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a,
-                struct replay_stays *stays)
+void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a)
 {
-    uint32_t begin = r->role->op_begin, end = begin + r->role->op_count;
-    size_t buffers = (size_t)(r->end - r->begin) + 1;
-    struct replay_run run = {
-        .r = r,
-        .memory = memory,
-        .a = a,
-        .block = heap_zalloc(buffers, sizeof *run.block),
-        .dying = heap_zalloc((size_t)r->role->op_count + 1, sizeof *run.dying),
-        .dying_next = heap_alloc(buffers, sizeof *run.dying_next),
-        .stays = stays,
-    };
-    for (uint32_t i = 0; i < r->held_count; i++)
-        take(&run, r->held[i], begin, IR_NONE);
-    for (uint32_t op = begin; op < end; op++)
-        step(&run, op);
-    free(run.block);
-    free(run.dying);
-    free(run.dying_next);
+    uint32_t *dying = heap_zalloc((size_t)r->ops + 1, sizeof *dying); /* per op: 1 + a row; 0 */
+    uint32_t *next = heap_alloc((size_t)r->count + 1, sizeof *next);  /* of a row: the same */
+    uint32_t *block = heap_alloc((size_t)r->count + 1, sizeof *block);
+    uint32_t op = 0;
+    for (uint32_t i = 0; i <= r->count; i++) {
+        for (uint32_t end = i < r->count ? r->row[i].first : r->ops; op < end; op++)
+            for (uint32_t k = dying[op]; k != 0; k = next[k - 1])
+                caching_free(a, block[k - 1]);
+        if (i == r->count || r->ir->buffer.memory[r->row[i].buffer] != memory)
+            continue;
+        block[i] = caching_alloc(a, ir_buffer_bytes(r->ir, (buffer_id){r->row[i].buffer}));
+        if (r->row[i].last == IR_NONE)
+            continue;
+        next[i] = dying[r->row[i].last];
+        dying[r->row[i].last] = i + 1;
+    }
+    free(dying);
+    free(next);
+    free(block);
 }

@@ -189,7 +189,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
 static void run_device(struct caching_allocator *a, const struct replay *replay,
-                       uint64_t workspaces, struct reserved_held held, struct replay_stays *stays)
+                       uint64_t workspaces, struct reserved_held held)
 {
     if (workspaces > 0) {
         caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
@@ -200,7 +200,7 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     for (int i = 0; i < COMPOSE_TABLES; i++)
         if (held.table[i] > 0)
             caching_alloc(a, held.table[i]);
-    replay_run(replay, MEMORY_HBM, a, stays);
+    replay_run(replay, MEMORY_HBM, a);
 }
 
 /* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing back. So
@@ -211,28 +211,32 @@ static uint8_t power_of(uint64_t bytes)
 }
 
 /* The first of those that come behind an op; as many as there are: none. */
-static uint32_t first_behind(const struct replay_stays *stays, uint32_t op)
+static uint32_t first_behind(const struct replay_stay *row, uint32_t count, uint32_t op)
 {
-    const struct replay_stay *low = stays->row;
-    for (uint32_t left = stays->count; left > 0; left /= 2) {
+    const struct replay_stay *low = row;
+    for (uint32_t left = count; left > 0; left /= 2) {
         uint32_t half = (left + 1) / 2;
         low += low[half - 1].first <= op ? half : 0;
     }
-    return (uint32_t)(low - stays->row);
+    return (uint32_t)(low - row);
 }
 
 /* Each that goes is counted with the first that comes behind it: before that nothing is fuller. */
-static uint64_t pinned_bytes(const struct ir *ir, const struct replay_stays *stays)
+static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
-    uint32_t count = stays->count;
+    uint32_t count = 0;
+    struct replay_stay *row = heap_alloc((size_t)replay->count + 1, sizeof *row);
+    for (uint32_t i = 0; i < replay->count; i++)
+        if (ir->buffer.memory[replay->row[i].buffer] == MEMORY_PINNED)
+            row[count++] = replay->row[i];
     uint32_t *gone = heap_zalloc(count + 1u, sizeof *gone); /* 1 + the first that goes before; 0 */
     uint32_t *next = heap_alloc(count + 1u, sizeof *next);
     uint8_t *power = heap_alloc(count + 1u, sizeof *power);
     int64_t used[64] = {0}, most[64] = {0};
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t before = first_behind(stays, stays->row[i].last);
-        power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){stays->row[i].buffer}));
+        uint32_t before = first_behind(row, count, row[i].last);
+        power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
         next[i] = gone[before];
         gone[before] = i + 1;
     }
@@ -245,6 +249,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay_stays *sta
     }
     for (uint32_t p = 0; p < ARRAY_LEN(most); p++)
         total += (uint64_t)most[p] << p;
+    free(row);
     free(gone);
     free(next);
     free(power);
@@ -273,10 +278,9 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
 
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
     struct replay replay;
-    struct replay_stays pinned = {.memory = MEMORY_PINNED};
     replay_init(&replay, ir, role);
-    run_device(&a, &replay, workspaces, held, &pinned);
-    out->pinned = pinned_bytes(ir, &pinned);
+    run_device(&a, &replay, workspaces, held);
+    out->pinned = pinned_bytes(ir, &replay);
     out->bytes[RESERVED_CONTEXT] = context;
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
@@ -292,12 +296,11 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     if (bounded && out->fits && out->total > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside)};
         if (a.used_peak <= b.limit)
-            run_device(&b, &replay, workspaces, held, NULL);
+            run_device(&b, &replay, workspaces, held);
         out->tight = a.used_peak > b.limit || b.exceeded;
         caching_release(&b);
     }
     caching_release(&a);
-    free(pinned.row);
     replay_release(&replay);
 }
 

@@ -50,7 +50,9 @@ static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
     int64_t n = c->seq / c->hp / c->cp;
-    int64_t local = n * c->micro_batch * (int64_t)c->accumulation;
+    int64_t units =
+        (int64_t)c->accumulation + (e->repeats.of_units ? (int64_t)e->repeats.copies : 0);
+    int64_t local = n * c->micro_batch * units;
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = e->tensor.group;
@@ -136,7 +138,7 @@ enum {
     OPS_PER_TILE_MAX = 40
 };
 
-static double ops_at_most(const struct choices *c)
+double compose_ops_at_most(const struct choices *c)
 {
     double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
     double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
@@ -152,13 +154,13 @@ static double ops_at_most(const struct choices *c)
 static uint64_t room_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
-    double ops = ops_at_most(c);
+    double ops = compose_ops_at_most(c);
     return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
 }
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double ops = ops_at_most(c);
+    double ops = compose_ops_at_most(c);
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
@@ -214,7 +216,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 }
 
 /* One role: what a stage's ranks do, or all ranks. */
-static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
     struct op_list list;
@@ -244,8 +246,9 @@ static void emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
         pass_offload_kept(e, &list);
     if (whole)
         pass_weights(e, &list);
-    finalize_role(e, &list, out, figures);
+    bool stands = finalize_role(e, &list, out, figures);
     op_list_release(&list);
+    return stands;
 }
 
 /* Nothing of one role is known to the next. */
@@ -277,8 +280,10 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     return c;
 }
 
-/* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. */
-static void build(struct ir *out, const struct choices *c, const struct transformer *whole)
+/* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. repeats: what
+ * its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
+static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
+                  struct repeats repeats)
 {
     struct ir staging = {0};
     struct emit e = {
@@ -290,6 +295,7 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
         .own_n = c->seq / c->hp / c->cp / c->tp,
         .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch,
         .guard = IR_NONE16,
+        .repeats = repeats,
         .grad_dtype =
             c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
     };
@@ -305,14 +311,16 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
     emit_mesh(&e);
     make_streams(&e);
     struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
-    for (uint32_t stage = 0; stage < c->pp; stage++) {
+    bool stands = true;
+    out->repeats = repeats;
+    for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
         ir_reserve(&staging, &(struct ir_room){.ops = ops, .buffers = ops, .operands = 3 * ops});
         begin_role(&e, stage);
-        emit_and_rewrite(&e, out, &figures[stage]);
+        stands = emit_and_rewrite(&e, out, &figures[stage]);
     }
     finalize(&e, out);
-    if (c->pp > 1)
+    if (c->pp > 1 && stands)
         lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
     else
         memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
@@ -325,6 +333,16 @@ static void build(struct ir *out, const struct choices *c, const struct transfor
     free(e.dependency);
     arena_release(&e.arena);
     ir_release(&staging);
+    return stands;
+}
+
+/* What one tensor rank sees of the model; *share has room for it. */
+static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
+{
+    if (c->tp == 1)
+        return c->model;
+    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c->profile));
+    return share;
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
@@ -332,14 +350,88 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
     const struct transformer *model = scoped.model;
-    if (choices->tp > 1) {
-        share = tensor_share(model, choices->tp, tensor_vocabulary_unit(choices->profile));
-        scoped.model = &share;
-    }
+    scoped.model = of_tensor_rank(&scoped, &share);
     assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    build(out, &scoped, model);
+    build(out, &scoped, model, (struct repeats){0});
     ir_shrink(out);
     return STATUS_OK;
+}
+
+/* ---- samples ---- */
+
+/* Layers after which the schedule of a layer is another one: a bundle of several, windows of some. 0: there is no
+ * such number. */
+static int64_t layers_of_period(const struct choices *choices)
+{
+    struct transformer share;
+    struct choices c = *choices;
+    const struct transformer *model = c.model;
+    c.model = of_tensor_rank(&c, &share);
+    int64_t together = weights_layers_together(&c), every = model->full_attention_every;
+    if (transformer_windowed_layers(model) == 0 || every < 1)
+        every = 1;
+    if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
+        return 0;
+    return together % every == 0 ? together : every % together == 0 ? every : 0;
+}
+
+/* So many layers of the model: whole periods, and what is left of it. */
+static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
+                          uint32_t length)
+{
+    int64_t period = layers_of_period(c), all = c->model->layers;
+    if (c->pp > 1 || period == 0 || all / period <= length)
+        return false;
+    *model = *c->model;
+    model->layers = length * period + all % period;
+    c->model = model;
+    *r = (struct repeats){.copies = (uint32_t)((all - model->layers) / period),
+                          .turn = (int32_t)(length - 1) / 2,
+                          .near = 3,
+                          .layers = (int32_t)period};
+    return true;
+}
+
+/* So many units beyond those that stages have under way at the start and at the end. */
+static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
+{
+    uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;
+    if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units)
+        return false;
+    *r = (struct repeats){.copies = all - units,
+                          .turn = (int32_t)(c->pp + length / 2) + 2,
+                          .near = (int32_t)c->pp + 3,
+                          .of_units = true,
+                          .layers = 1};
+    c->accumulation = units;
+    return true;
+}
+
+bool compose_sample(struct ir *out, const struct choices *choices, uint32_t length)
+{
+    struct transformer fewer, share;
+    struct choices c = *choices, by_units = *choices;
+    struct repeats r, units = {0};
+    if (c.scope != SCOPE_STEP || c.activations == CHOICE_ACTIVATIONS_RATIO ||
+        check_size(&c, NULL) != STATUS_OK)
+        return false;
+    bool of_units = sample_units(&by_units, &units, length);
+    bool of_layers = sample_layers(&c, &fewer, &r, length);
+    if (!of_units && !of_layers)
+        return false;
+    if (of_units && (!of_layers || (double)by_units.accumulation / choices->accumulation <
+                                       (double)fewer.layers / (double)choices->model->layers)) {
+        c = by_units;
+        r = units;
+    }
+    const struct transformer *model = c.model;
+    c.model = of_tensor_rank(&c, &share);
+    bool stands = build(out, &c, model, r);
+    if (stands)
+        ir_shrink(out);
+    else
+        ir_release(out);
+    return stands;
 }

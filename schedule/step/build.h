@@ -34,4 +34,12 @@ void compose_products_again(const struct choices *choices, double *layers, doubl
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
+/* An upper bound of the ops of each rank. */
+double compose_ops_at_most(const struct choices *choices);
+
+/* Builds a sample of about `length` layers or units that stands for the whole schedule (ir->repeats): its arenas are
+ * the whole one's, and so are all sizes that depend on the number of units. Returns false, and leaves ir empty, when
+ * the schedule is short or its layers or units do not repeat each other. */
+bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length);
+
 #endif

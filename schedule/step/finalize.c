@@ -5,6 +5,7 @@
  * written anew, each column front to back. Roles are staged and finished one after the other, so
  * that only one of them is staged at a time. */
 #include "schedule/step/finalize.h"
+#include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/free_sets.h"
 #include "schedule/analysis/waits.h"
@@ -61,6 +62,7 @@ static void swap_tables(struct ir *a, struct ir *b)
         side[i]->free_op = own[i]->free_op;
         side[i]->free_op_count = own[i]->free_op_count;
         side[i]->free_op_capacity = own[i]->free_op_capacity;
+        side[i]->repeats = own[i]->repeats;
         memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
     }
 }
@@ -328,7 +330,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     free(f.next_number);
 }
 
-void finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
+bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct lifetimes_figures *figures)
 {
     struct order order = {0};
@@ -340,12 +342,15 @@ void finalize_role(const struct emit *e, const struct op_list *list, struct ir *
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }
-    lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT, e->choices->pp == 1,
-                        figures);
+    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role);
+    if (stands)
+        stands = lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT,
+                                     e->choices->pp == 1, figures);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
     first_uses_release(&first_uses);
     order_release(&order);
+    return stands;
 }
 
 void finalize(const struct emit *e, struct ir *out)

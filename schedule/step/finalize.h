@@ -8,8 +8,9 @@
 /* Adds role e->role with its list to *out: ops in list order, buffers that are touched, waits for
  * every data dependency between streams that nothing else implies, free sets, arena offsets. Of several
  * roles each is packed quickly, and lifetimes_tighten() has the last word; *figures: what packing took.
- * The staging tables e->ir then have no ops and buffers, and keep the others for the next role. */
-void finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
+ * The staging tables e->ir then have no ops and buffers, and keep the others for the next role. Returns false for a
+ * sample (out->repeats) that does not stand for the whole list. */
+bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct lifetimes_figures *figures);
 /* Call when all roles are there: moves the other tables to *out; e->ir is of no further use. */
 void finalize(const struct emit *e, struct ir *out);

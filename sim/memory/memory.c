@@ -1,5 +1,6 @@
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_changes.h"
+#include "sim/memory/memory_gaps.h"
 
 #include "base/arena.h"
 
@@ -38,12 +39,29 @@ static void find_top(const struct changes *c, const struct lifetimes *lifetimes,
     free(live);
 }
 
+/* What the copies at a gap leave behind. */
+static void pass_gap(const struct memory_gap *gap, uint64_t live[MEMORY_COUNT],
+                     uint64_t category[MEMORY_COUNT][CATEGORY_COUNT])
+{
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        for (int k = 0; k < CATEGORY_COUNT; k++) {
+            live[m] += (uint64_t)gap->growth[m][k];
+            category[m][k] += (uint64_t)gap->growth[m][k];
+        }
+}
+
 static void find_peaks(const struct changes *c, const struct lifetimes *lifetimes,
+                       const struct memory_gap *gap, uint32_t gaps,
                        struct sim_peak peak[MEMORY_COUNT])
 {
     uint64_t live[MEMORY_COUNT] = {0}, category[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
     size_t at[MEMORY_COUNT] = {0};
+    double shift_s = 0;
     for (size_t i = 0; i < c->count; i++) {
+        for (; gaps > 0 && gap->at == i; gap++, gaps--) {
+            pass_gap(gap, live, category);
+            shift_s += gap->shift_s;
+        }
         const struct change *change = &c->row[i];
         uint8_t m = change->memory;
         live[m] += (uint64_t)change->bytes;
@@ -51,13 +69,13 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
         if (live[m] <= peak[m].bytes || change->bytes <= 0)
             continue;
         peak[m].bytes = live[m];
-        peak[m].time_s = change->time_s;
+        peak[m].time_s = change->time_s + shift_s;
         peak[m].op = change->op;
         memcpy(peak[m].category_bytes, category[m], sizeof category[m]);
         at[m] = i;
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (peak[m].bytes > 0)
+        if (peak[m].bytes > 0 && lifetimes != NULL)
             find_top(c, lifetimes, at[m], (uint8_t)m, &peak[m]);
 }
 
@@ -98,9 +116,10 @@ static bool same_node(const struct cluster *cluster, const struct sim_result *re
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-static void add_up_node(const struct cluster *cluster, struct sim_result *result, uint32_t node,
-                        const struct host_changes *host)
+static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
+                        struct sim_result *result, uint32_t node, const struct host_changes *host)
 {
+    const struct sim_class *any = NULL;
     uint32_t first, ranks = ranks_of_node(cluster, result, node, &first);
     uint32_t *times = heap_zalloc(result->class_count + 1u, sizeof *times);
     struct changes sum = {0};
@@ -108,8 +127,9 @@ static void add_up_node(const struct cluster *cluster, struct sim_result *result
         times[result->class_of_rank[r]]++;
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct changes *of = &host->of_class[c];
-        if (times[c] == 0)
+        if (times[c] == 0 || of->count == 0)
             continue;
+        any = &result->classes[c];
         changes_reserve(&sum, sum.count + of->count);
         for (size_t i = 0; i < of->count; i++) {
             sum.row[sum.count] = of->row[i];
@@ -117,15 +137,19 @@ static void add_up_node(const struct cluster *cluster, struct sim_result *result
         }
     }
     changes_sort(&sum, result);
-    int64_t live[MEMORY_COUNT] = {0};
-    for (size_t i = 0; i < sum.count; i++) {
-        uint8_t m = sum.row[i].memory;
-        live[m] += sum.row[i].bytes;
-        if (live[m] > (int64_t)result->host[m].bytes)
-            result->host[m] = (struct sim_node_peak){(uint64_t)live[m], sum.row[i].time_s, node};
-    }
+    struct memory_gap *gap = NULL;
+    uint32_t gaps = 0;
+    bool repeats = any == NULL || memory_gaps(&sum, ir, result, any, &gap, &gaps);
+    struct sim_peak peak[MEMORY_COUNT] = {{0}};
+    if (repeats)
+        find_peaks(&sum, NULL, gap, gaps, peak);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        if (m != MEMORY_HBM && peak[m].bytes > result->host[m].bytes)
+            result->host[m] = (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
+    free(gap);
     free(sum.row);
     free(times);
+    return repeats;
 }
 
 static struct lifetimes *lifetimes_of_roles(const struct ir *ir)
@@ -143,7 +167,7 @@ static void release_roles(struct lifetimes *lifetimes, const struct ir *ir)
     free(lifetimes);
 }
 
-static void find_hosts(const struct ir *ir, const struct cluster *cluster,
+static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
                        const struct lifetimes *of_role, struct sim_result *result)
 {
     struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
@@ -157,34 +181,43 @@ static void find_hosts(const struct ir *ir, const struct cluster *cluster,
             changes_of_class(&host.of_class[c], ir, result, &own, class);
         free(own.row);
     }
-    for (uint32_t n = 0; n < result->node_count; n++) {
+    bool repeats = true;
+    for (uint32_t n = 0; repeats && n < result->node_count; n++) {
         bool seen = false;
         for (uint32_t other = 0; other < n && !seen; other++)
             seen = same_node(cluster, result, n, other);
         if (!seen)
-            add_up_node(cluster, result, n, &host);
+            repeats = add_up_node(ir, cluster, result, n, &host);
     }
     for (uint32_t c = 0; c < result->class_count; c++)
         free(host.of_class[c].row);
     free(host.of_class);
+    return repeats;
 }
 
-void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
+bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
 {
     struct lifetimes *lifetimes = lifetimes_of_roles(ir);
     struct changes changes = {0};
-    for (uint32_t c = 0; c < result->class_count; c++) {
+    bool repeats = true;
+    for (uint32_t c = 0; repeats && c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
+        struct memory_gap *gap;
+        uint32_t gaps;
         for (int m = 0; m < MEMORY_COUNT; m++)
             result->peak[c][m] = (struct sim_peak){.op = IR_NONE};
         if (class->role == IR_NONE)
             continue;
         changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
-        find_peaks(&changes, &lifetimes[class->role], result->peak[c]);
+        repeats = memory_gaps(&changes, ir, result, class, &gap, &gaps);
+        if (repeats)
+            find_peaks(&changes, &lifetimes[class->role], gap, gaps, result->peak[c]);
+        free(gap);
     }
-    find_hosts(ir, cluster, lifetimes, result);
+    repeats = repeats && find_hosts(ir, cluster, lifetimes, result);
     release_roles(lifetimes, ir);
     free(changes.row);
+    return repeats;
 }
 
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,

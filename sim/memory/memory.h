@@ -9,8 +9,9 @@
 
 #include "sim/sim.h"
 
-/* Fills result->peak and result->host from the times in *result. */
-void memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result);
+/* Fills result->peak and result->host from the times in *result. Returns false for a sample whose changes at gaps do not
+ * repeat. Ops and buffers of peaks are the sample's, dates and bytes the whole list's. */
+bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result);
 
 /* Appends the live bytes of one rank, a row per (memory, category) and change. */
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,

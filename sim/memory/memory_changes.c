@@ -1,6 +1,7 @@
 #include "sim/memory/memory_changes.h"
 
 #include "base/arena.h"
+#include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/liveness.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
         if (b->role[i] != role || (persistent ? !lifetimes_held(ir, i) : writer[i] == IR_NONE))
             continue;
         l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
-            .bytes = ir_buffer_bytes(ir, (buffer_id){i}),
+            .bytes = repeats_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
             .buffer = i,
             .writer = persistent ? IR_NONE : writer[i],
             .memory = b->memory[i],
@@ -123,8 +124,6 @@ void changes_sort(struct changes *c, const struct sim_result *result)
     struct change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
     size_t *run = heap_alloc(c->count + 2, sizeof *run);
     double same_s = changes_same_date_s(result), date_s = 0;
-    uint32_t dated_by = IR_NONE;
-    bool dated_by_end = false;
     c->row = merge_runs(rows, room, c->count, run);
     if (c->row == room)
         room = rows;
@@ -134,14 +133,9 @@ void changes_sort(struct changes *c, const struct sim_result *result)
         if (c->row[i].time_s > later_s) {
             date_s = c->row[i].time_s;
             later_s = date_s + same_s;
-            dated_by = c->row[i].op;
-            dated_by_end = c->row[i].bytes < 0;
         }
-        for (end = i; end < c->count && c->row[end].time_s <= later_s; end++) {
+        for (end = i; end < c->count && c->row[end].time_s <= later_s; end++)
             c->row[end].time_s = date_s;
-            c->row[end].dated_by = dated_by;
-            c->row[end].dated_by_end = dated_by_end;
-        }
         struct change *row = c->row + i, *sorted = row;
         if (end - i > 1)
             sorted = merge_runs(row, room + i, end - i, run);

@@ -20,12 +20,10 @@ void lifetimes_init(struct lifetimes *lifetimes, const struct ir *ir, uint32_t r
 
 struct change {
     double time_s;
-    int64_t bytes;     /* > 0: from now on; < 0: no longer */
-    uint32_t op;       /* that starts, or that ended last; IR_NONE: the start of the step */
-    uint32_t row;      /* of the role's lifetimes; of node sums: unused */
-    uint32_t dated_by; /* the op whose start or end gave the date; IR_NONE: the start of the step */
+    int64_t bytes;            /* > 0: from now on; < 0: no longer */
+    uint32_t op;              /* that starts, or that ended last; IR_NONE: the start of the step */
+    uint32_t row;             /* of the role's lifetimes; of node sums: unused */
     uint8_t memory, category; /* of the buffer */
-    bool dated_by_end;
 };
 
 /* All-zero is empty; the rows are the caller's to free. */

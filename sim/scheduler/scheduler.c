@@ -96,7 +96,8 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         take_for(s, channel, -1);
         alone_leave(s, e);
     }
-    s->times->transfers_done[s->event[e].transfer]++;
+    s->times->transfers_done[s->event[e].transfer] +=
+        repeats_times(&s->plan->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct side *side = &s->side[channel->side_begin + i];
         const struct runner *r = &s->runner[side->runner];

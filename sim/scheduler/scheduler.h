@@ -19,7 +19,8 @@ struct scheduler;
 
 struct schedule_times {
     double *start_s, *end_s;  /* rows of the classes one behind the other, all 0 before */
-    uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel */
+    uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel; of a
+                                 sample, those of the whole list */
     double step_s;
     uint64_t flows, timers; /* started in the engine */
     struct depth_run

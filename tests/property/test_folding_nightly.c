@@ -1,8 +1,9 @@
 #include "tests/property/folding.h"
+#include "tests/property/samples.h"
 
 #include <stdlib.h>
 
-/* WORLDS in the environment: how many configurations of each law; 600 in all. */
+/* WORLDS in the environment: how many configurations of each law; 600 in all, and 500 of samples. */
 static int worlds(void)
 {
     const char *asked = getenv("WORLDS");
@@ -30,10 +31,16 @@ static void layers_left_out_change_nothing(void)
     check_layers_left_out(worlds());
 }
 
+static void samples_stand_for_whole_lists(void)
+{
+    check_samples(getenv("WORLDS") != NULL ? worlds() : 500);
+}
+
 static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
     {"folded stages equal unfolded", folded_stages_equal_unfolded},
     {"replicas equal all ranks", replicas_equal_all_ranks},
     {"layers left out change nothing", layers_left_out_change_nothing},
+    {"samples stand for whole lists", samples_stand_for_whole_lists},
 };
 CHECK_MAIN("folding", cases)

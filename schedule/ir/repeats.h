@@ -1,0 +1,82 @@
+/* schedule/ir/repeats.h: a list with few iterations that stands for the list with all of them.
+ *
+ * Layers and micro-batches repeat each other. A sample is a schedule of few of them. It has runs of equal
+ * iterations in a row, and names in each run the iteration that `copies` more follow in the whole list:
+ *
+ *   sample   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
+ *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
+ *
+ * Each iteration has a value, which grows or falls by one: the layer (or period of layers), or the unit. Copies
+ * have the values from `turn` on. An iteration of the sample refers to others by the distance of their values, when
+ * that is at most `near`, and to all else by its place. Ids of ops in the whole list follow from that.
+ *
+ * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are alike. */
+#ifndef SCHEDULE_REPEATS_H
+#define SCHEDULE_REPEATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct repeat_run {
+    uint32_t role;
+    uint32_t begin, ops;      /* the first op of the first iteration; ops of each iteration */
+    uint32_t iterations, gap; /* copies of iteration gap - 1 come in front of iteration gap */
+    int32_t first,
+        step; /* the value of the first iteration; what comes from one to the next, 1 or -1 */
+    uint32_t left_out; /* ops that runs before it leave out */
+};
+
+/* All-zero stands for a list that is whole. Rows are in list order, and live in the arena of the ir. */
+struct repeats {
+    uint32_t copies; /* in each gap */
+    int32_t turn, near;
+    bool of_units;  /* else of layers: bundles then repeat too */
+    int32_t layers; /* of a period */
+    uint32_t run_count;
+    struct repeat_run *run;
+};
+
+/* Where an op of the sample stands. run NULL: in no run. */
+struct repeat_place {
+    const struct repeat_run *run;
+    uint32_t iteration, at; /* its row in the iteration */
+    int32_t value;
+};
+
+struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
+
+/* The id that an op of the sample has in the whole list. */
+uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
+
+/* Where in the whole list the op stands (its iteration is counted there) that copy number `copy` of op `from` (0: the
+ * op itself; 1: the first copy) refers to as `op`. run NULL: in no run. */
+struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
+                                    uint32_t op);
+
+/* Its id in the whole list. */
+uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_t copy,
+                           uint32_t op);
+
+/* Whether an op of the sample is to an iteration of a value what another is to the next, `step` further. */
+bool repeats_alike(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
+                   int32_t step);
+
+/* How often an op of the sample stands in the whole list: once, or once and `copies` times more. */
+uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
+
+/* Ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
+uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
+
+/* One row of a table in the order of ops: of the whole list, number `row` of the sample's table, which stands
+ * there for copy number `copy` of itself. */
+struct repeat_row {
+    uint32_t row, copy;
+    uint32_t back; /* of copies: so many rows before it is the copy before, or the row itself */
+};
+
+/* The rows that a table of a role of the sample, sorted by the ops op[0 .. count), has in the whole list. Heap;
+ * *rows: how many. */
+struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
+                                uint32_t count, uint32_t *rows);
+
+#endif

@@ -1,0 +1,78 @@
+#include "sim/memory/memory_gaps.h"
+
+#include "base/arena.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The first change at a date or later. */
+static size_t first_at(const struct changes *c, double date_s)
+{
+    size_t low = 0, high = c->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->row[middle].time_s < date_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The middle of the longest time without changes among those within half a period of a date. */
+static double quiet_s(const struct changes *c, double date_s, double period_s)
+{
+    double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0, at_s = date_s;
+    for (size_t i = first_at(c, from_s); from_s < to_s; i++) {
+        double next_s = i < c->count && c->row[i].time_s < to_s ? c->row[i].time_s : to_s;
+        if (next_s - from_s > most_s) {
+            most_s = next_s - from_s;
+            at_s = from_s + most_s / 2;
+        }
+        from_s = next_s;
+    }
+    return at_s;
+}
+
+/* Does the change come a period after the other, and is it the same? */
+static bool repeats(const struct change *a, const struct change *b, double period_s, double same_s)
+{
+    return a->bytes == b->bytes && a->memory == b->memory && a->category == b->category &&
+           fabs(b->time_s - a->time_s - period_s) <= 4 * same_s;
+}
+
+static bool find_gap(struct memory_gap *gap, const struct changes *c, double date_s,
+                     double period_s, double same_s, uint32_t copies)
+{
+    double cut_s = quiet_s(c, date_s, period_s);
+    size_t begin = first_at(c, cut_s - period_s), end = first_at(c, cut_s + period_s);
+    *gap = (struct memory_gap){.at = first_at(c, cut_s), .shift_s = copies * period_s};
+    if (gap->at - begin != end - gap->at)
+        return false;
+    for (size_t i = begin; i < gap->at; i++) {
+        const struct change *change = &c->row[i];
+        if (!repeats(change, change + (gap->at - begin), period_s, same_s))
+            return false;
+        gap->growth[change->memory][change->category] += copies * change->bytes;
+    }
+    return true;
+}
+
+bool memory_gaps(const struct changes *c, const struct ir *ir, const struct sim_result *result,
+                 const struct sim_class *class, struct memory_gap **gaps, uint32_t *count)
+{
+    const struct repeats *r = &ir->repeats;
+    double same_s = changes_same_date_s(result);
+    bool found = true;
+    *gaps = heap_alloc(r->run_count + 1u, sizeof **gaps);
+    *count = 0;
+    for (uint32_t i = 0; found && i < r->run_count; i++) {
+        const struct repeat_run *run = &r->run[i];
+        if (run->role != class->role)
+            continue;
+        double date_s =
+            result->start_s[class->row + run->begin + run->gap * run->ops - class->op_begin];
+        found = find_gap(&(*gaps)[(*count)++], c, date_s, result->period_s[i], same_s, r->copies);
+    }
+    return found;
+}

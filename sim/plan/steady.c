@@ -1,0 +1,350 @@
+/* Three conditions under which the times of copies follow from the iterations at a gap (docs/simulation.md,
+ * "Repeated iterations"), and the check of every start. */
+#include "sim/plan/steady.h"
+
+#include "base/arena.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Dates that are one date: SimGrid joins events within 1e-12 s, and sums of dates round. What that
+ * leaves in a time between iterations is at most multiplied by their number. */
+#define SAME_S 1e-11
+#define SAME_SHARE 1e-11
+/* What begins so close to the end of a period is of the next. */
+#define SAME_SHARE_OF_PERIOD 1e-9
+
+struct steady {
+    const struct plan *plan;
+    const struct fold *fold;
+    const struct repeats *repeats;
+    const struct steady_times *times;
+    double *period_s; /* per run */
+    size_t *row;      /* per class: of its first op in *times */
+    double same_s;
+};
+
+static bool same(const struct steady *x, double a, double b)
+{
+    return fabs(a - b) <= x->same_s;
+}
+
+static uint32_t role_of(const struct steady *x, uint32_t class)
+{
+    return x->plan->role_of_rank[x->fold->rank_of_class[class]];
+}
+
+/* The times of a class's ops, by their ids. */
+static struct steady_times times_of(const struct steady *x, uint32_t class)
+{
+    size_t row = x->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
+    return (struct steady_times){x->times->start_s + row, x->times->end_s + row};
+}
+
+static void find_rows(struct steady *x)
+{
+    size_t row = 0;
+    x->row = heap_alloc(x->fold->class_count + 1u, sizeof *x->row);
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        x->row[c] = row;
+        row += role_of(x, c) == IR_NONE ? 0 : x->plan->ir->role[role_of(x, c)].op_count;
+    }
+    x->row[x->fold->class_count] = row;
+}
+
+static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
+{
+    return x->plan->op_class[op] == OP_EVENT &&
+           plan_runs(x->plan, x->fold->rank_of_class[class], op);
+}
+
+/* Number `gap` of the runs of a role; NULL: it has fewer. */
+static const struct repeat_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
+{
+    for (uint32_t i = 0; i < x->repeats->run_count; i++)
+        if (x->repeats->run[i].role == role && gap-- == 0)
+            return &x->repeats->run[i];
+    return NULL;
+}
+
+/* ---- the conditions ---- */
+
+/* The dates of iteration i + 1 are those of i and one period, on all ranks of the run's role. */
+static bool repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
+{
+    double period_s = x->period_s[run - x->repeats->run];
+    uint32_t begin = run->begin + i * run->ops;
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        if (role_of(x, c) != run->role)
+            continue;
+        struct steady_times t = times_of(x, c);
+        for (uint32_t op = begin; op < begin + run->ops; op++)
+            if (!same(x, t.start_s[op] + period_s, t.start_s[op + run->ops]) ||
+                !same(x, t.end_s[op] + period_s, t.end_s[op + run->ops]))
+                return false;
+    }
+    return true;
+}
+
+/* When the first event of the iterations after the gap begins, on any rank. */
+static double first_event_s(const struct steady *x, uint32_t gap)
+{
+    double first_s = DBL_MAX;
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        if (run == NULL)
+            continue;
+        struct steady_times t = times_of(x, c);
+        uint32_t begin = run->begin + run->gap * run->ops;
+        for (uint32_t op = begin; op < begin + run->ops; op++)
+            if (is_event(x, c, op) && t.start_s[op] < first_s)
+                first_s = t.start_s[op];
+    }
+    return first_s;
+}
+
+/* Looks at all events that are open at some time in the period from from_s on: they must be of the runs, up to
+ * the iterations after the gap. *lag: how many iterations before those they are, at most. */
+static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
+                     uint32_t *lag)
+{
+    double to_s = from_s + period_s - x->same_s - SAME_SHARE_OF_PERIOD * period_s;
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        if (role_of(x, c) == IR_NONE)
+            continue;
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct role *role = &x->plan->ir->role[role_of(x, c)];
+        struct steady_times t = times_of(x, c);
+        for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+            if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
+                continue;
+            if (run == NULL || op < run->begin || op >= run->begin + (run->gap + 1) * run->ops)
+                return false;
+            uint32_t back = run->gap - (op - run->begin) / run->ops;
+            *lag = back > *lag ? back : *lag;
+        }
+    }
+    return true;
+}
+
+/* The times between iterations before and after number `gap` of the roles' gaps; false: there is no one time. */
+static bool find_period(struct steady *x, uint32_t gap)
+{
+    double period_s = -1;
+    uint32_t lag = 1;
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        if (run == NULL)
+            continue;
+        const double *end_s = times_of(x, c).end_s + run->begin + run->ops - 1;
+        double own_s = (end_s[run->gap * run->ops] - end_s[(run->gap - 2) * run->ops]) / 2;
+        if (period_s >= 0 && !same(x, own_s, period_s))
+            return false;
+        period_s = period_s >= 0 ? period_s : own_s;
+    }
+    for (uint32_t i = 0; i < x->repeats->run_count; i++)
+        if (run_of(x, x->repeats->run[i].role, gap) == &x->repeats->run[i])
+            x->period_s[i] = period_s;
+    double from_s = first_event_s(x, gap);
+    if (from_s != DBL_MAX && !is_alone(x, gap, from_s, period_s, &lag))
+        return false;
+    for (uint32_t i = 0; i < x->repeats->run_count; i++) {
+        const struct repeat_run *run = &x->repeats->run[i];
+        if (run_of(x, run->role, gap) != run)
+            continue;
+        if (lag >= run->gap)
+            return false;
+        for (uint32_t k = run->gap - 1 - lag; k < run->gap; k++)
+            if (!repeats(x, run, k))
+                return false;
+    }
+    return true;
+}
+
+/* ---- the check ---- */
+
+double steady_shift_s(const struct ir *ir, const double *period_s, uint32_t role, uint32_t op)
+{
+    const struct repeats *r = &ir->repeats;
+    double shift_s = 0;
+    for (uint32_t i = 0; i < r->run_count && r->run[i].begin <= op; i++)
+        if (r->run[i].role == role && op >= r->run[i].begin + r->run[i].gap * r->run[i].ops)
+            shift_s += r->copies * period_s[i];
+    return shift_s;
+}
+
+/* The ops of a class, one after the other as the whole list has them; of copies, the first and the last. */
+struct check {
+    const struct steady *x;
+    struct steady_times t;
+    uint32_t rank, role;
+    double host_s;  /* when the host comes to the next op */
+    double *last_s; /* per stream: when its last op ends */
+    uint64_t
+        *needed; /* per op of the image, of the first copy: which needs its start is the end of */
+};
+
+static bool is_sync(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+}
+
+/* When the op ends in the whole list that a copy of op `from` refers to as `op`. */
+static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
+{
+    const struct repeats *r = c->x->repeats;
+    struct repeat_place at = repeats_seen_at(r, from, copy, op);
+    const double *period_s = c->x->period_s;
+    const struct ir *ir = c->x->plan->ir;
+    if (at.run == NULL)
+        return c->t.end_s[op] + steady_shift_s(ir, period_s, c->role, op);
+    uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
+    after = after > r->copies ? r->copies : after;
+    uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
+    return c->t.end_s[row] + steady_shift_s(ir, period_s, c->role, at.run->begin) +
+           after * period_s[at.run - r->run];
+}
+
+static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
+{
+    return same(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
+}
+
+/* Does the op start when the last of what it needs has ended, as in scheduler.c? *needed: what that is. Then it is
+ * issued, and is the last of its stream. */
+static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
+{
+    const struct ir *ir = c->x->plan->ir;
+    const struct sim_costs *costs = c->x->plan->costs;
+    uint32_t shape = ir->op.shape[op];
+    bool issues = plan_runs(c->x->plan, c->rank, op), sync = is_sync(ir, op);
+    double end_s = end_seen_s(c, op, copy, op), start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
+    double *last_s = &c->last_s[ir->op.stream[op]];
+    double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
+    if (costs->issue_s && !sync && issues)
+        c->host_s += costs->issue_s[shape];
+    double need_s = fmax(c->host_s, before_s);
+    *needed = need_bit(c, start_s, c->host_s, 0) | need_bit(c, start_s, before_s, 1);
+    for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
+        double wait_s = end_seen_s(c, op, copy, ir_waits(ir, op)[w].i);
+        need_s = fmax(need_s, wait_s);
+        *needed |= need_bit(c, start_s, wait_s, 2 + w);
+    }
+    if (!sync)
+        *last_s = end_s;
+    if (ir_blocks_host(ir, op))
+        c->host_s = end_s + (costs->return_s && issues ? costs->return_s[shape] : 0);
+    return same(c->x, start_s, need_s);
+}
+
+/* A copy of the image of a run: what an op's start is the end of must be one and the same in the first and the last,
+ * since dates of all copies lie on lines between those of the two. */
+static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_t copy)
+{
+    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
+    for (uint32_t op = begin; op < begin + run->ops; op++) {
+        uint64_t needed;
+        if (!start_is_right(c, op, copy, &needed))
+            return false;
+        c->needed[op - begin] = copy == 1 ? needed : c->needed[op - begin] & needed;
+        if (c->needed[op - begin] == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The host and the streams as they are before the last copy, `left_out` copies after the first: the host is held in
+ * each, or it goes on by itself, host_s in each. */
+static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
+                      double host_s)
+{
+    const struct ir *ir = c->x->plan->ir;
+    double period_s = c->x->period_s[run - c->x->repeats->run];
+    bool touched[IR_STREAMS_MAX] = {false}, holds = false;
+    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
+    for (uint32_t op = begin; op < begin + run->ops; op++) {
+        touched[ir->op.stream[op]] |= !is_sync(ir, op);
+        holds |= ir_blocks_host(ir, op);
+    }
+    c->host_s += left_out * (holds ? period_s : host_s);
+    for (uint32_t s = 0; s < ir->stream_count; s++)
+        c->last_s[s] += touched[s] ? left_out * period_s : 0;
+}
+
+static bool copies_are_right(struct check *c, const struct repeat_run *run)
+{
+    uint32_t copies = c->x->repeats->copies;
+    double host_s = c->host_s;
+    if (!copy_is_right(c, run, 1))
+        return false;
+    if (copies > 2)
+        leave_out(c, run, copies - 2, c->host_s - host_s);
+    return copies < 2 || copy_is_right(c, run, copies);
+}
+
+static bool starts_are_right(struct check *c)
+{
+    const struct ir *ir = c->x->plan->ir;
+    const struct role *role = &ir->role[c->role];
+    const struct repeat_run *run = run_of(c->x, c->role, 0);
+    uint32_t next = 0;
+    uint64_t needed;
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+        if (run != NULL && op == run->begin + run->gap * run->ops) {
+            if (!copies_are_right(c, run))
+                return false;
+            run = run_of(c->x, c->role, ++next);
+        }
+        if (!start_is_right(c, op, 0, &needed))
+            return false;
+    }
+    return true;
+}
+
+static bool class_is_right(const struct steady *x, uint32_t class, double *step_s)
+{
+    const struct ir *ir = x->plan->ir;
+    struct check c = {.x = x,
+                      .t = times_of(x, class),
+                      .rank = x->fold->rank_of_class[class],
+                      .role = role_of(x, class)};
+    const struct role *role = &ir->role[c.role];
+    c.last_s = heap_zalloc(ir->stream_count + 1u, sizeof *c.last_s);
+    c.needed = heap_alloc((size_t)role->op_count + 1, sizeof *c.needed);
+    bool right = starts_are_right(&c);
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
+        *step_s = fmax(*step_s, end_seen_s(&c, op, 0, op));
+    free(c.last_s);
+    free(c.needed);
+    return right;
+}
+
+bool steady_periods(const struct plan *plan, const struct fold *fold,
+                    const struct steady_times *times, double *period_s, double *step_s)
+{
+    const struct ir *ir = plan->ir;
+    struct steady x = {
+        .plan = plan, .fold = fold, .repeats = &ir->repeats, .times = times, .period_s = period_s};
+    double until_s = 0;
+    find_rows(&x);
+    for (size_t i = 0; i < x.row[fold->class_count]; i++)
+        until_s = fmax(until_s, times->end_s[i]);
+    x.same_s = SAME_S + SAME_SHARE * until_s;
+    bool steady = true;
+    for (uint32_t gap = 0; steady && gap < ir->repeats.run_count; gap++) {
+        bool any = false;
+        for (uint32_t r = 0; r < ir->role_count; r++)
+            any |= run_of(&x, r, gap) != NULL;
+        if (any)
+            steady = find_period(&x, gap);
+    }
+    /* sums of many periods */
+    x.same_s +=
+        SAME_SHARE * until_s * repeats_ops(&ir->repeats, IR_NONE, ir->op.count) / ir->op.count;
+    *step_s = 0;
+    for (uint32_t c = 0; steady && c < fold->class_count; c++)
+        steady = role_of(&x, c) == IR_NONE || class_is_right(&x, c, step_s);
+    free(x.row);
+    return steady;
+}

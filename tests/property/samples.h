@@ -1,0 +1,226 @@
+/* A sample stands for the whole list: over random schedules, its expanded list is the whole one, and so are figures. */
+#ifndef TESTS_PROPERTY_SAMPLES_H
+#define TESTS_PROPERTY_SAMPLES_H
+
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/reserved/reserved.h"
+#include "schedule/step/build.h"
+#include "sim/jitter.h"
+#include "sim/stages.h"
+#include "sim/waterfall.h"
+#include "tests/property/world.h"
+
+#include <math.h>
+
+/* The op of the sample, copied `copy` times, is the one that the whole list has at its place. */
+static inline bool same_op(const struct ir *sample, uint32_t op, uint32_t copy,
+                           const struct ir *whole)
+{
+    const struct repeats *r = &sample->repeats;
+    uint32_t at = repeats_seen_from(r, op, copy, op);
+    const struct op_table *s = &sample->op, *w = &whole->op;
+    if (at >= w->count || s->wait_count[op] != w->wait_count[at] ||
+        memcmp(ir_work(sample, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
+        s->stream[op] != w->stream[at] || s->guard[op] != w->guard[at] ||
+        s->phase[op] != w->phase[at] || s->region[op] != w->region[at] ||
+        s->reads[op] != w->reads[at] || s->writes[op] != w->writes[at])
+        return false;
+    for (uint32_t k = 0; k < s->wait_count[op]; k++)
+        if (repeats_seen_from(r, op, copy, ir_waits(sample, op)[k].i) != ir_waits(whole, at)[k].i)
+            return false;
+    for (uint32_t k = 0; k < (uint32_t)s->reads[op] + s->writes[op]; k++) {
+        uint32_t a = ir_touched(sample, op, k), b = ir_touched(whole, at, k);
+        if (!r->of_units &&
+            ir_buffer_bytes(sample, (buffer_id){a}) != ir_buffer_bytes(whole, (buffer_id){b}))
+            return false;
+        if (sample->buffer.free_count[a] != whole->buffer.free_count[b])
+            return false;
+    }
+    return true;
+}
+
+static inline bool same_list(const struct ir *sample, const struct ir *whole)
+{
+    for (uint32_t op = 0; op < sample->op.count; op++) {
+        uint32_t times = repeats_times(&sample->repeats, op);
+        for (uint32_t copy = 0; copy < times; copy++)
+            if (!same_op(sample, op, copy, whole))
+                return false;
+    }
+    return repeats_ops(&sample->repeats, IR_NONE, sample->op.count) == whole->op.count;
+}
+
+static inline void check_memory_of_sample(const struct world *w, const struct ir *sample)
+{
+    struct reserved a, b;
+    struct reserved_held held = {0};
+    reserved_make(&a, sample, &w->cluster, 80, held);
+    reserved_make(&b, &w->ir, &w->cluster, 80, held);
+    for (int m = 0; m < MEMORY_COUNT; m++)
+        CHECK_INT(w->label, (int64_t)sample->arena_bytes[m], (int64_t)w->ir.arena_bytes[m]);
+    CHECK_INT(w->label, (int64_t)a.total, (int64_t)b.total);
+    CHECK_INT(w->label, (int64_t)a.pinned, (int64_t)b.pinned);
+    CHECK_INT(w->label, a.fits, b.fits);
+    CHECK_INT(w->label, a.tight, b.tight);
+}
+
+/* The costs of a list whose shapes have other numbers: kernels `factor` times as long as an A100's. */
+static inline void cost_list(struct world *w, double factor)
+{
+    w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
+    w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
+    for (uint32_t i = 0; i < w->ir.shape_count; i++) {
+        w->work_s[i] = factor * cost_work_s(&w->device, ATTENTION_FA2, &w->ir.shape[i]);
+        w->issue_s[i] = cost_issue_s(&w->device, &w->ir.shape[i]);
+    }
+    w->costs = (struct sim_costs){.work_s = w->work_s, .issue_s = w->issue_s};
+}
+
+static inline double all_loads(const struct sim_result *result)
+{
+    double sum = 0;
+    for (size_t i = 0; i < result->load_count; i++)
+        sum += result->load[i].bytes * result->replicas;
+    return sum;
+}
+
+static inline void check_peaks(const struct world *w, const struct repeats *r,
+                               const struct sim_result *a, const struct sim_result *b)
+{
+    for (uint32_t rank = 0; rank < b->rank_count; rank++)
+        for (int m = 0; m < MEMORY_COUNT; m++) {
+            const struct sim_peak *x = &a->peak[a->class_of_rank[rank]][m],
+                                  *y = &b->peak[b->class_of_rank[rank]][m];
+            CHECK_INT(w->label, (int64_t)x->bytes, (int64_t)y->bytes);
+            CHECK(w->label, fabs(x->time_s - y->time_s) <= 1e-9 * b->step_s);
+            for (int k = 0; k < CATEGORY_COUNT; k++)
+                CHECK_INT(w->label, (int64_t)x->category_bytes[k], (int64_t)y->category_bytes[k]);
+            if (y->op != IR_NONE)
+                CHECK_INT(w->label, repeats_whole_id(r, x->op), y->op);
+        }
+    for (int m = 0; m < MEMORY_COUNT; m++) {
+        CHECK_INT(w->label, (int64_t)a->host[m].bytes, (int64_t)b->host[m].bytes);
+        CHECK(w->label, fabs(a->host[m].time_s - b->host[m].time_s) <= 1e-9 * b->step_s);
+    }
+}
+
+/* Returns false when the sample's times do not tell those of the whole list. */
+static inline bool check_waterfalls(const struct world *w, const struct ir *sample,
+                                    const struct sim_result *a, const struct sim_result *b)
+{
+    const struct waterfall_peak peak = {.flop_per_s = 312e12};
+    bool add_up = true;
+    for (uint32_t c = 0; add_up && c < b->class_count; c++) {
+        struct waterfall x, y;
+        waterfall_make(&x, sample, a, peak, b->classes[c].rank);
+        waterfall_make(&y, &w->ir, b, peak, b->classes[c].rank);
+        add_up = waterfall_adds_up(&x);
+        for (int k = 0; add_up && k < CAUSE_COUNT; k++)
+            CHECK(w->label, fabs(x.cause_s[k] - y.cause_s[k]) <= 1e-9 * b->step_s);
+    }
+    return add_up;
+}
+
+/* Returns whether the sample's times tell those of the whole list. */
+static inline bool check_times_of_sample(struct world *w, const struct ir *sample, double factor)
+{
+    struct world of_sample = *w;
+    struct sim_result a, b;
+    of_sample.ir = *sample;
+    free(w->work_s);
+    free(w->issue_s);
+    cost_list(w, factor);
+    cost_list(&of_sample, factor);
+    bool tells = simulate(&of_sample, false, &a) && simulate(w, true, &b) && !a.unsteady &&
+                 check_waterfalls(w, sample, &a, &b);
+    if (tells) {
+        CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
+        CHECK_CLOSE(w->label, all_loads(&a), all_loads(&b), 1e-9);
+        CHECK_CLOSE(w->label, sim_flops(sample, &a), sim_flops(&w->ir, &b), 1e-9);
+        CHECK_CLOSE(w->label, jitter_s(sample, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02), 1e-7);
+        CHECK_INT(w->label, (int64_t)a.counts.op_instances, (int64_t)b.counts.op_instances);
+        check_peaks(w, &sample->repeats, &a, &b);
+    }
+    sim_result_release(&a);
+    sim_result_release(&b);
+    free(of_sample.work_s);
+    free(of_sample.issue_s);
+    return tells;
+}
+
+/* A profile that gathers weights by one layer, by two, or as it does: toy models fit its buckets whole. */
+static inline const struct profile *with_small_buckets(struct profile *profile, const char *name,
+                                                       const struct transformer *model,
+                                                       struct check_random *random)
+{
+    size_t count;
+    const struct profile *all = compose_profiles(&count);
+    int64_t layer = transformer_layer_parameters(model);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            *profile = all[i];
+    profile->bucket_elements = layer * check_random_i64(random, 0, 5) / 2;
+    if (check_random_i64(random, 0, 1))
+        profile->prefetch = (uint32_t)check_random_i64(random, 0, 3);
+    if (check_random_i64(random, 0, 1))
+        profile->reuse_elements = layer * check_random_i64(random, 0, 3);
+    return profile;
+}
+
+/* Layers, micro-batches or both are many; up to four stages, or none. */
+static inline bool make_long_world(struct world *w, struct check_random *random)
+{
+    static struct profile profile;
+    bool stages = check_random_i64(random, 0, 2) == 0;
+    struct request request = shapes_request(random, stages ? 2 : 8, false);
+    while (stages && request.chunk > 0)
+        request = shapes_request(random, 2, false);
+    *w = (struct world){.model = *request.model};
+    w->model.layers = check_random_i64(random, 8, 40);
+    if (stages) {
+        request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
+        w->model.layers = 2 * request.pp * check_random_i64(random, 1, 2);
+        request.stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
+        request.ranks *= request.pp;
+        request.pipeline =
+            check_random_i64(random, 0, 3) > 0
+                ? CHOICE_PIPELINE_1F1B
+                : (int)check_random_i64(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
+        request.weights = (int)check_random_i64(random, 0, CHOICE_WEIGHTS_ZERO1);
+        request.optimizer = CHOICE_OPTIMIZER_DEVICE;
+        request.shard = 0;
+        request.global_batch = request.dp * request.micro_batch * request.pp * 12;
+    } else if (check_random_i64(random, 0, 2) == 0) {
+        request.global_batch *= 32;
+        w->model.layers = check_random_i64(random, 1, 4);
+    }
+    request.model = &w->model;
+    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo";
+    return world_build(w, any_cluster(random), &request,
+                       with_small_buckets(&profile, request.profile, request.model, random));
+}
+
+static inline void check_samples(int worlds)
+{
+    struct check_random random = check_random_make();
+    int samples = 0, steady = 0;
+    for (int i = 0; i < worlds; i++) {
+        struct world w;
+        struct ir sample = {0};
+        uint32_t length = (uint32_t)check_random_i64(&random, 8, 16);
+        double factor = pow(10, (double)check_random_i64(&random, -1, 3));
+        if (make_long_world(&w, &random) && compose_sample(&sample, &w.choices, length)) {
+            samples++;
+            CHECK(w.label, same_list(&sample, &w.ir));
+            check_memory_of_sample(&w, &sample);
+            steady += check_times_of_sample(&w, &sample, factor);
+        }
+        ir_release(&sample);
+        world_release(&w);
+    }
+    CHECK("samples are found", 2 * samples >= worlds);
+    CHECK("their times tell those of the whole list", 2 * steady >= samples);
+}
+
+#endif
