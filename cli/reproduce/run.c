@@ -65,7 +65,7 @@ static void do_trace(const struct run *run, size_t job, struct text *answer)
 {
     const char *args = run->r->job[job].args;
     struct setup setup = {0};
-    struct prediction prediction = {0};
+    struct prediction prediction = {.whole = true}; /* all ops are drawn */
     struct diag diag = {0};
     struct text folder = {0};
     enum status status = reproduce_setup(&setup, args, &diag);
