@@ -134,7 +134,7 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
     struct steady_times times = {run->mapping.start_s, run->mapping.end_s};
     result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
     result->unsteady =
-        !steady_periods(&run->plan, &run->fold, &times, result->period_s, &result->step_s);
+        !steady_periods(&run->plan, &run->fold, times, result->period_s, &result->step_s);
 }
 
 static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)

@@ -15,16 +15,6 @@
 /* What begins so close to the end of a period is of the next. */
 #define SAME_SHARE_OF_PERIOD 1e-9
 
-struct steady {
-    const struct plan *plan;
-    const struct fold *fold;
-    const struct repeats *repeats;
-    const struct steady_times *times;
-    double *period_s; /* per run */
-    size_t *row;      /* per class: of its first op in *times */
-    double same_s;
-};
-
 static bool same(const struct steady *x, double a, double b)
 {
     return fabs(a - b) <= x->same_s;
@@ -39,7 +29,7 @@ static uint32_t role_of(const struct steady *x, uint32_t class)
 static struct steady_times times_of(const struct steady *x, uint32_t class)
 {
     size_t row = x->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
-    return (struct steady_times){x->times->start_s + row, x->times->end_s + row};
+    return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
 static void find_rows(struct steady *x)
@@ -60,28 +50,33 @@ static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
 }
 
 /* Number `gap` of the runs of a role; NULL: it has fewer. */
-static const struct repeat_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
+static const struct steady_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
 {
-    for (uint32_t i = 0; i < x->repeats->run_count; i++)
-        if (x->repeats->run[i].role == role && gap-- == 0)
-            return &x->repeats->run[i];
+    for (uint32_t i = 0; i < x->run_count; i++)
+        if (x->run[i].role == role && gap-- == 0)
+            return &x->run[i];
     return NULL;
+}
+
+/* The first op of the i-th iteration that was simulated. */
+static uint32_t begin_of(const struct steady_run *run, uint32_t i)
+{
+    return run->begin + (i < run->gap ? i : i + run->left_out) * run->ops;
 }
 
 /* ---- the conditions ---- */
 
 /* The dates of iteration i + 1 are those of i and one period, on all ranks of the run's role. */
-static bool repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
+static bool repeats(const struct steady *x, const struct steady_run *run, uint32_t i)
 {
-    double period_s = x->period_s[run - x->repeats->run];
-    uint32_t begin = run->begin + i * run->ops;
+    uint32_t begin = begin_of(run, i), next = begin_of(run, i + 1);
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of(x, c) != run->role)
             continue;
         struct steady_times t = times_of(x, c);
-        for (uint32_t op = begin; op < begin + run->ops; op++)
-            if (!same(x, t.start_s[op] + period_s, t.start_s[op + run->ops]) ||
-                !same(x, t.end_s[op] + period_s, t.end_s[op + run->ops]))
+        for (uint32_t k = 0; k < run->ops; k++)
+            if (!same(x, t.start_s[begin + k] + run->period_s, t.start_s[next + k]) ||
+                !same(x, t.end_s[begin + k] + run->period_s, t.end_s[next + k]))
                 return false;
     }
     return true;
@@ -92,11 +87,11 @@ static double first_event_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct steady_run *run = run_of(x, role_of(x, c), gap);
         if (run == NULL)
             continue;
         struct steady_times t = times_of(x, c);
-        uint32_t begin = run->begin + run->gap * run->ops;
+        uint32_t begin = begin_of(run, run->gap);
         for (uint32_t op = begin; op < begin + run->ops; op++)
             if (is_event(x, c, op) && t.start_s[op] < first_s)
                 first_s = t.start_s[op];
@@ -113,15 +108,16 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of(x, c) == IR_NONE)
             continue;
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct steady_run *run = run_of(x, role_of(x, c), gap);
         const struct role *role = &x->plan->ir->role[role_of(x, c)];
         struct steady_times t = times_of(x, c);
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
                 continue;
-            if (run == NULL || op < run->begin || op >= run->begin + (run->gap + 1) * run->ops)
+            if (run == NULL || op < run->begin || op >= begin_of(run, run->gap + 1))
                 return false;
-            uint32_t back = run->gap - (op - run->begin) / run->ops;
+            uint32_t back =
+                op >= begin_of(run, run->gap) ? 0 : run->gap - (op - run->begin) / run->ops;
             *lag = back > *lag ? back : *lag;
         }
     }
@@ -134,23 +130,23 @@ static bool find_period(struct steady *x, uint32_t gap)
     double period_s = -1;
     uint32_t lag = 1;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct steady_run *run = run_of(x, role_of(x, c), gap);
         if (run == NULL)
             continue;
-        const double *end_s = times_of(x, c).end_s + run->begin + run->ops - 1;
-        double own_s = (end_s[run->gap * run->ops] - end_s[(run->gap - 2) * run->ops]) / 2;
+        const double *end_s = times_of(x, c).end_s + run->ops - 1;
+        double own_s = (end_s[begin_of(run, run->gap)] - end_s[begin_of(run, run->gap - 2)]) / 2;
         if (period_s >= 0 && !same(x, own_s, period_s))
             return false;
         period_s = period_s >= 0 ? period_s : own_s;
     }
-    for (uint32_t i = 0; i < x->repeats->run_count; i++)
-        if (run_of(x, x->repeats->run[i].role, gap) == &x->repeats->run[i])
-            x->period_s[i] = period_s;
+    for (uint32_t i = 0; i < x->run_count; i++)
+        if (run_of(x, x->run[i].role, gap) == &x->run[i])
+            x->run[i].period_s = period_s;
     double from_s = first_event_s(x, gap);
     if (from_s != DBL_MAX && !is_alone(x, gap, from_s, period_s, &lag))
         return false;
-    for (uint32_t i = 0; i < x->repeats->run_count; i++) {
-        const struct repeat_run *run = &x->repeats->run[i];
+    for (uint32_t i = 0; i < x->run_count; i++) {
+        const struct steady_run *run = &x->run[i];
         if (run_of(x, run->role, gap) != run)
             continue;
         if (lag >= run->gap)
@@ -164,13 +160,13 @@ static bool find_period(struct steady *x, uint32_t gap)
 
 /* ---- the check ---- */
 
-double steady_shift_s(const struct ir *ir, const double *period_s, uint32_t role, uint32_t op)
+/* How much later an op comes in the whole list than in a sample. */
+static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
-    const struct repeats *r = &ir->repeats;
     double shift_s = 0;
-    for (uint32_t i = 0; i < r->run_count && r->run[i].begin <= op; i++)
-        if (r->run[i].role == role && op >= r->run[i].begin + r->run[i].gap * r->run[i].ops)
-            shift_s += r->copies * period_s[i];
+    for (uint32_t i = 0; i < x->run_count && x->run[i].begin <= op; i++)
+        if (x->run[i].role == role && op >= begin_of(&x->run[i], x->run[i].gap))
+            shift_s += x->plan->ir->repeats.copies * x->run[i].period_s;
     return shift_s;
 }
 
@@ -193,17 +189,15 @@ static bool is_sync(const struct ir *ir, uint32_t op)
 /* When the op ends in the whole list that a copy of op `from` refers to as `op`. */
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
-    const struct repeats *r = c->x->repeats;
+    const struct repeats *r = &c->x->plan->ir->repeats;
     struct repeat_place at = repeats_seen_at(r, from, copy, op);
-    const double *period_s = c->x->period_s;
-    const struct ir *ir = c->x->plan->ir;
     if (at.run == NULL)
-        return c->t.end_s[op] + steady_shift_s(ir, period_s, c->role, op);
+        return c->t.end_s[op] + shift_s(c->x, c->role, op);
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies ? r->copies : after;
     uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
-    return c->t.end_s[row] + steady_shift_s(ir, period_s, c->role, at.run->begin) +
-           after * period_s[at.run - r->run];
+    return c->t.end_s[row] + shift_s(c->x, c->role, at.run->begin) +
+           after * c->x->run[at.run - r->run].period_s;
 }
 
 static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
@@ -240,7 +234,7 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
 
 /* A copy of the image of a run: what an op's start is the end of must be one and the same in the first and the last,
  * since dates of all copies lie on lines between those of the two. */
-static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_t copy)
+static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_t copy)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
@@ -256,25 +250,24 @@ static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_
 
 /* The host and the streams as they are before the last copy, `left_out` copies after the first: the host is held in
  * each, or it goes on by itself, host_s in each. */
-static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
+static void leave_out(struct check *c, const struct steady_run *run, uint32_t left_out,
                       double host_s)
 {
     const struct ir *ir = c->x->plan->ir;
-    double period_s = c->x->period_s[run - c->x->repeats->run];
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
         touched[ir->op.stream[op]] |= !is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
-    c->host_s += left_out * (holds ? period_s : host_s);
+    c->host_s += left_out * (holds ? run->period_s : host_s);
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        c->last_s[s] += touched[s] ? left_out * period_s : 0;
+        c->last_s[s] += touched[s] ? left_out * run->period_s : 0;
 }
 
-static bool copies_are_right(struct check *c, const struct repeat_run *run)
+static bool copies_are_right(struct check *c, const struct steady_run *run)
 {
-    uint32_t copies = c->x->repeats->copies;
+    uint32_t copies = c->x->plan->ir->repeats.copies;
     double host_s = c->host_s;
     if (!copy_is_right(c, run, 1))
         return false;
@@ -287,12 +280,12 @@ static bool starts_are_right(struct check *c)
 {
     const struct ir *ir = c->x->plan->ir;
     const struct role *role = &ir->role[c->role];
-    const struct repeat_run *run = run_of(c->x, c->role, 0);
+    const struct steady_run *run = run_of(c->x, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        if (run != NULL && op == run->begin + run->gap * run->ops) {
-            if (!copies_are_right(c, run))
+        if (run != NULL && op == begin_of(run, run->gap)) {
+            if (ir->repeats.copies > 0 && !copies_are_right(c, run))
                 return false;
             run = run_of(c->x, c->role, ++next);
         }
@@ -320,31 +313,65 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     return right;
 }
 
-bool steady_periods(const struct plan *plan, const struct fold *fold,
-                    const struct steady_times *times, double *period_s, double *step_s)
+void steady_begin(struct steady *x)
 {
-    const struct ir *ir = plan->ir;
-    struct steady x = {
-        .plan = plan, .fold = fold, .repeats = &ir->repeats, .times = times, .period_s = period_s};
     double until_s = 0;
-    find_rows(&x);
-    for (size_t i = 0; i < x.row[fold->class_count]; i++)
-        until_s = fmax(until_s, times->end_s[i]);
-    x.same_s = SAME_S + SAME_SHARE * until_s;
-    bool steady = true;
-    for (uint32_t gap = 0; steady && gap < ir->repeats.run_count; gap++) {
+    find_rows(x);
+    for (size_t i = 0; i < x->row[x->fold->class_count]; i++)
+        until_s = fmax(until_s, x->times.end_s[i]);
+    x->same_s = SAME_S + SAME_SHARE * until_s;
+}
+
+void steady_release(struct steady *x)
+{
+    free(x->row);
+}
+
+bool steady_find_periods(struct steady *x)
+{
+    const struct ir *ir = x->plan->ir;
+    uint32_t ops = repeats_ops(&ir->repeats, IR_NONE, ir->op.count), simulated = ir->op.count;
+    for (uint32_t gap = 0; gap < x->run_count; gap++) {
         bool any = false;
         for (uint32_t r = 0; r < ir->role_count; r++)
-            any |= run_of(&x, r, gap) != NULL;
-        if (any)
-            steady = find_period(&x, gap);
+            any |= run_of(x, r, gap) != NULL;
+        if (any && !find_period(x, gap))
+            return false;
     }
-    /* sums of many periods */
-    x.same_s +=
-        SAME_SHARE * until_s * repeats_ops(&ir->repeats, IR_NONE, ir->op.count) / ir->op.count;
+    for (uint32_t i = 0; i < x->run_count; i++)
+        simulated -= x->run[i].left_out * x->run[i].ops;
+    x->same_s += x->same_s * ops / simulated; /* sums of many periods */
+    return true;
+}
+
+bool steady_starts_are_right(const struct steady *x, double *step_s)
+{
+    bool right = true;
     *step_s = 0;
-    for (uint32_t c = 0; steady && c < fold->class_count; c++)
-        steady = role_of(&x, c) == IR_NONE || class_is_right(&x, c, step_s);
-    free(x.row);
+    for (uint32_t c = 0; right && c < x->fold->class_count; c++)
+        right = role_of(x, c) == IR_NONE || class_is_right(x, c, step_s);
+    return right;
+}
+
+bool steady_periods(const struct plan *plan, const struct fold *fold, struct steady_times times,
+                    double *period_s, double *step_s)
+{
+    const struct repeats *r = &plan->ir->repeats;
+    struct steady x = {.plan = plan,
+                       .fold = fold,
+                       .times = times,
+                       .run_count = r->run_count,
+                       .run = heap_zalloc(r->run_count + 1u, sizeof *x.run)};
+    for (uint32_t i = 0; i < r->run_count; i++)
+        x.run[i] = (struct steady_run){.role = r->run[i].role,
+                                       .begin = r->run[i].begin,
+                                       .ops = r->run[i].ops,
+                                       .gap = r->run[i].gap};
+    steady_begin(&x);
+    bool steady = steady_find_periods(&x) && steady_starts_are_right(&x, step_s);
+    for (uint32_t i = 0; i < r->run_count; i++)
+        period_s[i] = x.run[i].period_s;
+    steady_release(&x);
+    free(x.run);
     return steady;
 }

@@ -1,0 +1,188 @@
+#include "schedule/analysis/iterations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct block {
+    uint32_t begin, ops;
+    int32_t label; /* layer or unit; -1: none */
+    uint8_t phase;
+};
+
+struct blocks {
+    struct block *row;
+    uint32_t count;
+};
+
+/* ---- labels ---- */
+
+int32_t bundle_layer(const struct ir *ir, uint16_t bundle)
+{
+    static const char head[] = "layers.";
+    const char *name = ir->bundle[bundle].name;
+    char *end = NULL;
+    if (strncmp(name, head, sizeof head - 1) != 0)
+        return -1;
+    long layer = strtol(name + sizeof head - 1, &end, 10);
+    return end > name + sizeof head - 1 ? (int32_t)layer : -1;
+}
+
+static int32_t layer_of_states(const struct ir *ir, uint32_t op)
+{
+    uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+    for (uint32_t k = 0; k < operands; k++) {
+        uint16_t binding = ir->buffer.binding[ir_touched(ir, op, k)];
+        if (binding != IR_NONE16 && ir->binding[binding].bundle != IR_NONE16)
+            return bundle_layer(ir, ir->binding[binding].bundle);
+    }
+    return -1;
+}
+
+int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units)
+{
+    if (of_units)
+        return ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : -1;
+    if (ir->op.layer[op] != IR_NONE16)
+        return ir->op.layer[op];
+    return ir->op.phase[op] == PHASE_OPTIMIZER ? layer_of_states(ir, op) : -1;
+}
+
+/* ---- blocks ---- */
+
+static void add_block(struct blocks *b, const struct ir *ir, uint32_t op, int32_t label)
+{
+    b->row[b->count++] = (struct block){.begin = op, .label = label, .phase = ir->op.phase[op]};
+}
+
+/* Remembers a key. Returns false when it has been there. */
+static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
+{
+    for (uint32_t i = *count; i > 0; i--)
+        if (seen[i - 1] == key)
+            return false;
+    seen[(*count)++] = key;
+    return true;
+}
+
+/* Gathers of the layer ahead, which stand within a block, are part of it. Of the optimizer, the blocks are told apart by
+ * their neighbours: it comes to a layer several times. */
+static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
+{
+    uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
+    uint64_t *seen = heap_alloc((size_t)role->op_count + 1, sizeof *seen), last_key = UINT64_MAX;
+    struct blocks b = {.row = heap_alloc((size_t)role->op_count + 1, sizeof *b.row)};
+    int32_t updated = -2;
+    for (uint32_t op = begin; op < end; op++) {
+        int32_t label = iteration_label(ir, op, of_units);
+        bool optimizer = ir->op.phase[op] == PHASE_OPTIMIZER;
+        uint64_t forward = ir->op.phase[op] == PHASE_FORWARD,
+                 unit = of_units ? 0 : ir->op.micro[op],
+                 key = (unit << 32 | (uint32_t)label) << 1 | forward;
+        if (optimizer && !of_units && label != updated)
+            add_block(&b, ir, op, label);
+        updated = optimizer ? label : -2;
+        if (optimizer || label < 0 || key == last_key)
+            continue;
+        last_key = key;
+        if (is_new(seen, &seen_count, key))
+            add_block(&b, ir, op, label);
+    }
+    for (uint32_t i = 0; i < b.count; i++)
+        b.row[i].ops = (i + 1 < b.count ? b.row[i + 1].begin : end) - b.row[i].begin;
+    free(seen);
+    return b;
+}
+
+/* ---- equal blocks ---- */
+
+/* Copies from and to pageable memory take other links than those of pinned memory. */
+static uint64_t memories(const struct ir *ir, uint32_t op)
+{
+    uint8_t kind = ir->op.kind[op];
+    if (kind != WORK_H2D && kind != WORK_D2H)
+        return 0;
+    return 1u + ir->buffer.memory[ir_touched(ir, op, 0)] * 4u +
+           ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
+}
+
+static bool same_block(const struct ir *ir, const struct block *a, const struct block *b)
+{
+    const struct op_table *t = &ir->op;
+    uint32_t i = a->begin, k = b->begin, ops = a->ops;
+    if (ops != b->ops || memcmp(t->shape + i, t->shape + k, ops * sizeof *t->shape) != 0 ||
+        memcmp(t->stream + i, t->stream + k, ops * sizeof *t->stream) != 0 ||
+        memcmp(t->guard + i, t->guard + k, ops * sizeof *t->guard) != 0)
+        return false;
+    for (uint32_t op = 0; op < ops; op++) /* of one kind, as of one shape */
+        if (memories(ir, i + op) != memories(ir, k + op))
+            return false;
+    return true;
+}
+
+/* ---- iterations ---- */
+
+/* The label of the iteration that begins with a block. */
+static int32_t label_of(const struct block *block, uint32_t length, bool of_units)
+{
+    for (uint32_t i = 0; of_units && i < length; i++)
+        if (block[i].phase != PHASE_FORWARD)
+            return block[i].label;
+    return block->label;
+}
+
+static void find_step(struct iterations *run, const struct block *block, bool of_units)
+{
+    run->first = label_of(block, run->blocks, of_units);
+    run->optimizer = block->phase == PHASE_OPTIMIZER;
+    for (uint32_t i = 1; i < run->count; i++) {
+        int32_t step = label_of(block + i * run->blocks, run->blocks, of_units) -
+                       label_of(block + (i - 1) * run->blocks, run->blocks, of_units);
+        if (i > 1 && step != run->step) {
+            run->step = 0;
+            return;
+        }
+        run->step = step;
+    }
+}
+
+/* Those that begin with block `at`; none: count is 0. */
+static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at,
+                                       const struct iterations_wanted *wanted)
+{
+    for (uint32_t length = 1; length <= wanted->blocks_max; length++) {
+        uint32_t equal = 0;
+        while (at + equal + length < b->count &&
+               same_block(ir, &b->row[at + equal], &b->row[at + equal + length]))
+            equal++;
+        struct iterations run = {
+            .begin = b->row[at].begin, .count = equal / length + 1, .blocks = length};
+        if (run.count < wanted->least)
+            continue;
+        for (uint32_t i = 0; i < length; i++)
+            run.ops += b->row[at + i].ops;
+        find_step(&run, &b->row[at], wanted->of_units);
+        if (wanted->begins == NULL || wanted->begins(wanted->context, &run))
+            return run;
+        break;
+    }
+    return (struct iterations){0};
+}
+
+struct iterations *find_iterations(const struct ir *ir, uint32_t role,
+                                   const struct iterations_wanted *wanted, uint32_t *count)
+{
+    struct blocks b = find_blocks(ir, &ir->role[role], wanted->of_units);
+    struct iterations *runs = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    for (uint32_t at = 0; at < b.count;) {
+        struct iterations run = iterations_at(ir, &b, at, wanted);
+        at += run.count > 0 ? run.count * run.blocks : 1;
+        if (run.count == 0)
+            continue;
+        runs = heap_grow(runs, &capacity, *count + (size_t)1, sizeof *runs);
+        runs[(*count)++] = run;
+    }
+    free(b.row);
+    return runs;
+}

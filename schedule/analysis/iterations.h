@@ -1,0 +1,42 @@
+/* schedule/analysis/iterations.h: where a list of ops repeats itself.
+ *
+ * A block is a layer's forward or backward in a unit (a micro-batch or a part of one), or a unit's forward or backward
+ * as a whole: it begins with the first op that is labelled so and goes on until the next block begins. In the optimizer a
+ * block is what updates a layer. Iterations are equal blocks, or equal groups of blocks, in a row. */
+#ifndef SCHEDULE_ITERATIONS_H
+#define SCHEDULE_ITERATIONS_H
+
+#include "schedule/ir/ir.h"
+
+/* Equal iterations in a row: in all of them the same ops of the same shapes, streams, guards and memories. */
+struct iterations {
+    uint32_t begin, ops; /* the first op of the first one; of each */
+    uint32_t count;
+    uint32_t blocks; /* of each */
+    int32_t first,
+        step; /* its label (a layer, or of units the unit of its backward), and what that changes by from one
+                             iteration to the next; step 0: not by one and the same number */
+    bool optimizer;
+};
+
+struct iterations_wanted {
+    bool of_units;       /* blocks are units, else layers */
+    uint32_t least;      /* iterations in a row */
+    uint32_t blocks_max; /* of an iteration */
+    /* Whether iterations may begin where these do; NULL: anywhere. */
+    bool (*begins)(const void *context, const struct iterations *iterations);
+    const void *context;
+};
+
+/* All that a role's list has, in its order, of the shortest iterations that come often enough. Heap; *count: how
+ * many. */
+struct iterations *find_iterations(const struct ir *ir, uint32_t role,
+                                   const struct iterations_wanted *wanted, uint32_t *count);
+
+/* The layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */
+int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);
+
+/* The layer that a bundle is of, or the first of them; -1: none. */
+int32_t bundle_layer(const struct ir *ir, uint16_t bundle);
+
+#endif
