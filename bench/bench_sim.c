@@ -192,7 +192,6 @@ static void fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
 /* ---- a machine like a DGX H100 ---- */
 
 static const int64_t identity[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-static const int64_t half[8] = {0, 0, 0, 0, 1, 1, 1, 1};
 static const int64_t pairs[8] = {0, 0, 1, 1, 2, 2, 3, 3};
 
 static struct cluster make_cluster(uint32_t ranks)
@@ -216,9 +215,8 @@ static struct cluster make_cluster(uint32_t ranks)
     c.host = (struct host){.memory_bytes_per_s = 250e9, .sockets = 2};
     c.host.socket_link_bytes_per_s = 60e9;
     c.host.to_pageable_bytes_per_s = c.host.from_pageable_bytes_per_s = 8e9;
-    c.switch_of_gpu = c.switch_of_nic = pairs;
+    c.switch_of_gpu = c.switch_of_nic = c.socket_of_switch = pairs;
     c.nic_of_gpu = identity;
-    c.socket_of_switch = half; /* switches 0..3: all on socket 0 but for the count */
     return c;
 }
 
