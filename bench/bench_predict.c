@@ -61,8 +61,8 @@ static const struct row {
     /* 240 points: 200 a second on two cores */
     {"sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 64 --strategy ulysses --vary seq=64K..1M:x2 "
      "--vary zero=0..3 --vary hp=4,8,16,32 --vary checkpoint=none,full,offload",                 2.4,     0},
-    /* 20 points: 25 a second on two cores */
-    {"sweep --model gpt-7b --cluster dgx-a100 --gpus 64 --strategy ring --cp 64 --vary seq=64K..1M:x2 "
+    /* 20 points, even: 25 a second on two cores */
+    {"sweep --model gpt-7b --cluster dgx-a100 --gpus 64 --strategy ring --cp 64 --even-above 63 --vary seq=64K..1M:x2 "
      "--vary zero=0..3",                                                                         1.6,     0},
     /* clang-format on */
 };

@@ -13,6 +13,7 @@
 #include "predict/prediction.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/verify/verify.h"
+#include "sim/even.h"
 
 #include <assert.h>
 #include <string.h>
@@ -25,6 +26,15 @@ static const struct option rows[] = {
      .kind = OPTION_FLAG,
      .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
              "rings are taken alike"},
+    {.name = "even-above",
+     .kind = OPTION_COUNT,
+     .value = "RANKS",
+     .fallback = "64",
+     .low = EVEN_ABOVE_MIN,
+     .high = EVEN_NEVER,
+     .help =
+         "take the ranks of a ring alike where it has more than this many: fast, and within 2 % "
+         "of the exact step"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and the search for better options"},
@@ -190,6 +200,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = trace_folder_check(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
+    setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)

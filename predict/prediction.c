@@ -464,7 +464,7 @@ static void add_jitter(struct prediction *p)
 static enum status simulate(struct prediction *p, bool exact, struct costs *costs, bool *stands,
                             struct diag *diag)
 {
-    struct sim_options options = {.exact = exact};
+    struct sim_options options = {.exact = exact, .even_above = p->setup->even_above};
     costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
@@ -522,7 +522,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
                                        bool exact, struct diag *diag)
 {
     struct costs costs = {0};
-    struct sim_options options = {.exact = exact};
+    struct sim_options options = {.exact = exact, .even_above = p->setup->even_above};
     costs_make(&costs, p);
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
@@ -598,7 +598,7 @@ double prediction_bound_s(const struct prediction *p)
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* exact steps are bounded by it too: even ranks work as the last of a ring does */
-    uint8_t *even = even_guards(&p->ir, EVEN_ABOVE);
+    uint8_t *even = even_guards(&p->ir, p->setup->even_above);
     costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct bound bound = bound_of_role(p, &costs, even, r);

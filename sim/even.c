@@ -64,6 +64,8 @@ uint8_t *even_guards(const struct ir *ir, uint32_t above)
 {
     uint8_t *even = heap_zalloc(ir->guard_count + 1u, 1);
     uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);
+    if (above == 0)
+        above = EVEN_ABOVE;
     if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0) {
         struct guarded *guarded = guarded_work(ir);
         for (uint32_t g = 0; g < ir->guard_count; g++)

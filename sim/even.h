@@ -21,6 +21,7 @@
 
 enum {
     EVEN_ABOVE = 64,             /* ranks: where guards tell more apart, groups are even */
+    EVEN_ABOVE_MIN = 31,         /* the bound was measured on rings of 32 and more */
     EVEN_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
@@ -30,7 +31,7 @@ enum {
  * tests/cli/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 
-/* [ir->guard_count + 1] 1: the guard is of an even group. Free it. */
+/* [ir->guard_count + 1] 1: the guard is of an even group. above: 0: EVEN_ABOVE. Free it. */
 uint8_t *even_guards(const struct ir *ir, uint32_t above);
 
 /* The ranks that guards of even groups tell apart; 0: no group is even. */

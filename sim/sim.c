@@ -258,8 +258,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
 {
     struct question q = {cluster, costs, options, name, &result->counts, NULL};
     enum status status = STATUS_OK;
-    uint32_t above = options->even_above > 0 ? options->even_above : EVEN_ABOVE;
-    uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : above);
+    uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
     result->even_guards = arena_array(&result->arena, ir->guard_count + 1u, 1);
     memcpy(result->even_guards, even, ir->guard_count + 1u);
     free(even);

@@ -4,6 +4,7 @@
 #include "cli/setup/read_setup.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
+#include "sim/even.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -13,6 +14,15 @@ static const struct option rows[] = {
      .kind = OPTION_FLAG,
      .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
              "rings are taken alike"},
+    {.name = "even-above",
+     .kind = OPTION_COUNT,
+     .value = "RANKS",
+     .fallback = "64",
+     .low = EVEN_ABOVE_MIN,
+     .high = EVEN_NEVER,
+     .help =
+         "take the ranks of a ring alike where it has more than this many: fast, and within 2 % "
+         "of the exact step"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "also simulate points that do not fit in memory: their times are as if they did"},
@@ -64,6 +74,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     if (status == STATUS_OK)
         status = load(predictor, &options, &diag);
     if (status == STATUS_OK) {
+        predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
         struct point_options point_options = {.exact = options_given(&options, "exact"),
                                               .unfit_too = options_given(&options, "unfit-too")};
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);

@@ -23,6 +23,7 @@ struct setup {
     double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */
     /* how sequences are cut, what of them leaves, what stages share of them */
     bool partition_given, offload_given;
+    uint32_t even_above; /* of struct sim_options */
 };
 
 void setup_release(struct setup *setup);

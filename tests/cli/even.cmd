@@ -5,7 +5,7 @@ grep -E -o 'every rank: they are taken as even|72 ranks in . even class(es)?|the
 grep -E '"(classes|even_ranks|even_bound)"' $T/even/prediction.json
 longhaul report $T/even -o $T/page.html
 grep -o 'the 72 ranks of the ring are taken as even' $T/page.html | head -1
-for options in "--nodes 8 --seq 128K" "--nodes 9 --seq 144K --exact" "--nodes 9 --seq 144K --layout contiguous"; do
+for options in "--nodes 8 --seq 128K" "--nodes 8 --seq 128K --even-above 63" "--nodes 9 --seq 144K --exact" "--nodes 9 --seq 144K --layout contiguous"; do
     longhaul $step $options --all > $T/other.txt
     grep -E -o 'rank 0|ranks in [0-9]+ (even )?classes|taken as even' $T/other.txt | tr '\n' ' '
     echo

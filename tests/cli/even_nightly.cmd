@@ -1,7 +1,7 @@
 # Steps of even rings are within the printed bound of exact ones. DIFFERENCES=FILE keeps the differences.
 gap() {
     for exact in "" --exact; do
-        longhaul predict --quick --json "$@" $exact > $T/step$exact.json
+        longhaul predict --quick --json "$@" --even-above 31 $exact > $T/step$exact.json
     done
     awk -F '[:,]+' -v options="$*" -v keep="${DIFFERENCES:-/dev/null}" '
         /"step_s"/ && !(FILENAME in step) { step[FILENAME] = $2 }
@@ -27,3 +27,9 @@ gap --model llama3-8b --cluster dgx-h100 --nodes 16 --strategy ring --seq 256K -
 gap --model llama3-8b --cluster dgx-h100 --nodes 16 --strategy ring --seq 256K --window 8
 gap --model llama3-8b --cluster dgx-h100 --nodes 16 --strategy ring --seq 256K --rotate all-gather
 gap --model llama3-8b --cluster dgx-h100 --nodes 16 --strategy ring --seq 256K --profile torchtitan
+for seq in 64K 128K 256K; do
+    gap --model llama3-8b --cluster dgx-h100 --nodes 8 --strategy ring --seq $seq
+    gap --model llama2-7b --cluster dgx-a100 --nodes 4 --strategy ring --seq $seq
+done
+gap --model llama2-7b --cluster dgx-a100 --nodes 8 --strategy 2d --cp 32 --hp 2 --seq 128K
+gap --model llama3-8b --cluster dgx-h100 --nodes 8 --strategy ring --seq 128K --profile torchtitan
