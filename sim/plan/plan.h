@@ -40,14 +40,16 @@ enum op_class {
 };
 
 struct line {
-    uint8_t kind;      /* enum line_kind */
-    uint8_t work;      /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
-    uint8_t pageable;  /* copies */
-    uint16_t group;    /* IR_NONE16: none */
-    int64_t by;        /* of shifts, sends and receives */
-    int64_t number;    /* channel number of sends and receives */
-    uint32_t variants; /* rows begin at variant_begin of plan.variant */
-    uint32_t variant_begin;
+    uint8_t kind;     /* enum line_kind */
+    uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
+    uint8_t pageable; /* copies */
+    uint16_t group;   /* IR_NONE16: none */
+    int64_t by;       /* of shifts, sends and receives */
+    int64_t number;   /* channel number of sends and receives */
+    uint32_t variants;
+    uint32_t
+        *variant; /* [variants] shapes; of all P2P lines one list, any shape with that many bytes */
+    size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the line in each role */
     uint32_t *op_begin; /* [role_count] their ids, ascending: plan.line_op[] */
 };
@@ -62,8 +64,7 @@ struct plan {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
-    struct mesh
-        mesh; /* the schedule's, or one replica of what repeats in it (sim/plan/replicas.h) */
+    struct mesh mesh;       /* the schedule's, or one replica of it (sim/plan/replicas.h) */
     uint32_t rank_count;    /* of that mesh: ranks are rows of it in all that follows */
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
@@ -72,18 +73,16 @@ struct plan {
     struct platform platform;
     struct flow_table flows;
 
-    uint32_t line_count, line_capacity;
+    uint32_t line_count;
     struct line *line;
+    struct line
+        p2p; /* its variants are those of all P2P lines: sizes are common to all sends and receives */
     uint32_t *line_op;
-    uint32_t *variant; /* shape ids; of P2P lines, any shape with that many bytes */
-    uint32_t variant_count;
 
-    uint32_t channel_count, channel_capacity;
+    uint32_t channel_count, participant_count, transfer_count;
     struct channel *channel;
     uint32_t *participant;
-    uint32_t participant_count, participant_capacity;
     struct transfer *transfer;
-    uint32_t transfer_count;
 
     uint32_t *endpoint; /* [rank_count][line_count] the channel; of shifts the one sent on */
     uint32_t *receive;  /* [rank_count][line_count] of shifts: the channel received on */
@@ -95,6 +94,10 @@ struct plan {
     uint32_t *op_ordinal; /* row in the line's ops of the op's role */
 
     double *duration_s, *host_s; /* [shape_count] */
+
+    struct arena
+        arena; /* all arrays but those that grow: lines and their variants, channels, participants */
+    size_t line_capacity, channel_capacity, participant_capacity;
 };
 
 /* Fails, with one message, on what can never meet: members whose collectives differ, a send

@@ -1,0 +1,257 @@
+/* What each op does, and the lines of those that need others, or links. */
+#include "sim/plan/plan_parts.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the last op of a shape was. The next one is the same on its stream, from or to such memory. */
+struct last_of_shape {
+    uint16_t line, variant; /* IR_NONE16: there was none that has a line */
+    uint8_t op_class, stream;
+    bool pageable, known; /* known: in this role */
+};
+
+struct reader {
+    struct plan *plan;
+    struct last_of_shape *last; /* [shape_count] */
+    bool shared_processors;     /* the role has several compute streams */
+};
+
+static uint16_t find_line(struct plan *plan, const struct line *key)
+{
+    for (uint32_t l = 0; l < plan->line_count; l++) {
+        const struct line *line = &plan->line[l];
+        if (line->kind == key->kind && line->work == key->work && line->pageable == key->pageable &&
+            line->group == key->group && line->by == key->by && line->number == key->number)
+            return (uint16_t)l;
+    }
+    assert(plan->line_count < IR_NONE16);
+    plan->line =
+        heap_grow(plan->line, &plan->line_capacity, plan->line_count + 1u, sizeof *plan->line);
+    struct line *line = &plan->line[plan->line_count];
+    *line = *key;
+    line->op_count = arena_array(&plan->arena, plan->ir->role_count, sizeof *line->op_count);
+    line->op_begin = arena_array(&plan->arena, plan->ir->role_count, sizeof *line->op_begin);
+    return (uint16_t)plan->line_count++;
+}
+
+/* A copy from or to pageable memory? */
+static bool is_pageable(const struct ir *ir, uint32_t op)
+{
+    uint8_t kind = ir->op.kind[op];
+    if (kind != WORK_H2D && kind != WORK_D2H)
+        return false;
+    uint32_t host = ir_touched(ir, op, kind == WORK_H2D ? 0 : ir->op.reads[op]);
+    return ir->buffer.memory[host] == MEMORY_PAGEABLE;
+}
+
+/* Distances round a ring are equal modulo its size. */
+static int64_t shift_distance(const struct plan *plan, const struct work *work)
+{
+    const struct ir *ir = plan->ir;
+    int64_t size = group_size(&ir->mesh, &ir->group[work->p2p.group]);
+    return (work->p2p.by % size + size) % size;
+}
+
+bool plan_computes(const struct work *work)
+{
+    return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
+           work->kind == WORK_ATTENTION_BACKWARD;
+}
+
+/* Kernels that multiprocessors limit take longer beside messages, where they have any of them. */
+static bool is_slowed(const struct plan *plan, const struct work *work)
+{
+    const struct device *device = &plan->cluster->device;
+    return plan_computes(work) && device->sm_count > 0 &&
+           (device->message_sms > 0 || device->collective_sms > 0);
+}
+
+static enum op_class classify(const struct reader *reader, uint32_t op, struct line *key)
+{
+    const struct plan *plan = reader->plan;
+    const struct ir *ir = plan->ir;
+    const struct work *work = ir_work(ir, op);
+    *key = (struct line){.group = IR_NONE16};
+    if (work_group(work) >= 0)
+        key->group = (uint16_t)work_group(work);
+    switch (work->kind) {
+    case WORK_HOST_SYNC:
+        return OP_NOTHING;
+    case WORK_SHIFT:
+        if (work->p2p.together)
+            return OP_EVENT; /* LINE_COLLECTIVE */
+        key->kind = LINE_SHIFT;
+        key->by = shift_distance(plan, work);
+        return OP_EVENT;
+    case WORK_SEND:
+    case WORK_RECV:
+        key->kind = LINE_P2P;
+        key->work = work->kind;
+        key->by = work->p2p.by;
+        key->number = work->p2p.channel;
+        return OP_EVENT;
+    case WORK_H2D:
+    case WORK_D2H:
+        key->kind = LINE_COPY;
+        key->work = work->kind;
+        key->pageable = is_pageable(ir, op);
+        return OP_EVENT;
+    case WORK_BARRIER:
+        key->work = WORK_BARRIER; /* apart from the group's communicator */
+        return OP_EVENT;
+    default:
+        break;
+    }
+    if (key->group != IR_NONE16)
+        return OP_EVENT; /* LINE_COLLECTIVE */
+    if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
+        uint32_t shape = ir->op.shape[op];
+        key->kind = LINE_HOST_WORK;
+        return plan->costs->host_bytes && plan->costs->host_bytes[shape] > 0 &&
+                       plan->host_s[shape] > 0
+                   ? OP_EVENT
+                   : OP_HOST;
+    }
+    key->kind = LINE_KERNEL;
+    if (plan->duration_s[ir->op.shape[op]] <= 0)
+        return OP_FIXED;
+    if (reader->shared_processors)
+        return OP_EVENT;
+    return is_slowed(plan, work) ? OP_SLOWED : OP_FIXED;
+}
+
+double plan_sm_share(const struct plan *plan, const struct line *line)
+{
+    const struct device *device = &plan->cluster->device;
+    const struct work *work = &plan->ir->shape[line->variant[0]];
+    double sms = 0;
+    if (line->kind == LINE_SHIFT) /* the kernel of a shift both sends and receives */
+        sms = device->message_sms / 2;
+    else if (line->kind == LINE_P2P || work->kind == WORK_SHIFT)
+        sms = device->message_sms;
+    else if (line->kind == LINE_COLLECTIVE && line->work != WORK_BARRIER)
+        sms = device->collective_sms;
+    return device->sm_count > 0 ? sms / (double)device->sm_count : 0;
+}
+
+static int64_t shape_bytes(const struct plan *plan, uint32_t shape)
+{
+    return work_payload_bytes(&plan->ir->shape[shape]);
+}
+
+/* Only the root of a broadcast reads, and only the root of a reduction writes; both kinds of op are sides of one
+ * collective. */
+static bool are_sides_of_one(const struct plan *plan, uint32_t a, uint32_t b)
+{
+    const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];
+    return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
+           x->in == y->in && x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
+}
+
+static uint16_t find_variant(struct plan *plan, uint16_t l, uint32_t shape)
+{
+    bool p2p = plan->line[l].kind == LINE_P2P;
+    struct line *line = p2p ? &plan->p2p : &plan->line[l];
+    for (uint32_t v = 0; v < line->variants; v++)
+        if (line->variant[v] == shape ||
+            (p2p && shape_bytes(plan, line->variant[v]) == shape_bytes(plan, shape)) ||
+            are_sides_of_one(plan, line->variant[v], shape))
+            return (uint16_t)v;
+    assert(line->variants < IR_NONE16);
+    line->variant = heap_grow(line->variant, &line->variant_capacity, line->variants + 1u,
+                              sizeof *line->variant);
+    line->variant[line->variants] = shape;
+    return (uint16_t)line->variants++;
+}
+
+static void read_op(struct reader *reader, uint32_t role, uint32_t op)
+{
+    struct plan *plan = reader->plan;
+    uint32_t shape = plan->ir->op.shape[op];
+    struct last_of_shape *last = &reader->last[shape];
+    uint8_t stream = plan->ir->op.stream[op];
+    bool pageable = is_pageable(plan->ir, op);
+    if (!last->known || last->stream != stream || last->pageable != pageable) {
+        struct line key;
+        last->op_class = (uint8_t)classify(reader, op, &key);
+        last->stream = stream;
+        last->pageable = pageable;
+        last->known = true;
+        uint16_t line = last->op_class == OP_EVENT ? find_line(plan, &key) : IR_NONE16;
+        if (line != IR_NONE16 && last->line != line)
+            last->variant = find_variant(plan, line, shape);
+        last->line = line;
+    }
+    plan->op_class[op] = last->op_class;
+    plan->op_line[op] = last->line;
+    if (last->op_class != OP_EVENT)
+        return;
+    plan->op_variant[op] = last->variant;
+    plan->op_ordinal[op] = plan->line[last->line].op_count[role]++;
+}
+
+static bool shares_processors(const struct ir *ir, const struct role *role)
+{
+    int first = -1;
+    for (uint32_t i = 0; i < role->op_count; i++) {
+        uint8_t stream = ir->op.stream[role->op_begin + i];
+        if (stream == first || ir->stream[stream].stream_class != STREAM_COMPUTE ||
+            work_kind_info(ir->op.kind[role->op_begin + i])->stream == STREAM_SYNC)
+            continue;
+        if (first >= 0)
+            return true;
+        first = stream;
+    }
+    return false;
+}
+
+static void gather_line_ops(struct plan *plan)
+{
+    const struct ir *ir = plan->ir;
+    uint32_t total = 0;
+    for (uint32_t l = 0; l < plan->line_count; l++)
+        for (uint32_t r = 0; r < ir->role_count; r++) {
+            plan->line[l].op_begin[r] = total;
+            total += plan->line[l].op_count[r];
+        }
+    plan->line_op = arena_array(&plan->arena, total, sizeof *plan->line_op);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
+            uint32_t op = ir->role[r].op_begin + i;
+            if (plan->op_line[op] != IR_NONE16)
+                plan->line_op[plan->line[plan->op_line[op]].op_begin[r] + plan->op_ordinal[op]] =
+                    op;
+        }
+}
+
+void plan_add_lines(struct plan *plan)
+{
+    const struct ir *ir = plan->ir;
+    plan->op_class = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_class);
+    plan->op_line = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_line);
+    plan->op_variant = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_variant);
+    plan->op_ordinal = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_ordinal);
+    struct reader reader = {.plan = plan};
+    reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        reader.last[i].line = IR_NONE16;
+    for (uint32_t r = 0; r < ir->role_count; r++) {
+        reader.shared_processors =
+            shares_processors(ir, &ir->role[r]) || plan->cluster->fabric.kind == FABRIC_LOOPBACK;
+        for (uint32_t i = 0; i < ir->shape_count; i++)
+            reader.last[i].known = false;
+        for (uint32_t i = 0; i < ir->role[r].op_count; i++)
+            read_op(&reader, r, ir->role[r].op_begin + i);
+    }
+    free(reader.last);
+    for (uint32_t l = 0; l < plan->line_count; l++)
+        if (plan->line[l].kind == LINE_P2P) {
+            plan->line[l].variant = plan->p2p.variant;
+            plan->line[l].variants = plan->p2p.variants;
+        }
+    gather_line_ops(plan);
+}

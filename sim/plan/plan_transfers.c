@@ -1,0 +1,119 @@
+/* What moves when a channel's ops meet: per variant a latency and flows. */
+#include "sim/plan/plan_parts.h"
+
+#include "base/arena.h"
+#include "sim/plan/replicas.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* The number of ranks of the communicator that a shift, a send or a receive uses. */
+static uint32_t ranks_of(const struct plan *plan, const struct line *line)
+{
+    const struct mesh *mesh = &plan->ir->mesh;
+    return line->group == IR_NONE16 ? mesh_ranks(mesh)
+                                    : group_size(mesh, &plan->ir->group[line->group]);
+}
+
+/* Whether a rank of the schedule is planned, or does what a planned one does. */
+static bool is_planned(const struct plan *plan, uint32_t rank)
+{
+    const struct mesh *all = &plan->ir->mesh;
+    return plan->rank[replicas_row(all, &plan->mesh, rank)] == rank;
+}
+
+/* All members of a collective, of replicas that are not planned too. Returns them in the order of their index. */
+static uint32_t *find_members(const struct plan *plan, const struct channel *channel,
+                              struct members *members)
+{
+    const struct mesh *mesh = &plan->ir->mesh;
+    const struct group *group = &plan->ir->group[plan->line[channel->line].group];
+    uint32_t size = group_size(mesh, group), instance, index;
+    uint32_t *member = heap_alloc(size, sizeof *member);
+    group_locate(mesh, group, plan->rank[plan->participant[channel->participant_begin]], &instance,
+                 &index);
+    for (uint32_t i = 0; i < size; i++)
+        member[i] = group_member(mesh, group, instance, i);
+    members_init(members, &plan->platform, member, size);
+    for (uint32_t d = 0; d < members->domain_count; d++)
+        members->domain[d].planned = is_planned(plan, members->rank[members->domain[d].begin]);
+    return member;
+}
+
+static struct transfer make_collective(struct plan *plan, uint32_t channel,
+                                       const struct members *members, uint32_t shape)
+{
+    const struct work *work = &plan->ir->shape[shape];
+    struct transfer transfer =
+        collective_make(&plan->platform, &plan->flows, work, members, channel);
+    if (work->kind == WORK_BARRIER) /* until the hosts go on */
+        transfer.latency_s = plan->costs->issue_s ? plan->costs->issue_s[shape] : 0;
+    else if (members->count > 1)
+        transfer.latency_s += plan->costs->collective_launch_s;
+    return transfer;
+}
+
+/* What one rank sends, copies or computes. */
+static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32_t v)
+{
+    const struct channel *c = &plan->channel[channel];
+    const struct line *line = &plan->line[c->line];
+    uint32_t shape = line->variant[v];
+    const struct work *work = &plan->ir->shape[shape];
+    const uint32_t *participant = plan->participant + c->participant_begin;
+    uint32_t rank = plan->rank[participant[0]], to;
+    double bytes = (double)work_payload_bytes(work);
+    struct transfer transfer = {0};
+    switch (line->kind) {
+    case LINE_SHIFT:
+    case LINE_P2P:
+        to = plan->rank[participant[1]];
+        transfer = message_make(&plan->platform, &plan->flows, rank, to, bytes,
+                                ranks_of(plan, line), channel, 0);
+        if (rank != to)
+            transfer.latency_s += plan->costs->collective_launch_s;
+        break;
+    case LINE_COPY:
+        transfer = copy_make(&plan->platform, &plan->flows, rank, bytes, line->work == WORK_H2D,
+                             line->pageable);
+        break;
+    case LINE_HOST_WORK:
+        transfer = host_work_make(&plan->platform, &plan->flows, rank,
+                                  plan->costs->host_bytes[shape], plan->host_s[shape], channel, v);
+        break;
+    case LINE_KERNEL:
+        transfer = kernel_make(&plan->platform, &plan->flows, rank, plan->duration_s[shape],
+                               !plan_computes(work));
+        break;
+    default:
+        assert(!"a line of this kind");
+    }
+    return transfer;
+}
+
+static void add_channel_transfers(struct plan *plan, uint32_t channel)
+{
+    struct channel *c = &plan->channel[channel];
+    const struct line *line = &plan->line[c->line];
+    struct members members = {0};
+    uint32_t *member = NULL;
+    if (line->kind == LINE_COLLECTIVE)
+        member = find_members(plan, c, &members);
+    c->transfer_begin = plan->transfer_count;
+    for (uint32_t v = 0; v < line->variants; v++)
+        plan->transfer[plan->transfer_count++] =
+            member ? make_collective(plan, channel, &members, line->variant[v])
+                   : make_transfer(plan, channel, v);
+    members_release(&members);
+    free(member);
+}
+
+void plan_add_transfers(struct plan *plan)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < plan->channel_count; c++)
+        count += plan->line[plan->channel[c].line].variants;
+    plan->transfer = arena_array(&plan->arena, count, sizeof *plan->transfer);
+    for (uint32_t c = 0; c < plan->channel_count; c++)
+        add_channel_transfers(plan, c);
+}
