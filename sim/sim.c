@@ -2,6 +2,7 @@
 
 #include "sim/child.h"
 #include "sim/even.h"
+#include "sim/link_loads.h"
 #include "sim/memory/memory.h"
 #include "sim/plan/depth.h"
 #include "sim/plan/replicas.h"
@@ -13,8 +14,6 @@
 #include <sys/mman.h>
 
 /* ---- the result ---- */
-
-enum { LINK_NAME_SIZE = 96 };
 
 /* The class of every rank of the schedule: that of the planned rank it is a replica of. */
 static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
@@ -59,64 +58,6 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     }
 }
 
-/* Orders equally busy links by rank and node, then by name. */
-static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
-{
-    const struct platform_link *x = &platform->link[a], *y = &platform->link[b];
-    char left[LINK_NAME_SIZE], right[LINK_NAME_SIZE];
-    if (x->a != y->a || x->b != y->b)
-        return x->a != y->a ? x->a < y->a : x->b < y->b;
-    platform_link_name(platform, a, left, sizeof left);
-    platform_link_name(platform, b, right, sizeof right);
-    return strcmp(left, right) < 0;
-}
-
-/* Every channel of a class has done what the one that was simulated did. Caps of single flows
- * are no part of the machine and are left out. */
-static void fill_loads(struct sim_result *result, const struct child_run *run)
-{
-    const struct plan *plan = &run->plan;
-    const struct fold *fold = &run->fold;
-    const struct platform *platform = &plan->platform;
-    const struct flow_table *flows = &plan->flows;
-    double *bytes = heap_zalloc(platform->link_count + 1u, sizeof *bytes);
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        const struct channel *lowest =
-            &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            double times = (double)run->mapping.transfers_done[lowest->transfer_begin + v];
-            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++)
-                for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-                    bytes[flows->link[i]] += times * flows->bytes[f];
-        }
-    }
-    result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);
-    uint32_t busiest = UINT32_MAX;
-    double most = 0;
-    for (uint32_t l = 0; l < platform->link_count; l++) {
-        uint8_t kind = platform->link[l].kind; /* processors are no link */
-        if (bytes[l] == 0 || kind == LINK_CAP || kind == LINK_KERNELS || kind == LINK_DEVICE)
-            continue;
-        double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);
-        if (busy > most ||
-            (busy == most && busiest != UINT32_MAX && is_named_before(platform, l, busiest))) {
-            most = busy;
-            busiest = l;
-            result->busiest = result->load_count;
-        }
-        result->load[result->load_count++] =
-            (struct sim_link_load){kind, platform->bytes_per_s[l], bytes[l], busy};
-    }
-    if (busiest != UINT32_MAX) {
-        char text[LINK_NAME_SIZE];
-        size_t length = platform_link_name(platform, busiest, text, sizeof text);
-        result->busiest_name = arena_text(&result->arena, text, length);
-    }
-    free(bytes);
-}
-
 /* Hands the times over to the result. */
 static void take_mapping(struct sim_result *result, struct child_mapping *mapping)
 {
@@ -143,7 +84,7 @@ static void take_whole(struct sim_result *result, const struct ir *ir, struct ch
     result->step_s = result->simulated_s = run->mapping.shared->step_s;
     if (ir->repeats.copies > 0)
         find_periods(result, ir, run);
-    fill_loads(result, run);
+    link_loads_fill(result, run);
     take_mapping(result, &run->mapping);
 }
 
@@ -196,7 +137,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
     for (size_t i = 0; i < result->row_count; i++)
         if (m->end_s[i] > result->step_s)
             result->step_s = result->simulated_s = m->end_s[i];
-    fill_loads(result, run);
+    link_loads_fill(result, run);
     note_depth(&result->depth, m->run, runs);
     take_mapping(result, m);
     return true;

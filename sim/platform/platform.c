@@ -59,11 +59,10 @@ static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uin
     for (uint32_t i = *first; i != UINT32_MAX; i = p->link[i].next)
         if (p->link[i].a == a && p->link[i].b == b)
             return i;
-    if (p->link_count == p->link_capacity) {
-        p->link_capacity = (uint32_t)heap_next_capacity(p->link_capacity, p->link_count + 1);
-        p->bytes_per_s = heap_realloc(p->bytes_per_s, p->link_capacity, sizeof *p->bytes_per_s);
-        p->link = heap_realloc(p->link, p->link_capacity, sizeof *p->link);
-    }
+    size_t capacity = p->link_capacity;
+    p->bytes_per_s =
+        heap_grow(p->bytes_per_s, &capacity, p->link_count + 1u, sizeof *p->bytes_per_s);
+    p->link = heap_grow(p->link, &p->link_capacity, p->link_count + 1u, sizeof *p->link);
     p->bytes_per_s[p->link_count] = bytes_per_s;
     p->link[p->link_count] = (struct platform_link){(uint8_t)kind, a, b, *first};
     *first = p->link_count;
@@ -74,12 +73,10 @@ static uint32_t link_id(struct platform *p, enum link_kind kind, uint32_t a, uin
 
 void flow_open(struct flow_table *flows, double bytes)
 {
-    if (flows->count + 1 >= flows->capacity) {
-        flows->capacity = (uint32_t)heap_next_capacity(flows->capacity, flows->count + 2);
-        flows->bytes = heap_realloc(flows->bytes, flows->capacity, sizeof *flows->bytes);
-        flows->link_begin =
-            heap_realloc(flows->link_begin, flows->capacity, sizeof *flows->link_begin);
-    }
+    size_t capacity = flows->capacity;
+    flows->bytes = heap_grow(flows->bytes, &capacity, flows->count + 2u, sizeof *flows->bytes);
+    flows->link_begin = heap_grow(flows->link_begin, &flows->capacity, flows->count + 2u,
+                                  sizeof *flows->link_begin);
     flows->bytes[flows->count] = bytes;
     flows->link_begin[flows->count++] = flows->link_count;
     flows->link_begin[flows->count] = flows->link_count;
@@ -103,11 +100,8 @@ void route_link(struct platform *platform, struct flow_table *flows, enum link_k
     for (uint32_t i = flows->link_begin[flows->count - 1]; i < flows->link_count; i++)
         if (flows->link[i] == id)
             return;
-    if (flows->link_count == flows->link_capacity) {
-        flows->link_capacity =
-            (uint32_t)heap_next_capacity(flows->link_capacity, flows->link_count + 1);
-        flows->link = heap_realloc(flows->link, flows->link_capacity, sizeof *flows->link);
-    }
+    flows->link =
+        heap_grow(flows->link, &flows->link_capacity, flows->link_count + 1u, sizeof *flows->link);
     flows->link[flows->link_count++] = id;
     flows->link_begin[flows->count] = flows->link_count;
 }

@@ -47,7 +47,8 @@ enum { PLATFORM_CAP_PEERS = 1024 };
 
 struct platform {
     const struct cluster *cluster;
-    uint32_t link_count, link_capacity;
+    uint32_t link_count;
+    size_t link_capacity;
     double *bytes_per_s; /* [link_count] */
     struct platform_link {
         uint8_t kind;
@@ -62,11 +63,11 @@ struct platform {
 
 /* Bytes over sets of links. Flow f: bytes[f] over link[link_begin[f]..link_begin[f+1]). */
 struct flow_table {
-    uint32_t count, capacity;
+    uint32_t count, link_count;
     double *bytes;
     uint32_t *link_begin; /* [count + 1] */
     uint32_t *link;
-    uint32_t link_count, link_capacity;
+    size_t capacity, link_capacity;
 };
 
 void platform_init(struct platform *platform, const struct cluster *cluster);

@@ -1,0 +1,75 @@
+#include "sim/link_loads.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINK_NAME_SIZE = 96 };
+
+/* Bytes over each link. Every channel of a class has done what the one that was simulated did. */
+static double *carried_bytes(const struct child_run *run)
+{
+    const struct plan *plan = &run->plan;
+    const struct fold *fold = &run->fold;
+    const struct flow_table *flows = &plan->flows;
+    double *bytes = heap_zalloc(plan->platform.link_count + 1u, sizeof *bytes);
+    for (uint32_t k = 0; k < plan->channel_count; k++) {
+        const struct channel *channel = &plan->channel[k];
+        uint32_t lowest = fold->channel_of_class[fold->class_of_channel[k]];
+        const uint64_t *done = run->mapping.transfers_done + plan->channel[lowest].transfer_begin;
+        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
+            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
+            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++)
+                for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
+                    bytes[flows->link[i]] += (double)done[v] * flows->bytes[f];
+        }
+    }
+    return bytes;
+}
+
+/* Orders equally busy links by rank and node, then by name. */
+static bool is_named_before(const struct platform *platform, uint32_t a, uint32_t b)
+{
+    const struct platform_link *x = &platform->link[a], *y = &platform->link[b];
+    char left[LINK_NAME_SIZE], right[LINK_NAME_SIZE];
+    if (x->a != y->a || x->b != y->b)
+        return x->a != y->a ? x->a < y->a : x->b < y->b;
+    platform_link_name(platform, a, left, sizeof left);
+    platform_link_name(platform, b, right, sizeof right);
+    return strcmp(left, right) < 0;
+}
+
+/* Whether a link is a part of the machine that carries bytes: processors and caps of single flows are none. */
+static bool is_real(uint8_t kind)
+{
+    return kind != LINK_CAP && kind != LINK_KERNELS && kind != LINK_DEVICE;
+}
+
+void link_loads_fill(struct sim_result *result, const struct child_run *run)
+{
+    const struct platform *platform = &run->plan.platform;
+    double *bytes = carried_bytes(run), most = 0;
+    uint32_t busiest = UINT32_MAX;
+    result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);
+    for (uint32_t l = 0; l < platform->link_count; l++) {
+        uint8_t kind = platform->link[l].kind;
+        if (bytes[l] == 0 || !is_real(kind))
+            continue;
+        double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);
+        if (busy > most ||
+            (busy == most && busiest != UINT32_MAX && is_named_before(platform, l, busiest))) {
+            most = busy;
+            busiest = l;
+            result->busiest = result->load_count;
+        }
+        result->load[result->load_count++] =
+            (struct sim_link_load){kind, platform->bytes_per_s[l], bytes[l], busy};
+    }
+    if (busiest != UINT32_MAX) {
+        char text[LINK_NAME_SIZE];
+        size_t length = platform_link_name(platform, busiest, text, sizeof text);
+        result->busiest_name = arena_text(&result->arena, text, length);
+    }
+    free(bytes);
+}
