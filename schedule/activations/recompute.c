@@ -273,6 +273,19 @@ static void repeat_holds(struct recompute *r)
     }
 }
 
+static void recompute_release(struct recompute *r)
+{
+    free(r->segment);
+    free(r->buffer);
+    free(r->op);
+    free(r->needed);
+    free(r->kept);
+    free(r->repeated);
+    free(r->remains);
+    free(r->cache);
+    free(r->origin);
+}
+
 void pass_recompute(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
@@ -322,15 +335,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
         rewrite_backward(&r, list, i, end, &out);
     }
     repeat_holds(&r);
-    free(r.segment);
-    free(r.buffer);
-    free(r.op);
-    free(r.needed);
-    free(r.kept);
-    free(r.repeated);
-    free(r.remains);
-    free(r.cache);
-    free(r.origin);
+    recompute_release(&r);
     op_list_release(list);
     *list = out;
 }

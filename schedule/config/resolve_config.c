@@ -353,21 +353,10 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
-                            struct diag *diag)
+/* What a request chooses of itself, or leaves to the strategy and the profile. */
+static void take_choices(struct choices *c, const struct request *r,
+                         const struct strategy *strategy)
 {
-    struct request filled = *asked, *r = &filled;
-    *c = (struct choices){.model = r->model};
-    const struct strategy *strategy =
-        find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
-    if (!strategy)
-        return STATUS_BAD_INPUT;
-    if (strategy->subsequences)
-        sppo_fill(r);
-    c->profile = find_profile(r->profile ? r->profile : "published",
-                              r->impl ? r->impl : strategy->profile, diag);
-    if (!c->profile)
-        return STATUS_BAD_INPUT;
     c->attention = strategy->attention;
     c->pipeline = strategy->pipeline;
     c->weights = choose(r->weights, strategy->weights);
@@ -387,6 +376,24 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     c->gpus_per_node = r->gpus_per_node;
     c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
                                                               : c->profile->attention_impl);
+}
+
+enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
+                            struct diag *diag)
+{
+    struct request filled = *asked, *r = &filled;
+    *c = (struct choices){.model = r->model};
+    const struct strategy *strategy =
+        find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
+    if (!strategy)
+        return STATUS_BAD_INPUT;
+    if (strategy->subsequences)
+        sppo_fill(r);
+    c->profile = find_profile(r->profile ? r->profile : "published",
+                              r->impl ? r->impl : strategy->profile, diag);
+    if (!c->profile)
+        return STATUS_BAD_INPUT;
+    take_choices(c, r, strategy);
     if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
         positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
         positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",

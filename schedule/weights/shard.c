@@ -19,6 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ids, all of them IR_NONE. */
+static void *none_filled(uint32_t count, size_t size)
+{
+    return memset(heap_alloc(count, size), 0xff, count * size);
+}
+
 static bool continues(const struct shard *s, uint32_t bundle, struct remote_task task)
 {
     if (s->run_count == 0)
@@ -37,10 +43,7 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
         s->run[s->run_count - 1].end = i + 1;
         return;
     }
-    if (s->run_count == s->run_capacity) {
-        s->run_capacity = (uint32_t)heap_next_capacity(s->run_capacity, (size_t)s->run_count + 1);
-        s->run = heap_realloc(s->run, s->run_capacity, sizeof *s->run);
-    }
+    s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] = (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}};
 }
 
@@ -48,11 +51,8 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
 {
     uint32_t row = s->of_grad[buffer];
     if (row == IR_NONE) {
-        if (s->gradient_count == s->gradient_capacity) {
-            s->gradient_capacity =
-                (uint32_t)heap_next_capacity(s->gradient_capacity, (size_t)s->gradient_count + 1);
-            s->gradient = heap_realloc(s->gradient, s->gradient_capacity, sizeof *s->gradient);
-        }
+        s->gradient = heap_grow(s->gradient, &s->gradient_capacity, s->gradient_count + 1u,
+                                sizeof *s->gradient);
         row = s->of_grad[buffer] = s->gradient_count++;
         uint32_t remote = s->remote_weights ? s->remote_grad_of[buffer] : IR_NONE;
         s->gradient[row] = (struct gradient){bundle, i, i, false, false, remote};
@@ -70,7 +70,7 @@ static bool ends_backward(const struct shard *s, const struct op_list *list, uin
            s->ir->op.phase[list->op[i - 1]] == PHASE_BACKWARD;
 }
 
-static void survey(struct shard *s, const struct op_list *list)
+static void find_uses(struct shard *s, const struct op_list *list)
 {
     struct ir *ir = s->ir;
     for (uint32_t i = 0; i < list->count; i++) {
@@ -112,9 +112,8 @@ static void find_kept(struct shard *s)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
-    uint32_t *last = heap_alloc(e->bundle_count, sizeof *last); /* run of each bundle */
-    uint64_t *then = heap_alloc(e->bundle_count, sizeof *then); /* elements read up to its end */
-    memset(last, 0xff, e->bundle_count * sizeof *last);
+    uint32_t *last = none_filled(e->bundle_count, sizeof *last); /* run of each bundle */
+    uint64_t *then = heap_alloc(e->bundle_count, sizeof *then);  /* elements read up to its end */
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
         if (last[b] != IR_NONE && read - then[b] <= reach)
@@ -207,13 +206,6 @@ static void find_cores(struct shard *s, const struct op_list *list)
     }
 }
 
-static uint32_t *none_filled(uint32_t count)
-{
-    uint32_t *array = heap_alloc(count, sizeof *array);
-    memset(array, 0xff, count * sizeof *array);
-    return array;
-}
-
 static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
 {
     uint32_t param = s->e->bundle[run->bundle].param.i;
@@ -283,16 +275,16 @@ static void note_buffers(struct shard *s)
 {
     const struct emit *e = s->e;
     s->buffers = buffers_of_weights(e);
-    s->of_param = none_filled(s->buffers);
-    s->of_grad = none_filled(s->buffers);
-    s->bundle_of_grad = none_filled(s->buffers);
+    s->of_param = none_filled(s->buffers, sizeof(uint32_t));
+    s->of_grad = none_filled(s->buffers, sizeof(uint32_t));
+    s->bundle_of_grad = none_filled(s->buffers, sizeof(uint32_t));
     for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < e->bundle_count; b++)
         s->of_param[e->bundle[b].param.i] = b;
     for (uint32_t i = 0; i < e->grad_buffer_count; i++)
         if (e->grad_buffer[i].i != IR_NONE)
             s->bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
     if (s->remote_weights)
-        s->remote_grad_of = none_filled(s->buffers);
+        s->remote_grad_of = none_filled(s->buffers, sizeof(uint32_t));
     for (uint32_t i = 0; i < e->remote_grad_count; i++) {
         s->bundle_of_grad[e->remote_grad[i].buffer.i] = e->remote_grad[i].bundle;
         s->remote_grad_of[e->remote_grad[i].buffer.i] = i;
@@ -314,14 +306,12 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     s->marked = heap_zalloc(list->count, sizeof *s->marked);
     s->left = heap_zalloc(e->bundle_count, sizeof *s->left);
     s->reduced_of = heap_zalloc(e->bundle_count, sizeof *s->reduced_of);
-    survey(s, list);
+    find_uses(s, list);
     find_cores(s, list);
     if (e->choices->profile->reuse_elements > 0 && !s->remote_weights)
         find_kept(s);
-    s->reduced = heap_alloc(s->gradient_count, sizeof *s->reduced);
-    memset(s->reduced, 0xff, s->gradient_count * sizeof *s->reduced); /* IR_NONE */
-    s->to_add = heap_alloc(s->gradient_count, sizeof *s->to_add);
-    memset(s->to_add, 0xff, s->gradient_count * sizeof *s->to_add);
+    s->reduced = none_filled(s->gradient_count, sizeof *s->reduced);
+    s->to_add = none_filled(s->gradient_count, sizeof *s->to_add);
 }
 
 static void shard_release(struct shard *s)

@@ -27,10 +27,12 @@ struct shard {
     struct ir *ir;
     bool gathers, remote_weights;
     struct use_run *run;
-    uint32_t run_count, run_capacity;
+    uint32_t run_count;
+    size_t run_capacity;
     uint32_t next_gather;      /* the first run that has not been gathered for */
     struct gradient *gradient; /* in the order of their first writes */
-    uint32_t gradient_count, gradient_capacity;
+    uint32_t gradient_count;
+    size_t gradient_capacity;
     uint32_t buffers;   /* those behind are neither parameters nor gradients */
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
