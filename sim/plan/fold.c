@@ -31,8 +31,6 @@ enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 struct colours {
     uint32_t count[SORTS];
     uint64_t *now[SORTS], *sum[SORTS];
-    uint64_t *set; /* open hash, to count distinct colours */
-    size_t set_size;
 };
 
 static uint64_t mix(uint64_t x)
@@ -58,16 +56,11 @@ static void colours_init(struct colours *c, const struct plan *plan)
 {
     uint32_t count[SORTS] = {plan->rank_count, plan->channel_count, plan->flows.count,
                              plan->platform.link_count};
-    size_t total = 0;
     for (int s = 0; s < SORTS; s++) {
         c->count[s] = count[s];
         c->now[s] = heap_alloc(count[s] + 1u, sizeof *c->now[s]);
         c->sum[s] = heap_alloc(count[s] + 1u, sizeof *c->sum[s]);
-        total += count[s];
     }
-    for (c->set_size = 64; c->set_size < 2 * total; c->set_size *= 2)
-        ;
-    c->set = heap_alloc(c->set_size, sizeof *c->set);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         uint64_t h = plan->role_of_rank[r];
         for (uint32_t g = 0; g < plan->ir->guard_count; g++)
@@ -96,23 +89,6 @@ static void colours_release(struct colours *c)
         free(c->now[s]);
         free(c->sum[s]);
     }
-    free(c->set);
-}
-
-static uint32_t count_distinct(struct colours *c)
-{
-    uint32_t distinct = 0;
-    memset(c->set, 0, c->set_size * sizeof *c->set);
-    for (int s = 0; s < SORTS; s++)
-        for (uint32_t i = 0; i < c->count[s]; i++) {
-            uint64_t colour = c->now[s][i] | 1; /* 0 marks a free slot */
-            size_t at = (size_t)(colour >> 1) & (c->set_size - 1);
-            while (c->set[at] != 0 && c->set[at] != colour)
-                at = (at + 1) & (c->set_size - 1);
-            distinct += c->set[at] == 0;
-            c->set[at] = colour;
-        }
-    return distinct;
 }
 
 /* An edge of the graph, told apart by a label: adds each end's colour to the other's sum. */
@@ -177,6 +153,18 @@ static uint32_t number_classes(const uint64_t *colour, uint32_t count, uint32_t 
     return classes;
 }
 
+static uint32_t count_classes(const struct colours *c)
+{
+    uint32_t classes = 0;
+    for (int s = 0; s < SORTS; s++) {
+        uint32_t *class_of = heap_alloc(c->count[s] + 1u, sizeof *class_of), *first;
+        classes += number_classes(c->now[s], c->count[s], class_of, &first);
+        free(class_of);
+        free(first);
+    }
+    return classes;
+}
+
 static void number_all(uint32_t count, uint32_t *class_of, uint32_t **first)
 {
     *first = heap_alloc(count + 1u, sizeof **first);
@@ -188,10 +176,10 @@ static void fold_by_colour(struct fold *fold, const struct plan *plan, const str
 {
     struct colours colours;
     colours_init(&colours, plan);
-    for (uint32_t before = 0, after = count_distinct(&colours); after > before;) {
+    for (uint32_t before = 0, after = count_classes(&colours); after > before;) {
         refine(&colours, plan, pruned);
         before = after;
-        after = count_distinct(&colours);
+        after = count_classes(&colours);
     }
     fold->class_count = number_classes(colours.now[RANKS], plan->rank_count, fold->class_of_rank,
                                        &fold->rank_of_class);

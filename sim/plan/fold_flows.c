@@ -1,34 +1,10 @@
 #include "sim/plan/fold_flows.h"
+#include "sim/plan/index.h"
 
 #include "base/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- rows by key ---- */
-
-/* For each key in [0, keys), the rows that have it: row[begin[key]..begin[key + 1]), ascending. */
-struct index {
-    uint32_t *begin, *row;
-};
-
-static void index_init(struct index *index, const uint32_t *key, uint32_t rows, uint32_t keys)
-{
-    index->begin = heap_zalloc(keys + 2u, sizeof *index->begin);
-    index->row = heap_alloc(rows + 1u, sizeof *index->row);
-    for (uint32_t i = 0; i < rows; i++)
-        index->begin[key[i] + 2]++;
-    for (uint32_t k = 0; k < keys; k++)
-        index->begin[k + 2] += index->begin[k + 1];
-    for (uint32_t i = 0; i < rows; i++)
-        index->row[index->begin[key[i] + 1]++] = i;
-}
-
-static void index_release(struct index *index)
-{
-    free(index->begin);
-    free(index->row);
-}
 
 /* ---- components ---- */
 
@@ -62,8 +38,7 @@ struct folder {
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
     struct index flows; /* by component */
-    struct index users; /* by link: rows of pruned->link, whose flows are flow_of_user[row] */
-    uint32_t *flow_of_user;
+    struct index users; /* flows by link */
     bool *chosen;       /* components */
     uint32_t *keep;     /* [flow count] copies of each flow that run */
     uint32_t *stand_in; /* the link that a link's flows cross in the network */
@@ -157,15 +132,12 @@ static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
 {
     uint32_t begin = f->users.begin[link], end = f->users.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
-        q->times[f->network->class_of_flow[f->flow_of_user[f->users.row[u]]]]++;
+        q->times[f->network->class_of_flow[f->users.row[u]]]++;
     for (uint32_t u = begin; u < end; u++) {
-        uint32_t flow = f->network->class_of_flow[f->flow_of_user[f->users.row[u]]];
+        uint32_t flow = f->network->class_of_flow[f->users.row[u]];
         if (q->times[flow] == 0)
             continue;
-        if (q->count == q->capacity) {
-            q->capacity = heap_next_capacity(q->capacity, q->count + 1);
-            q->entry = heap_realloc(q->entry, q->capacity, sizeof *q->entry);
-        }
+        q->entry = heap_grow(q->entry, &q->capacity, q->count + 1, sizeof *q->entry);
         q->entry[q->count++] =
             (struct entry){f->network->class_of_link[link], flow, q->times[flow]};
         q->times[flow] = 0;
@@ -268,16 +240,11 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
 
 static void choose_flows(struct folder *f, struct fold *fold)
 {
-    uint32_t links = f->plan->platform.link_count, flows = f->plan->flows.count;
-    uint32_t users = f->pruned->link_begin[flows];
+    uint32_t links = f->plan->platform.link_count;
     struct index by_component;
     struct quotient quotient;
     index_init(&by_component, f->component_of_link, links, links);
-    index_init(&f->users, f->pruned->link, users, links);
-    f->flow_of_user = heap_alloc(users + 1u, sizeof *f->flow_of_user);
-    for (uint32_t i = 0; i < flows; i++)
-        for (uint32_t u = f->pruned->link_begin[i]; u < f->pruned->link_begin[i + 1]; u++)
-            f->flow_of_user[u] = i;
+    index_flows(&f->users, f->pruned->link_begin, f->pruned->link, f->plan->flows.count, links);
     quotient_init(&quotient, f->network);
     for (uint32_t c = 0; c < links; c++)
         if (f->chosen[c])
@@ -285,7 +252,6 @@ static void choose_flows(struct folder *f, struct fold *fold)
     quotient_release(&quotient);
     index_release(&by_component);
     index_release(&f->users);
-    free(f->flow_of_user);
 }
 
 /* ---- what the scheduler reads ---- */

@@ -1,6 +1,7 @@
 #include "sim/plan/prune.h"
 
 #include "base/arena.h"
+#include "sim/plan/index.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,38 +14,14 @@ void prune_release(struct pruned *pruned)
     *pruned = (struct pruned){0};
 }
 
-/* The flows that cross each link: user[begin[link]..begin[link + 1]). */
-struct users {
-    uint32_t *begin, *user;
-};
-
-static void users_init(struct users *users, const struct platform *platform,
-                       const struct flow_table *flows)
-{
-    users->begin = heap_zalloc(platform->link_count + 2u, sizeof *users->begin);
-    users->user = heap_alloc(flows->link_count + 1u, sizeof *users->user);
-    uint32_t *begin = users->begin + 1; /* shifted by one row until the rows are filled */
-    for (uint32_t i = 0; i < flows->link_count; i++)
-        begin[flows->link[i] + 1]++;
-    for (uint32_t l = 0; l < platform->link_count; l++)
-        begin[l + 1] += begin[l];
-    memmove(users->begin, begin, (platform->link_count + 1u) * sizeof *begin);
-    uint32_t *next = heap_alloc(platform->link_count + 1u, sizeof *next);
-    memcpy(next, users->begin, (platform->link_count + 1u) * sizeof *next);
-    for (uint32_t f = 0; f < flows->count; f++)
-        for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-            users->user[next[flows->link[i]]++] = f;
-    free(next);
-}
-
 /* Do all flows that cross link a cross b too? Both lists ascend. */
-static bool is_crossed_with(const struct users *users, uint32_t a, uint32_t b)
+static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
 {
     uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
     for (uint32_t in_a = users->begin[a]; in_a < users->begin[a + 1]; in_a++, in_b++) {
-        while (in_b < end_b && users->user[in_b] < users->user[in_a])
+        while (in_b < end_b && users->row[in_b] < users->row[in_a])
             in_b++;
-        if (in_b == end_b || users->user[in_b] != users->user[in_a])
+        if (in_b == end_b || users->row[in_b] != users->row[in_a])
             return false;
     }
     return true;
@@ -53,13 +30,13 @@ static bool is_crossed_with(const struct users *users, uint32_t a, uint32_t b)
 /* Does some link take a's place? It is on the path of a's first flow, and no wider. Of links with the
  * same flows and width, the first stays. */
 static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
-                         const struct users *users, uint32_t a)
+                         const struct index *users, uint32_t a)
 {
     uint32_t count = users->begin[a + 1] - users->begin[a];
     double width = platform->bytes_per_s[a];
     if (count == 0)
         return false;
-    uint32_t first = users->user[users->begin[a]];
+    uint32_t first = users->row[users->begin[a]];
     for (uint32_t i = flows->link_begin[first]; i < flows->link_begin[first + 1]; i++) {
         uint32_t b = flows->link[i], more = users->begin[b + 1] - users->begin[b];
         if (b == a || more < count || platform->bytes_per_s[b] > width)
@@ -74,8 +51,8 @@ static bool is_dominated(const struct platform *platform, const struct flow_tabl
 void prune_make(struct pruned *pruned, const struct platform *platform,
                 const struct flow_table *flows)
 {
-    struct users users;
-    users_init(&users, platform, flows);
+    struct index users;
+    index_flows(&users, flows->link_begin, flows->link, flows->count, platform->link_count);
     bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
     for (uint32_t l = 0; l < platform->link_count; l++)
         drop[l] = is_dominated(platform, flows, &users, l);
@@ -90,7 +67,6 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
         assert(count > pruned->link_begin[f]);
     }
     pruned->link_begin[flows->count] = count;
-    free(users.begin);
-    free(users.user);
+    index_release(&users);
     free(drop);
 }
