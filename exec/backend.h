@@ -46,7 +46,7 @@ struct call {
 /* Does one op. context is the backend's own. */
 typedef bool backend_kernel(void *context, struct call *call);
 
-/* How far an op has come, for the message about a stall. */
+/* The state of an op, for the message about a stall. */
 enum op_state {
     OP_NOT_ISSUED,
     OP_QUEUED,  /* issued; its stream or its waits hold it back */
@@ -64,10 +64,10 @@ struct backend {
      * not, begin_step() fills what is not bound with NaNs. */
     bool host_memory;
     bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
-    /* One function per kind; NULL for SYNC kinds alone, which the functions below do. */
+    /* One function for each kind; NULL only for SYNC kinds, which the functions below do. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
-    /* What the device is, before and apart from any run; NULL: exec/microbench_describe.c knows. */
+    /* Describes the device, independently of a run; NULL: exec/microbench_describe.c knows. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
@@ -90,7 +90,7 @@ struct backend {
     /* After each step, outside of its time: writes the times of ops that are read from the device
      * (with a trace). NULL: enqueue() has. */
     void (*end_step)(struct exec_run *run);
-    /* Issues an op to its stream: it starts behind the op before it there and after the ops it
+    /* Issues an op to its stream: it starts after the op before it there and the ops it
      * waits for. A guarded-out op keeps its place and does nothing. Writes its times in the end. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* The host waits: for all that was issued on a stream; for one op; for all ranks of a

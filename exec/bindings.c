@@ -94,7 +94,7 @@ static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
     return slice;
 }
 
-/* A run of elements that lie one behind the other in a buffer and in a tensor. */
+/* A run of elements that are contiguous in a buffer and in a tensor. */
 struct stretch {
     uint32_t tensor;
     uint64_t in_tensor, in_buffer, count;
@@ -294,7 +294,7 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
     return true;
 }
 
-/* Where element p of a rank's own part of a sequence lies in the sequence. */
+/* Returns the position in the sequence of element p of a rank's own part. */
 static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
 {
     struct place place = place_of(ir, rank);
@@ -317,7 +317,7 @@ static int64_t bound_tokens(const struct ir *ir, const struct binding *binding)
                : own * group_size(&ir->mesh, &ir->group[binding->gathered]);
 }
 
-/* The same for a buffer that holds the tokens of a whole group. */
+/* Returns the position in the sequence of element p of a buffer that may hold the tokens of a whole group. */
 static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
 {
     const struct ir *ir = buffer->ir;
@@ -421,7 +421,8 @@ static int axis_count(uint32_t axes)
     return count;
 }
 
-/* Where a schedule binds both a gradient before its reduction and after, the latter counts. */
+/* True if the binding holds a result. A schedule may bind a gradient before and after its reduction; then only the
+ * reduced one is a result. */
 static bool is_result(const struct ir *ir, const struct binding *binding)
 {
     int partial = axis_count(partial_axes(ir, binding));

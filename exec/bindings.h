@@ -34,13 +34,13 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
 /* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
 struct bindings {
     const struct ir *ir;
-    /* What fills buffers. */
+    /* Values that fill buffers. */
     const double *const *param;   /* parameters, and their masters */
     const double *const *moment1; /* NULL: zero */
     const double *const *moment2; /* NULL: zero */
     const int32_t *tokens;        /* (ir.global_batch, ir.layout.tokens) */
     const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
-    /* What buffers are collected into, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
+    /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
     double *const *got[BINDING_KIND_COUNT];
     double loss; /* of the step read last */
     /* Elements, so far, of which a replica held another value than the rank collected from. */
@@ -54,7 +54,7 @@ struct bindings {
  * The caller has set b->ir; the rest may follow. name stands for the schedule in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
-/* For struct exec_io, with a struct bindings as user. Collecting begins anew with every step. */
+/* Functions for struct exec_io, whose user is a struct bindings. Collecting begins anew with every step. */
 enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag);
 enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag);
 

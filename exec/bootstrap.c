@@ -23,7 +23,7 @@ enum { PORT = 29555, BACKLOG = 1024 };
 
 struct bootstrap {
     struct bootstrap_place place;
-    int *peer; /* rank 0: (size) sockets; others: peer[0] alone is one */
+    int *peer; /* rank 0: (size) sockets; others: only peer[0] is one */
     bool broken;
 };
 

@@ -20,7 +20,7 @@ struct bootstrap_place {
     uint16_t port;
 };
 
-/* From the environment; alone (size 1) when it says nothing. */
+/* Reads the place from the environment; size 1 if it says nothing. */
 enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *diag);
 
 struct bootstrap;
@@ -42,8 +42,8 @@ enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void
 enum status bootstrap_gather(struct bootstrap *bootstrap, const void *mine, void *all, size_t bytes,
                              struct diag *diag);
 
-/* The processes that this one was started with, met at the first call and kept until it ends; NULL
- * in *world when it is alone. */
+/* Returns the processes that this one was started with, connected at the first call and kept until it ends; *world is
+ * NULL if there are no others. */
 enum status bootstrap_world(struct bootstrap **world, struct diag *diag);
 /* Whether this process is the one that prints: the only one, or rank 0. */
 bool bootstrap_speaks(void);

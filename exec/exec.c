@@ -119,7 +119,7 @@ static enum status together(struct exec_run *run, struct executor *executor, dou
     return here < 0 ? STATUS_OK : status;
 }
 
-/* What has gone wrong so far, in a step or on the way to it and back. */
+/* Returns the failure of the run so far, in a step, before it or after it. */
 static enum status failure(const struct exec_run *run, struct diag *diag)
 {
     return run->status == STATUS_OK
@@ -257,7 +257,7 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
-/* Which ranks are here: all of them, or, when a launcher has started several processes of a backend
+/* Finds the ranks of this process: all of them, or, if a launcher has started several processes of a backend
  * that can be several, one. */
 static enum status find_ranks(struct exec_run *run, struct diag *diag)
 {

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What ops do not carry: constants of the model, and of the optimizer. */
+/* Constants of the model and of the optimizer, which ops do not carry. */
 struct exec_model {
     double norm_eps;   /* added to the mean square, or to the variance, under the root */
     double rope_theta; /* column pair j of dim turns by position * theta^(-2 j / dim) */
@@ -36,14 +36,14 @@ struct exec_link {
     double latency_s;
 };
 
-/* To see what happens then: a rank whose host stops issuing at an op, or fails there. */
+/* A fault that is put into a run on purpose: the host of a rank stops issuing at an op, or fails there. */
 enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
 struct exec_fault {
     enum exec_fault_kind kind;
     uint32_t rank, op;
 };
 
-/* Which kernels compute attention, on backends that have a choice. */
+/* The kernels that compute attention, on backends that have a choice. */
 enum exec_attention {
     EXEC_ATTENTION_AUTO,  /* the library's fused kernels where they can */
     EXEC_ATTENTION_FUSED, /* them or nothing */
@@ -69,8 +69,8 @@ struct exec_options {
     /* Asked between steps and ten times a second: what ends the run, "an interrupt"; NULL: nothing does.
      * The function may be NULL. */
     const char *(*ended_by)(void);
-    /* Where a run that goes well leaves what its user should know: that a library is not used, and why. NULL: nowhere.
-     * Of several processes, rank 0's has it. */
+    /* Receives what a user should know of a run that succeeds: that a library is not used, and why. NULL: nothing is
+     * kept. Of several processes, that of rank 0 fills it. */
     struct diag *notes;
     struct exec_fault fault;
     uint32_t
@@ -92,7 +92,7 @@ struct exec_buffer {
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
-/* What the caller does with bound buffers; all calls come from the thread of exec_run(), ranks in
+/* Functions of the caller for bound buffers; all calls come from the thread of exec_run(), ranks in
  * ascending order. Gradients and losses are zero before every step. `fill` is called before the
  * first step for every other bound buffer (data is zero then and is what it is afterwards), and
  * before each later step for tokens, labels and positions. `read` is called after each step for
@@ -117,7 +117,7 @@ struct exec_result {
 
 /* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not
  * fit their op's shape, no planned arena, an unknown backend). STATUS_NO: it ran and went wrong;
- * the message names rank, op and what was wrong or who waits for whom. STATUS_SYSTEM: memory or
+ * the message names rank, op and what was wrong, or which op waits for which. STATUS_SYSTEM: memory or
  * threads were refused, or the run was ended
  * (options.ended_by). `name` stands for the schedule in messages. *result must be all-zero, and
  * is so again unless STATUS_OK is returned; release it in either case. io may be NULL. */

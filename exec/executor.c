@@ -269,7 +269,7 @@ static struct timespec clock_time(double seconds)
     return t;
 }
 
-/* What the watcher remembers between looks. */
+/* The state of the watcher between two looks. */
 struct watch {
     double begin_s, still_since_s, stall_s, limit_s;
     uint64_t progress;

@@ -19,7 +19,7 @@ enum {
     SYNCS = 20,       /* pairs of an op and a wait for it */
     HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
     HOLD_GPU = 12288, /* or of a GPU with */
-    HOLD_SMS = 132,   /* so many multiprocessors */
+    HOLD_SMS = 132,   /* multiprocessors that are held */
     SUSTAINED_MAX = 20000,
 };
 
@@ -61,7 +61,7 @@ struct bench {
     struct work work; /* with the group's id in place of its members */
     op_id first;      /* the first op that is timed */
     uint32_t timed;   /* ops from there on, */
-    uint32_t stride;  /* each so many after the one before; 0: 1 */
+    uint32_t stride;  /* distance from one to the next; 0: 1 */
 };
 
 static void release(struct bench *b)
@@ -204,8 +204,8 @@ static void emit_beside(struct bench *b, const struct beside *beside)
     ir_add_op(&b->ir, &desc);
 }
 
-/* Which copies run beside the op: the other way and as large, or both ways and somewhat longer than
- * the op, so that one always does. */
+/* Chooses the copies that run beside the op: one of the same size in the other direction, or copies in both directions,
+ * each somewhat longer than the op, so that one always runs. */
 static uint32_t choose_beside(struct bench *b, struct beside beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -261,8 +261,8 @@ static void emit_repeats(struct bench *b)
     b->stride = 1 + others;
 }
 
-/* While one op holds its stream the host issues a queue of others behind it, between two moments
- * that barriers of one rank put down. */
+/* While one op holds its stream the host issues a queue of others after it, between two dates
+ * that barriers of one rank mark. */
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);

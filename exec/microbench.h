@@ -25,7 +25,7 @@ struct microbench_options {
     struct exec_link copies, messages; /* emulated, as in exec_options */
 };
 
-/* What to measure. work: kind and parameters; a group is its number of members, 1 to 64, each a
+/* One point to measure. work: kind and parameters; a group is its number of members, 1 to 64, each a
  * rank. in, out, reads and writes 0 are filled in: operands as few as the kind allows, but for
  * ADAMW, which writes its copy for compute. */
 struct microbench_case {
@@ -34,8 +34,8 @@ struct microbench_case {
     struct work work;
 };
 
-/* Roles beyond WORK, START, ISSUE and HOST are of compute and copies alone; ROBBED runs beside a kernel
- * that only the cuda backend has. */
+/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; ROBBED runs beside a kernel that only
+ * the cuda backend has. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is
  * unknown. A point whose median moved by more than 10 % between rounds until the last is
@@ -48,8 +48,8 @@ enum status microbench_run(const struct microbench_case *wanted,
  * form, which no fit needs to guess. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
-/* What a point's operands hold and how it is measured on a GPU, for who measures something else in the same way: random
- * numbers in [0.25, 1), sets of operands of so many bytes together, and so many runs before those that count. */
+/* How points are measured on a GPU, for programs that measure something else in the same way: operands are random
+ * numbers in [0.25, 1), their sets rotate through this many bytes, and this many runs precede those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Indices below the limit, and below 2^20. */
@@ -62,7 +62,7 @@ uint32_t microbench_warmup(uint32_t repeats);
  * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds);
-/* The same for a GPU. */
+/* Makes the points of a GPU. */
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds);
 

@@ -1,4 +1,4 @@
-/* What a backend says of itself in the header of measured points. */
+/* Writes the description of a backend into the header of measured points. */
 #include "exec/microbench.h"
 
 #include "exec/backend.h"

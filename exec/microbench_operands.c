@@ -10,7 +10,7 @@ static bool is_whole(const struct work *work, enum dtype dtype, uint32_t members
     return elements > 0 && elements % members == 0;
 }
 
-/* `most`: so many operands at most; 0: all that are usual. */
+/* `most`: the largest number of operands; 0: all that are usual. */
 static bool one_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
                      struct bench_operand *operand, uint32_t *operands)
 {

@@ -1,5 +1,5 @@
-/* What bench measures when it is not told: each kind of work over sizes that tell the numbers of
- * the cost model apart (docs/measuring.md). */
+/* The points that bench measures by default: each kind of work over sizes that determine the numbers of the cost model
+ * (docs/measuring.md). */
 #include "exec/microbench_list.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ struct side {
     uint32_t count;
 };
 
-/* What kernels assume of sizes beyond the counts of operands. members is at least 1. */
+/* Checks what kernels assume of sizes, beyond the number of operands. members is at least 1. */
 static bool sizes_fit(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {

@@ -189,8 +189,8 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
     return status;
 }
 
-/* A buffer that some CROSS_ENTROPY writes as its softmax is read back as one: by dtype alone it
- * cannot be told from fp32 logits. */
+/* A buffer that some CROSS_ENTROPY writes as its softmax is read back as one: its dtype does not
+ * distinguish it from fp32 logits. */
 static void find_softmax(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;
@@ -207,8 +207,8 @@ static void find_softmax(struct exec_plan *plan)
     free(is_softmax);
 }
 
-/* What each rank's SQUARE_SUM adds: of a bound buffer what its tensors are, so that what several ranks
- * hold alike counts once; of anything else all. */
+/* Finds the elements that each rank's SQUARE_SUM adds: of a bound buffer those of its tensors, so that elements which
+ * several ranks hold count once; of any other buffer all. */
 static void find_shares(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;

@@ -18,10 +18,10 @@ enum { PLAN_RANKS_MAX = 1024 }; /* each is several threads */
 /* One op's part in a message between two ranks. */
 struct plan_message {
     uint32_t source, destination, channel;
-    uint32_t send_op, recv_op; /* IR_NONE: nobody does */
+    uint32_t send_op, recv_op; /* IR_NONE: no op does */
 };
 
-/* What a rank's operand has to add to a sum that others add to as well. */
+/* The elements of a rank's operand that count in a sum over ranks. */
 struct plan_shares {
     struct share *share;
     uint32_t count;

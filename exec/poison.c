@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As two of them a signalling NaN of fp32, as one of bf16, a NaN of fp16. */
+/* Two of them are a signalling NaN of fp32; one is a signalling NaN of bf16 and a NaN of fp16. */
 enum { POISON = 0x7fa5, GRANULE = 2 };
 
 struct poison {

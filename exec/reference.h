@@ -86,7 +86,7 @@ enum status reference_gradients(struct reference *reference, const struct refere
 /* The Euclidean norm of all gradients together. */
 double reference_gradient_norm(const struct reference *reference);
 
-/* What torch.nn.utils.clip_grad_norm_ multiplies gradients by: max_norm / (norm + 1e-6), at most 1; 1 for
+/* Returns the factor by which torch.nn.utils.clip_grad_norm_ multiplies gradients: max_norm / (norm + 1e-6), at most 1; 1 for
  * max_norm 0. */
 double reference_clip_factor(const struct reference *reference, double max_norm);
 void reference_scale_gradients(struct reference *reference, double factor);

@@ -369,7 +369,7 @@ static struct disagreement disagreement_of(const struct reference_check *a,
     return found;
 }
 
-/* "; rounding to bf16 alone moves it by 0.3", once it has been asked. */
+/* Returns "; rounding to bf16 alone moves it by 0.3", once that has been measured. */
 static const char *rounding_text(const struct reference_check *a,
                                  struct reference_check_error error, char text[static 96])
 {

@@ -84,12 +84,12 @@ enum reference_check_step {
 /* A difference and what it is held to, all in one unit. */
 struct reference_check_error {
     double off;   /* infinite: not a number came */
-    double moved; /* the most that rounding alone was seen to move the reference; 0: not asked */
+    double moved; /* the most by which rounding moved the reference; 0: not measured */
 };
 
 struct reference_check_row {
     const char *tensor; /* the ir's */
-    /* In units of what tolerance is multiplied with; off is NAN where the schedule binds no such thing. */
+    /* Errors in units of the quantity that the tolerance multiplies; `off` is NAN where the schedule binds no such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
 /* off of a part, in the step where it is more. */
@@ -129,7 +129,7 @@ enum status reference_check_step(struct reference_check *check, const struct ir 
                                  const char *name, const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag);
 
-/* The same with tokens of the caller's: (ir.global_batch, ir.layout.tokens) below the vocabulary. */
+/* Checks the step on the caller's tokens: (ir.global_batch, ir.layout.tokens), each below the vocabulary size. */
 enum status reference_check_tokens(struct reference_check *check, const struct ir *ir,
                                    const char *name, const struct transformer *model,
                                    const int32_t *tokens, uint64_t seed,

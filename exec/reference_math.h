@@ -1,6 +1,6 @@
 /* exec/reference_math.h: the pieces of a transformer, each forward and backward, in double.
  *
- * What the files of exec/reference*.c share; nobody else includes it. Matrices are row-major.
+ * Private to the files of exec/reference*.c. Matrices are row-major.
  * A forward returns arrays in the arena it is given; a backward adds to the gradients it is given,
  * so the caller zeroes them. Gradients are of the loss, named d and the array's name. */
 #ifndef EXEC_REFERENCE_MATH_H

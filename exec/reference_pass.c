@@ -19,7 +19,7 @@ struct layer_parameters {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm2, up, down;
 };
 
-/* What the backward of a layer needs of its forward. */
+/* Values of a layer's forward that its backward needs. */
 struct layer_values {
     double *x, *normed1;        /* (s, hidden): the layer's input */
     double *q_plain, *k_plain;  /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */

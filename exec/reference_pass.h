@@ -1,6 +1,6 @@
 /* exec/reference_pass.h: one sequence through the transformer, forward and backward.
  *
- * Shared by the files of exec/reference*.c; nobody else includes it. */
+ * Private to the files of exec/reference*.c. */
 #ifndef EXEC_REFERENCE_PASS_H
 #define EXEC_REFERENCE_PASS_H
 

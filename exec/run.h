@@ -51,7 +51,7 @@ double run_now(void);
  * IR_NONE. Any thread may call it. */
 void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same of what is no fault of the schedule or its kernels, and becomes STATUS_SYSTEM. */
+/* Records a failure that is no fault of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
 void run_refused(struct exec_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Whether somebody has ended the run; it fails then. */

@@ -1,4 +1,4 @@
-/* exec/stall.h: who waits for whom when a run stands still. */
+/* exec/stall.h: finds which op waits for which when a run has stalled. */
 #ifndef EXEC_STALL_H
 #define EXEC_STALL_H
 

@@ -43,7 +43,7 @@ struct training {
     double *loss;                     /* (steps) of the last run, warm-up included */
 };
 
-/* Does a model with seeded weights for every tensor of the schedule stand behind it? The message
+/* Makes a model with seeded weights for every tensor of the schedule. The message
  * of a failure names what does not fit. model may be NULL without options.reference. */
 enum status training_init(struct training *training, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
@@ -79,7 +79,7 @@ enum status training_rounded(const struct training *training, struct reference *
 /* Whether the schedule clips its gradients by their norm. */
 bool training_clips(const struct ir *ir);
 
-/* What a schedule makes of gradients that are there: AdamW, after clipping where it clips. Gradients are
+/* Applies what a schedule does to given gradients: clipping, if it clips, and AdamW. Gradients are
  * left as the schedule leaves its own: scaled, where it scales them before AdamW reads them. */
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step);

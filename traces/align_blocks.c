@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* Scores. An item that finds a partner is worth 1; the rest only decides between equals: small
- * blocks over large ones, equal phases, equal repeats. A class alone, without an amount to check
- * it, is worth less than a class and an amount, and more than nothing. */
+ * blocks over large ones, equal phases, equal repeats. A class without an amount to check it
+ * is worth less than a class with an amount, and more than nothing. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */
@@ -187,7 +187,7 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
 {
     assert(a->count <= ALIGN_ITEMS_MAX && b->count <= ALIGN_ITEMS_MAX);
     struct program p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
-    /* Where the whole table would be too large, a band round the diagonal is filled. It must be
+    /* If the whole table would be too large, a band around the diagonal is filled. It must be
      * wider than one step of the diagonal from row to row. */
     size_t step = b->count / (a->count + 1) + 1;
     p.band = b->count;

@@ -43,14 +43,14 @@ struct compare_memory {
     double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
 };
 
-/* What copies, or messages, of a rank take, and how much of that no kernel hides; means over the
- * compared ranks, of one step. */
+/* The time that copies, or messages, of a rank take in one step, and the part of it that no kernel hides; means over the
+ * compared ranks. */
 struct compare_exposed {
     double predicted_busy_s, predicted_s;
     double measured_busy_s, measured_s;
 };
 
-/* How often what repeats in the forward pass: the layers. */
+/* The period of the forward pass, and how often it repeats: the layers. */
 struct compare_period {
     size_t length, repeats; /* in matrix products and attentions; 0: nothing repeats */
 };
@@ -124,7 +124,7 @@ enum compare_verdict compare_judge(const struct comparison *comparison, double t
 /* The step time that a trace's header states ("step_s"), or `otherwise_s`. */
 double compare_step_s(const struct trace *trace, double otherwise_s);
 
-/* For the two that make comparisons. */
+/* Appends a pair; for the two files that make comparisons. */
 struct compare_pair *comparison_add(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one step matched, before medians are taken. Of the predicted side row and rows name it:
- * the same rows of two steps are the same pair. */
+/* A match in one step, before medians are taken. It is identified by row and rows of the predicted side: the same rows in
+ * two steps are the same pair. */
 struct match {
     uint32_t lane, row, rows; /* predicted */
     uint8_t class, phase;
@@ -135,7 +135,7 @@ static void match_block(struct foreign *f, uint32_t lane, const struct align_seq
     add_match(f, match);
 }
 
-/* What stands between two blocks, of one class and phase. */
+/* The items of one class and phase between two blocks. */
 struct bucket {
     uint32_t row, rows[2];
     double seconds[2]; /* predicted, measured */
@@ -301,7 +301,7 @@ static void classify(struct foreign *f)
             if (strcmp(f->measured->label[i], kernel_class_name((enum kernel_class) class)) == 0)
                 f->measured_class[i] = (enum kernel_class) class;
     }
-    /* Norms written out as element-wise operators are nobody's norms. */
+    /* Norms that are written as element-wise operators cannot be matched with norm ops. */
     f->merge_norms =
         !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
         !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);

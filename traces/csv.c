@@ -11,7 +11,7 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 
 enum { COLUMN_LIMIT = 16 };
 
-/* What sets the two files apart. */
+/* The properties in which the two files differ. */
 struct table {
     const char *const *names;
     const enum column_type *types;

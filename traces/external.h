@@ -114,7 +114,7 @@ enum status external_parse(struct external_runs *runs, const char *name, const c
                            size_t size, struct diag *diag);
 enum status external_load(struct external_runs *runs, const char *path, struct diag *diag);
 
-/* What was predicted of a row. NAN: none. */
+/* The prediction of a row. NAN: there is none. */
 struct external_result {
     enum measurement_outcome outcome; /* OUTCOME_WRONG: predicted not to fit, yet it ran */
     double step_s;                    /* predicted seconds of a step */

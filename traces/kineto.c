@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the events around an event say of it. */
+/* What the enclosing events say of an event. */
 struct context {
     uint32_t owner; /* the outermost event around that does something, or itself; NONE */
     uint16_t phase; /* label; PHASE_UNSEEN: nothing around said so */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read of a shape; tensors of more dimensions or later inputs do not matter. */
+/* Limits of what is read of shapes; tensors with more dimensions and later inputs do not matter. */
 enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */

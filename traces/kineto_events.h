@@ -20,7 +20,7 @@ struct kineto_event {
 };
 
 /* All-zero is empty. Events are ordered by lane, then start, then those that end last, so that
- * what nests stands behind what it nests in. */
+ * an event comes after the one that encloses it. */
 struct kineto_events {
     struct arena arena;
     struct kineto_event *event;

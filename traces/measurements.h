@@ -32,7 +32,7 @@ enum measurement_column {
     MEASUREMENT_COLUMN_COUNT
 };
 
-/* What a value counts; its unit follows. */
+/* The quantity of a value, from which its unit follows. */
 enum measurement_quantity {
     QUANTITY_NONE,           /* no unit: a verdict, or an unknown metric */
     QUANTITY_FRACTION,       /* "fraction" */
@@ -44,7 +44,7 @@ enum measurement_quantity {
     QUANTITY_COUNT
 };
 
-/* How a prediction is held against the value. */
+/* The way in which a prediction is compared with the value. */
 enum measurement_score {
     SCORE_RELATIVE, /* relative error */
     SCORE_LENGTH,   /* a longest length: right or wrong by the grid of the source */
@@ -133,7 +133,7 @@ const char *measurement_option(const struct measurement *row, const char *key);
 const struct measurement_option *measurement_unknown_option(const struct measurement *row,
                                                             const char *const *known, size_t count);
 
-/* What became of a row. The names are those printed: "ok", "right", ... */
+/* The outcome of a row. The names are those printed: "ok", "right", ... */
 enum measurement_outcome {
     OUTCOME_OK,          /* predicted; the relative error says how well */
     OUTCOME_RIGHT,       /* a verdict or length that agrees */

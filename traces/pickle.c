@@ -174,7 +174,7 @@ static void move(struct reader *r, struct pickle_value *to, size_t from)
         add(r, to, dict ? r->stack[i] : NULL, dict ? r->stack[i + 1] : r->stack[i]);
 }
 
-/* Where the values behind the last mark begin; false when there is none. */
+/* Finds where the values after the last mark begin; false if there is no mark. */
 static bool find_mark(const struct reader *r, size_t *from)
 {
     for (*from = r->depth; *from > 0; --*from)
@@ -204,7 +204,7 @@ static enum status append(struct reader *r, enum pickle_kind kind, bool marked)
     return STATUS_OK;
 }
 
-/* A new collection of the values behind the mark. */
+/* Makes a collection of the values after the mark. */
 static enum status collect(struct reader *r, enum pickle_kind kind)
 {
     size_t from;

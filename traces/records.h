@@ -25,7 +25,7 @@ struct record {
     size_t size[RECORD_FIELD_LIMIT];
 };
 
-/* What the reader calls. A status other than STATUS_OK ends the reading and is handed on. */
+/* Functions that the reader calls. A status other than STATUS_OK ends the reading and is handed on. */
 struct record_handler {
     void *context;
     enum status (*row)(void *context, const struct record *record, struct diag *diag);

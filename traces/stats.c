@@ -89,7 +89,7 @@ static double length(const struct intervals *list)
     return sum;
 }
 
-/* How long both are busy. */
+/* Returns the time during which both are busy. */
 static double common(const struct intervals *a, const struct intervals *b)
 {
     double sum = 0;

@@ -12,9 +12,8 @@ enum { PAGE = 4096, LINE = 64 };
 
 /* ---- one thread ---- */
 
-/* What the variable OPENBLAS_NUM_THREADS says, as OpenBLAS asks while it is loaded: before main(), when it
- * starts a thread for each core, of which each spins for 25 ms. Products run on the thread that calls, so
- * this stands in for OpenBLAS's own, and none is started. A library that does not ask this way is set to
+/* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS. OpenBLAS calls it when it is loaded, before main(), and
+ * would start a thread for each core, which spins for 25 ms. Products run on the calling thread, so none is started. A library that does not ask this way is set to
  * one thread when a run opens. */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one member of a collective brings. */
+/* The operands of one member of a collective. */
 struct part {
     bool here;
     enum work_kind kind;
@@ -204,15 +204,15 @@ static void *element(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes(operand.dtype);
 }
 
-/* Where nothing is to be moved, the two are often the same address. */
+/* The two addresses are often equal; then there is nothing to move. */
 static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     if (to != from)
         memmove(to, from, count * dtype_bytes(dtype));
 }
 
-/* Where this member's slice of `count` begins in the send buffer of member k: at `begin` in all of
- * them, but relative slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: at `begin` in all of
+ * them, except that with relative slices, slice j is for the member j places before its sender. */
 static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
@@ -247,7 +247,7 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
 }
 
 /* Each member reduces its slice into its own result; then all fetch the other slices. In place
- * this is safe: nobody but its owner touches a slice before the second phase. */
+ * this is safe: only its owner touches a slice before the second phase. */
 static bool all_reduce(const struct member *m)
 {
     struct operand recv = m->part[m->index].recv;
@@ -321,7 +321,7 @@ static double sent_bytes(const struct work *work, uint32_t size)
         return bytes * others / size;
     case WORK_ALL_GATHER:
         return bytes * others;
-    case WORK_SCATTER: /* of the root alone, but the others wait for it */
+    case WORK_SCATTER: /* only the root's work, but the others wait for it */
         return bytes * others / size;
     case WORK_ALL_REDUCE:
         return 2 * bytes * others / size;

@@ -187,7 +187,7 @@ const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* From the logarithm of the sum over all parts, every part has its own gradient. */
+/* Every part computes its own gradient from the logarithm of the sum over all parts. */
 const char *cpu_cross_entropy_partial_backward(const struct call *call, float *scratch)
 {
     (void)scratch;

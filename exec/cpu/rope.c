@@ -9,7 +9,7 @@ size_t cpu_rope_scratch(const struct work *work)
 }
 
 /* Turns the pairs (j, j + dim / 2) of every head by position * theta^(-2 j / dim), forwards or
- * backwards; columns behind the heads are copied. */
+ * backwards; columns after the heads are copied. */
 static void turn(const struct call *call, float *scratch, float direction)
 {
     const struct work *work = call->work;
