@@ -96,22 +96,6 @@ static void note_idle(const struct options *options, const struct best *best)
     diag_release(&note);
 }
 
-/* Strategies that refuse the model are not in the search, and a table of the others does not say so. */
-static void note_windows(const struct setup *setup)
-{
-    const struct transformer *m = &setup->model;
-    struct diag note = {0};
-    if (m->attention_window > 0 && m->attention_window < setup->request.seq)
-        diag_note(
-            &note, (struct loc){.name = "plan"},
-            "rings (--cp) and fpdt are left out: the model's layers see windows of %lld tokens, "
-            "which their tiles do "
-            "not know",
-            (long long)m->attention_window);
-    command_note(&note);
-    diag_release(&note);
-}
-
 static void note_idle_of(const struct options *options, const struct request *request)
 {
     struct choices choices;
@@ -144,10 +128,8 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     interrupt_release(&interrupt);
     if (interrupted() != 0)
         status = longest_report_ended(&report, diag);
-    if (status == STATUS_OK) {
-        note_windows(setup);
+    if (status == STATUS_OK)
         note_idle_of(options, &request);
-    }
     text_release(&out);
     longest_certificate_release(&report);
     return status;
@@ -258,10 +240,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched",
                             interrupt_name(), best.kinds[OUTCOME_LEFT], best.count);
-    if (status == STATUS_OK || status == STATUS_NO) {
-        note_windows(setup);
+    if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
-    }
     text_release(&out);
     text_release(&given);
     best_release(&best);

@@ -37,6 +37,9 @@ struct call {
     /* SQUARE_SUM: what of its first read counts, and how often others count it too; NULL: all, once */
     const struct share *share;
     uint32_t share_count;
+    /* Attention with mask DOCUMENTS: what the rank sees; NULL: another mask, or nothing. */
+    const struct attention_piece *piece;
+    uint32_t pieces;
     struct exec_model model;
     struct exec_adamw adamw; /* step: of the step at hand */
     uint8_t reads, writes;

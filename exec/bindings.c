@@ -2,6 +2,7 @@
 
 #include "exec/number.h"
 #include "models/states.h"
+#include "schedule/ir/visible.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,19 +33,6 @@ static uint32_t index_along(const struct ir *ir, const struct place *place, uint
             *size *= ir->mesh.axis[a].size;
         }
     return index;
-}
-
-/* The axes that are called `name`, or `name` and '_' and more. */
-static uint32_t axes_named(const struct ir *ir, const char *name)
-{
-    uint32_t axes = 0;
-    size_t size = strlen(name);
-    for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
-        const char *axis = ir->mesh.axis[a].name;
-        if (strncmp(axis, name, size) == 0 && (axis[size] == '\0' || axis[size] == '_'))
-            axes |= 1u << a;
-    }
-    return axes;
 }
 
 static uint32_t group_axes(const struct ir *ir, uint16_t group)
@@ -263,24 +251,11 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* ---- tokens ---- */
 
-/* The context index: in the group `cp` where there is one, since a ring may go round ranks in another
- * order than the mesh's; else along the axes of that name. */
-static uint32_t context_of(const struct ir *ir, uint32_t rank)
-{
-    int group = ir_find_group(ir, "cp", 2);
-    uint32_t instance, index, size;
-    if (group >= 0 && group_axes(ir, (uint16_t)group) == axes_named(ir, "cp") &&
-        group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
-        return index;
-    struct place place = place_of(ir, rank);
-    return index_along(ir, &place, axes_named(ir, "cp"), &size);
-}
-
 /* The axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct place origin = {{0}};
-    uint32_t heads = axes_named(ir, "hp"), both = heads | axes_named(ir, "tp"), size;
+    uint32_t heads = ir_axes_named(ir, "hp"), both = heads | ir_axes_named(ir, "tp"), size;
     index_along(ir, &origin, both, &size);
     return size == ir->layout.hp ? both : heads;
 }
@@ -295,12 +270,13 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 }
 
 /* Returns the position in the sequence of element p of a rank's own part. */
-static int64_t own_position(const struct ir *ir, uint32_t rank, int64_t p)
+static int64_t own_position(const struct ir *ir, uint32_t rank,
+                            const struct document_list *documents, int64_t p)
 {
     struct place place = place_of(ir, rank);
-    uint32_t size, c = context_of(ir, rank);
+    uint32_t size, c = ir_context_of(ir, rank);
     uint32_t h = index_along(ir, &place, head_axes(ir), &size);
-    return layout_global(&ir->layout, c, h, p);
+    return layout_global_in(&ir->layout, documents, c, h, p);
 }
 
 static int64_t own_tokens(const struct ir *ir)
@@ -318,20 +294,21 @@ static int64_t bound_tokens(const struct ir *ir, const struct binding *binding)
 }
 
 /* Returns the position in the sequence of element p of a buffer that may hold the tokens of a whole group. */
-static int64_t position_of(const struct exec_buffer *buffer, int64_t p)
+static int64_t position_of(const struct exec_buffer *buffer, const struct document_list *documents,
+                           int64_t p)
 {
     const struct ir *ir = buffer->ir;
     uint16_t group = buffer->binding->gathered;
     uint32_t instance, index;
     if (group == IR_NONE16)
-        return own_position(ir, buffer->rank, p);
+        return own_position(ir, buffer->rank, documents, p);
     if (are_same_ranks(ir, group_axes(ir, group), head_axes(ir)))
-        return layout_gathered(&ir->layout, context_of(ir, buffer->rank), p);
+        return layout_gathered_in(&ir->layout, documents, ir_context_of(ir, buffer->rank), p);
     if (!group_locate(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
     int64_t own = own_tokens(ir);
-    return own_position(
-        ir, group_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own)), p % own);
+    uint32_t member = group_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
+    return own_position(ir, member, documents, p % own);
 }
 
 static int32_t token_value(const struct bindings *b, enum binding_kind kind, int64_t sequence,
@@ -353,7 +330,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
 {
     const struct ir *ir = b->ir;
     struct place place = place_of(ir, buffer->rank);
-    uint32_t size, d = index_along(ir, &place, axes_named(ir, "dp"), &size);
+    uint32_t size, d = index_along(ir, &place, ir_axes_named(ir, "dp"), &size);
     int64_t of_one = bound_tokens(ir, buffer->binding);
     int64_t sequences = (int64_t)buffer->elements / of_one;
     if (buffer->dtype != DTYPE_I32)
@@ -366,9 +343,15 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                           " of a batch of %" PRId64,
                           buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
     int32_t *data = buffer->data;
-    for (int64_t e = 0; e < (int64_t)buffer->elements; e++)
-        data[e] = token_value(b, buffer->binding->kind, d * sequences + e / of_one,
-                              position_of(buffer, e % of_one));
+    const struct document_list whole = {1, &ir->layout.tokens};
+    for (int64_t e = 0; e < (int64_t)buffer->elements; e++) {
+        int64_t sequence = d * sequences + e / of_one;
+        const struct document_list *documents = documents_of(&ir->documents, (uint32_t)sequence);
+        if (documents == NULL)
+            documents = &whole;
+        data[e] = token_value(b, buffer->binding->kind, sequence,
+                              position_of(buffer, documents, e % of_one));
+    }
     return STATUS_OK;
 }
 

@@ -117,6 +117,15 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
         call->share = shares->share;
         call->share_count = shares->count;
     }
+    call->piece = NULL;
+    call->pieces = 0;
+    if (run->plan.pieces_row[ir->op.shape[op]] != IR_NONE) {
+        const struct plan_pieces *pieces =
+            &run->plan
+                 .pieces[(size_t)run->plan.pieces_row[ir->op.shape[op]] * run->plan.ranks + rank];
+        call->piece = pieces->piece;
+        call->pieces = pieces->count;
+    }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;

@@ -1,6 +1,7 @@
 #include "exec/measure.h"
 
 #include "schedule/analysis/liveness.h"
+#include "schedule/ir/visible.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void add_op(const struct exec_run *run, struct trace *trace, struct insta
     ops->start_s[row] = at.start_s;
     ops->end_s[row] = end_s;
     ops->bytes[row] = bytes > 0 ? bytes : work_memory_bytes(work);
-    ops->flops[row] = work_flops(work);
+    ops->flops[row] = ir_op_flops(ir, work, at.rank);
 }
 
 static void add_ops(const struct exec_run *run, const struct op_time *time, struct trace *trace)

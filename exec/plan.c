@@ -3,6 +3,8 @@
 #include "exec/operands.h"
 #include "models/states.h"
 
+#include "schedule/ir/visible.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +240,39 @@ static void find_shares(struct exec_plan *plan)
     }
 }
 
+/* ---- documents ---- */
+
+static enum status find_pieces(struct exec_plan *plan, const char *name, struct diag *diag)
+{
+    const struct ir *ir = plan->ir;
+    struct visible_pieces pieces = {0};
+    uint32_t rows = 0;
+    plan->pieces_row = arena_array(&plan->arena, ir->shape_count, sizeof *plan->pieces_row);
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        plan->pieces_row[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
+    plan->pieces = arena_array(&plan->arena, (size_t)rows * plan->ranks, sizeof *plan->pieces);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        if (plan->pieces_row[s] == IR_NONE)
+            continue;
+        if (visible_unfit(ir) != NULL || visible_unfit_work(ir, &ir->shape[s]) != NULL)
+            return diag_error(
+                diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                "an attention over documents does not fit the sequences of the schedule; "
+                "longhaul check says which");
+        for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+            struct plan_pieces *to =
+                &plan->pieces[(size_t)plan->pieces_row[s] * plan->ranks + rank];
+            visible_pieces(ir, &ir->shape[s], rank, &pieces);
+            to->count = pieces.count;
+            to->piece = arena_array(&plan->arena, pieces.count + 1u, sizeof *to->piece);
+            if (pieces.count > 0)
+                memcpy(to->piece, pieces.piece, pieces.count * sizeof *to->piece);
+        }
+    }
+    visible_release(&pieces);
+    return STATUS_OK;
+}
+
 /* ---- sends and receives ---- */
 
 struct endpoint {
@@ -367,6 +402,7 @@ enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *n
     if (status == STATUS_OK) {
         find_softmax(plan);
         find_shares(plan);
+        status = find_pieces(plan, name, diag);
     }
     return status;
 }

@@ -27,6 +27,12 @@ struct plan_shares {
     uint32_t count;
 };
 
+/* What an attention op sees on a rank. */
+struct plan_pieces {
+    struct attention_piece *piece;
+    uint32_t count;
+};
+
 struct exec_plan {
     const struct ir *ir;
     uint32_t ranks;
@@ -43,6 +49,8 @@ struct exec_plan {
         softmax; /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
     struct plan_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
     uint32_t *share_row;        /* (ops) row of shares, or IR_NONE */
+    struct plan_pieces *pieces; /* (rows, ranks): of shapes with mask DOCUMENTS */
+    uint32_t *pieces_row;       /* (shapes) row of pieces, or IR_NONE */
     struct plan_message *message;
     uint32_t message_count;
     uint32_t *message_of; /* (ranks, op_stride) of a SEND or RECV that is not guarded out; NULL when

@@ -184,8 +184,10 @@ static enum status run(struct reference *r, const struct reference_batch *batch,
         memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     double sum = 0;
     for (size_t i = 0; i < sequences; i++)
-        sum += reference_sequence(r, &batch->tokens[i * s], &labels[i * s], s, i,
-                                  1 / (double)counted, gradients);
+        sum += reference_sequence(
+            r, &batch->tokens[i * s], &labels[i * s], s,
+            batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
+            1 / (double)counted, gradients);
     *loss = sum / (double)counted;
 out:
     free(labels);

@@ -19,6 +19,7 @@
 
 #include "base/diag.h"
 #include "models/transformer.h"
+#include "schedule/ir/documents.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,6 +73,8 @@ struct reference_batch {
     const int32_t *labels; /* the same shape: the token to predict, or -1: not counted. NULL: every
                               sequence's tokens shifted by one, its last position not counted */
     int64_t sequences, seq_len;
+    /* Of packed sequences: a token sees only those of its own document. NULL: each sequence is one. */
+    const struct documents *documents;
 };
 
 /* *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,

@@ -157,13 +157,15 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
-/* Sets the scores of keys that query i does not see, in skipped blocks or before its window, to minus infinity. */
+/* Sets the scores of keys that query i does not see, in skipped blocks, or before its window or document, to minus infinity. */
 static void hide(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)
         if (j % shape->chunk >= shape->kept)
             row[j] = -INFINITY;
     for (size_t j = 0; shape->window > 0 && j + shape->window <= i; j++)
+        row[j] = -INFINITY;
+    for (size_t j = 0; shape->document_begin != NULL && (int64_t)j < shape->document_begin[i]; j++)
         row[j] = -INFINITY;
 }
 

@@ -38,7 +38,9 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
     size_t chunk, kept; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
-    size_t window;      /* keys that a query sees at most, its own included; 0: all before it */
+    /* the first token of each row's document, before which it sees none; NULL: 0 of all */
+    const int64_t *document_begin;
+    size_t window; /* keys that a query sees at most, its own included; 0: all before it */
 };
 
 /* Causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim),

@@ -65,15 +65,23 @@ static double *stored(struct storage *storage, double *x, size_t count)
     return x;
 }
 
-static struct sizes sizes_of(const struct transformer *t, size_t layer, size_t seq_len)
+/* What a layer must know of the sequence. */
+struct sequence {
+    size_t tokens;
+    const int64_t *document_begin; /* as of struct reference_heads */
+};
+
+static struct sizes sizes_of(const struct transformer *t, size_t layer,
+                             const struct sequence *sequence)
 {
     return (struct sizes){
         .hidden = t->hidden,
         .q = transformer_q_width(t),
         .kv = transformer_kv_width(t),
         .ffn = t->ffn,
-        .heads = {seq_len, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
-                  (size_t)t->attention_kept, (size_t)transformer_window(t, (int64_t)layer)},
+        .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
+                  (size_t)t->attention_kept, sequence->document_begin,
+                  (size_t)transformer_window(t, (int64_t)layer)},
     };
 }
 
@@ -188,9 +196,10 @@ static double *sum_of(struct arena *arena, const double *a, const double *b, siz
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
                                          const struct transformer *t,
                                          const struct layer_parameters *p, size_t layer, double *x,
-                                         size_t s)
+                                         const struct sequence *sequence)
 {
-    const struct sizes n = sizes_of(t, layer, s);
+    const size_t s = sequence->tokens;
+    const struct sizes n = sizes_of(t, layer, sequence);
     const size_t stride = n.q + 2 * n.kv, rows = s * n.hidden;
     struct layer_values l = {.x = x};
 
@@ -229,9 +238,10 @@ static void add_branch(struct storage *to, double *d, double *branch, size_t cou
  * there already, each branch adds its own. */
 static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
                            const struct layer_parameters *p, size_t layer,
-                           const struct layer_values *l, double *d, size_t s)
+                           const struct layer_values *l, double *d, const struct sequence *sequence)
 {
-    const struct sizes n = sizes_of(t, layer, s);
+    const size_t s = sequence->tokens;
+    const struct sizes n = sizes_of(t, layer, sequence);
     const size_t stride = n.q + 2 * n.kv;
 
     double *dacted = zeros(arena, s, n.ffn);
@@ -311,8 +321,20 @@ static double head(struct storage *to, const struct reference_affine *p, const d
     return loss;
 }
 
+/* For each token where its document begins. */
+static int64_t *document_begins(struct arena *arena, const struct document_list *list, size_t s)
+{
+    if (list == NULL)
+        return NULL;
+    int64_t *begin = arena_array(arena, s, sizeof *begin);
+    for (size_t i = 0; i < s; i++)
+        begin[i] = document_begin(list, document_at(list, (int64_t)i));
+    return begin;
+}
+
 double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, uint64_t number, double scale, bool gradients)
+                          size_t seq_len, const struct document_list *documents, uint64_t number,
+                          double scale, bool gradients)
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
@@ -322,6 +344,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
     const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
     struct arena arena = {0};
     struct storage ends = storage_of(r, number, 2 * layers);
+    const struct sequence sequence = {s, document_begins(&arena, documents, s)};
 
     /* Only the input of every layer is kept; the backward goes through the layer again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);
@@ -334,7 +357,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct layer_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], s);
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], &sequence);
         memcpy(x[i + 1], l.y, s * hidden * sizeof *l.y);
         arena_release(&inside);
     }
@@ -354,8 +377,8 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
         const struct layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
         const struct layer_values l =
-            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], s);
-        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, i, &l, d, s);
+            layer_forward(&inside, storage_of(r, number, 2 * i), t, &p, i, x[i], &sequence);
+        layer_backward(&inside, storage_of(r, number, 2 * i + 1), t, &p, i, &l, d, &sequence);
         arena_release(&inside);
     }
     embed_backward(&table, &places, d, tokens, s);

@@ -9,10 +9,11 @@
 #include <stdbool.h>
 
 /* number: of the sequence in its batch, which with the reference's seed draws the rounding.
- * Returns the sum of the counted tokens' losses and, with gradients, adds the gradient of scale
+ * documents: of the sequence; NULL: it is one. Returns the sum of the counted tokens' losses and, with gradients, adds the gradient of scale
  * times that sum to every tensor's grad. labels are as in struct reference_batch, but not NULL;
  * the caller has checked tokens and labels. */
 double reference_sequence(struct reference *reference, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, uint64_t number, double scale, bool gradients);
+                          size_t seq_len, const struct document_list *documents, uint64_t number,
+                          double scale, bool gradients);
 
 #endif

@@ -299,7 +299,8 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
     for (uint32_t i = 0; i < steps; i++) {
         struct reference_batch batch = {.tokens = t->tokens + i * batch_tokens(t->ir),
                                         .sequences = t->ir->global_batch,
-                                        .seq_len = t->ir->layout.tokens};
+                                        .seq_len = t->ir->layout.tokens,
+                                        .documents = &t->ir->documents};
         enum status status = reference_gradients(t->reference, &batch, &loss[i], diag);
         if (status != STATUS_OK)
             return status;
@@ -332,7 +333,11 @@ enum status training_rounded(const struct training *t, struct reference *r,
                              struct diag *diag)
 {
     const struct reference_batch batch = {
-        .tokens = t->tokens, .sequences = t->ir->global_batch, .seq_len = t->ir->layout.tokens};
+        .tokens = t->tokens,
+        .sequences = t->ir->global_batch,
+        .seq_len = t->ir->layout.tokens,
+        .documents = &t->ir->documents,
+    };
     enum dtype dtype = training_storage(t->ir);
     start(t, r);
     r->rounding = (struct reference_rounding){

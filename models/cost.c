@@ -4,6 +4,7 @@
 #include "models/cost_points.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The time of links and of the issuing thread is not the device's. */
 static double nothing_s(const struct device_cost *cost, enum attention_impl impl,
@@ -101,6 +102,47 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work)
 {
     return work_s(cost, impl, work, COST_SUSTAINED);
+}
+
+/* Measured over formula for the dense attention that is as large as the piece with most pairs; 1 where no measured
+ * shape is near. */
+static double measured_share(const struct device_cost *cost, enum attention_impl impl,
+                             const struct work *work, const struct attention_piece *piece,
+                             size_t count)
+{
+    const struct attention_piece *largest = NULL;
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        double pairs = attention_piece_pairs(&piece[i]);
+        if (pairs <= most)
+            continue;
+        most = pairs;
+        largest = &piece[i];
+    }
+    if (largest == NULL || cost->points.count == 0)
+        return 1;
+    struct work dense = *work;
+    memset(dense.p, 0, sizeof dense.p);
+    dense.attention.q = largest->q;
+    dense.attention.kv = largest->kv;
+    dense.attention.heads = work->attention.heads;
+    dense.attention.kv_heads = work->attention.kv_heads;
+    dense.attention.dim = work->attention.dim;
+    dense.attention.mask = largest->offset < largest->kv - 1 ? MASK_CAUSAL : MASK_FULL;
+    return cost_work_s(cost, impl, &dense) / cost_attention_s(cost, impl, &dense, COST_SUSTAINED);
+}
+
+double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, const struct attention_piece *piece, size_t count)
+{
+    if (cost->ideal) {
+        double pairs = 0;
+        for (size_t i = 0; i < count; i++)
+            pairs += attention_piece_pairs(&piece[i]);
+        return work_attention_flops(work, pairs) / cost->device_peak_flop_per_s;
+    }
+    return cost_attention_pieces_s(cost, impl, work, piece, count) *
+           measured_share(cost, impl, work, piece, count);
 }
 
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,

@@ -163,8 +163,14 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
-/* The same in a run of less than about a second, at the highest clock: what a microbenchmark
- * measures. The power limit takes nothing from it. */
+/* Returns the seconds of an attention op in a training step whose mask lets these pieces through (mask DOCUMENTS on some
+ * rank). Where shapes were measured, the formula is corrected as it is for the dense attention of the piece with most
+ * pairs. */
+double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
+                     const struct work *work, const struct attention_piece *piece, size_t count);
+
+/* Returns the seconds of the work in a run of less than about a second, at the highest clock, as a microbenchmark measures
+ * it: the power limit does not slow it. */
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 

@@ -37,16 +37,17 @@ struct slant {
 /* A backward block owns keys. Counted from the end, query i' sees key j' iff
  * i' <= j' + offset + q - kv: the same form with the sides exchanged. Blocks are cut from the other
  * end, so the keys are filled up to whole blocks. */
-static struct slant slant_of(const struct work *work, double tile)
+static struct slant slant_of(enum work_kind kind, const struct attention_piece *piece, bool causal,
+                             double tile)
 {
-    double q = (double)work->attention.q, kv = (double)work->attention.kv;
+    double q = (double)piece->q, kv = (double)piece->kv;
     struct slant slant = {.rows = q,
                           .columns = kv,
-                          .offset = (double)work->attention.offset,
-                          .window = (double)work->attention.window,
-                          .causal = work->attention.mask != MASK_FULL,
-                          .windowed = work->attention.mask == MASK_WINDOW};
-    if (work->kind == WORK_ATTENTION_BACKWARD) {
+                          .offset = (double)piece->offset,
+                          .window = (double)piece->window,
+                          .causal = causal,
+                          .windowed = piece->window > 0};
+    if (kind == WORK_ATTENTION_BACKWARD) {
         slant.rows = ceil(kv / tile) * tile;
         slant.columns = q;
         slant.offset += q - slant.rows;
@@ -54,15 +55,16 @@ static struct slant slant_of(const struct work *work, double tile)
     return slant;
 }
 
-/* Blocks of one head. Rounding to whole steps is exact when a tile is whole steps. */
-static struct blocks blocks_of(const struct cost_attention *attention, const struct work *work)
+/* Blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
+static struct blocks blocks_of(const struct cost_attention *attention, enum work_kind kind,
+                               const struct attention_piece *piece, bool causal)
 {
     double tile = attention->tile, step = attention->step;
-    struct slant slant = slant_of(work, tile);
+    struct slant slant = slant_of(kind, piece, causal, tile);
     double count = ceil(slant.rows / tile), all = ceil(slant.columns / step) * step;
     if (!slant.causal || slant.rows == 0)
         return (struct blocks){count, count * all, all, all};
-    if (work_attention_pairs(work) == 0)
+    if (attention_piece_pairs(piece) == 0)
         return (struct blocks){0};
 
     /* Block t loops up to the last column that its last row sees ... */
@@ -89,6 +91,35 @@ static struct blocks blocks_of(const struct cost_attention *attention, const str
     blocks.columns = fmax(columns, 0);
     blocks.shortest = clamp(blocks.shortest, 0, blocks.longest);
     return blocks;
+}
+
+/* Blocks of one head of all that the work computes. */
+static struct blocks blocks_of_work(const struct cost_attention *attention, const struct work *work)
+{
+    struct attention_piece piece = {
+        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    if (work->attention.mask == MASK_WINDOW)
+        piece.window = work->attention.window;
+    return blocks_of(attention, (enum work_kind)work->kind, &piece,
+                     work->attention.mask != MASK_FULL);
+}
+
+/* The same where the mask leaves these pieces: each has blocks of its own, as kernels of variable lengths have. */
+static struct blocks blocks_of_pieces(const struct cost_attention *attention, enum work_kind kind,
+                                      const struct attention_piece *piece, size_t count)
+{
+    struct blocks all = {0};
+    for (size_t i = 0; i < count; i++) {
+        bool causal = piece[i].window > 0 || piece[i].offset < piece[i].kv - 1;
+        struct blocks blocks = blocks_of(attention, kind, &piece[i], causal);
+        if (blocks.count == 0)
+            continue;
+        all.shortest = all.count == 0 ? blocks.shortest : fmin(all.shortest, blocks.shortest);
+        all.longest = fmax(all.longest, blocks.longest);
+        all.count += blocks.count;
+        all.columns += blocks.columns;
+    }
+    return all;
 }
 
 /* Blocks of one length go in waves, and the last wave may be thin. Blocks of all lengths keep the
@@ -158,8 +189,8 @@ struct attention_op {
     double around_s;        /* the kernels around a backward */
 };
 
-static struct attention_op op_of(const struct device_cost *cost, enum attention_impl impl,
-                                 const struct work *work)
+static struct attention_op op_without_blocks(const struct device_cost *cost,
+                                             enum attention_impl impl, const struct work *work)
 {
     struct attention_op op = {.heads = (double)work->attention.heads};
     size_t i;
@@ -169,13 +200,20 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
     double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
     op.column_s = flops * op.attention->tile * (double)op.attention->dim[i] /
                   (op.attention->flop_per_s[i] / cost->device_sm_count);
-    op.blocks = blocks_of(op.attention, work);
     if (work->kind == WORK_ATTENTION_BACKWARD) {
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
         op.around_s =
             kernels * cost->device_kernel_start_s +
             cost_stream_s(cost, cost->memory_stream_fraction, cost_attention_around_bytes(work));
     }
+    return op;
+}
+
+static struct attention_op op_of(const struct device_cost *cost, enum attention_impl impl,
+                                 const struct work *work)
+{
+    struct attention_op op = op_without_blocks(cost, impl, work);
+    op.blocks = blocks_of_work(op.attention, work);
     return op;
 }
 
@@ -193,13 +231,28 @@ double cost_attention_floor_s(const struct device_cost *cost, enum attention_imp
            op.around_s;
 }
 
+static double op_s(const struct device_cost *cost, enum attention_impl impl,
+                   const struct work *work, const struct attention_op *op, enum cost_clock clock)
+{
+    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
+    double compute = fmax(blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s),
+                          columns_s(cost, op, share));
+    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
+    return cost->device_kernel_start_s + fmax(compute, memory) + op->around_s;
+}
+
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
                         const struct work *work, enum cost_clock clock)
 {
     struct attention_op op = op_of(cost, impl, work);
-    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
-    double compute = fmax(blocks_s(cost, op.attention, op.blocks, op.heads, op.column_s),
-                          columns_s(cost, &op, share));
-    double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
-    return cost->device_kernel_start_s + fmax(compute, memory) + op.around_s;
+    return op_s(cost, impl, work, &op, clock);
+}
+
+double cost_attention_pieces_s(const struct device_cost *cost, enum attention_impl impl,
+                               const struct work *work, const struct attention_piece *piece,
+                               size_t count)
+{
+    struct attention_op op = op_without_blocks(cost, impl, work);
+    op.blocks = blocks_of_pieces(op.attention, (enum work_kind)work->kind, piece, count);
+    return op_s(cost, impl, work, &op, COST_SUSTAINED);
 }

@@ -12,6 +12,11 @@ typedef double cost_function(const struct device_cost *cost, enum attention_impl
 /* cost_memory_s() is of every kind that memory limits. */
 cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
+/* An attention whose mask leaves these pieces, by the formula. */
+double cost_attention_pieces_s(const struct device_cost *cost, enum attention_impl impl,
+                               const struct work *work, const struct attention_piece *piece,
+                               size_t count);
+
 /* The chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 

@@ -87,12 +87,18 @@ static linear_function *const linear[MFU_CONVENTION_COUNT] = {
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes)
 {
-    assert((unsigned)convention < MFU_CONVENTION_COUNT);
-    const struct mfu_row *row = &mfu_table[convention];
-    const double forwards = row->counts_recompute && recomputes ? 4 : 3;
     /* The share of causal pairs that windows or block-sparse attention let through; without them exactly 1. */
     const double seen =
         transformer_seen_flops(t, seq_len) / transformer_attention_flops(t, seq_len, true);
+    return mfu_seen_flops(convention, t, seq_len, sequences, recomputes, seen);
+}
+
+double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                      int64_t sequences, bool recomputes, double seen)
+{
+    assert((unsigned)convention < MFU_CONVENTION_COUNT);
+    const struct mfu_row *row = &mfu_table[convention];
+    const double forwards = row->counts_recompute && recomputes ? 4 : 3;
     double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;
     if (convention == MFU_LOONGTRAIN) /* its attention is 2sh, whatever the heads are */
         attention *= (double)t->hidden / (double)transformer_q_width(t);

@@ -44,6 +44,10 @@ bool mfu_find(const char *name, enum mfu_convention *convention);
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
+/* The same where a share `seen` of the causal pairs is visible: of packed documents too, not only of the model's windows. */
+double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
+                      int64_t sequences, bool recomputes, double seen);
+
 /* The fraction: flops over what `devices` could do in step_s seconds at their peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,

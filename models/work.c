@@ -13,7 +13,7 @@
 
 static const char *const form_names[] = {"nt", "nn", "tn"};
 static const char *const epilogue_names[] = {"none", "bias"};
-static const char *const mask_names[] = {"full", "causal", "window"};
+static const char *const mask_names[] = {"full", "causal", "window", "documents"};
 static const char *const reduce_names[] = {"sum", "max"};
 static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
@@ -323,19 +323,36 @@ static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
     return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
 }
 
+double attention_piece_pairs(const struct attention_piece *piece)
+{
+    double pairs = causal_pairs(piece->q, piece->kv, piece->offset);
+    if (piece->window > 0) {
+        int64_t hidden =
+            piece->offset < INT64_MIN + piece->window ? INT64_MIN : piece->offset - piece->window;
+        pairs -= causal_pairs(piece->q, piece->kv, hidden);
+    }
+    return pairs;
+}
+
 double work_attention_pairs(const struct work *work)
 {
     assert(work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD);
-    int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
-    int64_t window = work->attention.window;
+    assert(work->attention.mask != MASK_DOCUMENTS);
     if (work->attention.mask == MASK_FULL)
-        return (double)q * (double)kv;
-    double pairs = causal_pairs(q, kv, offset);
-    if (work->attention.mask == MASK_WINDOW) {
-        int64_t hidden = offset < INT64_MIN + window ? INT64_MIN : offset - window;
-        pairs -= causal_pairs(q, kv, hidden);
-    }
-    return pairs;
+        return (double)work->attention.q * (double)work->attention.kv;
+    struct attention_piece piece = {
+        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    if (work->attention.mask == MASK_WINDOW && work->attention.window == 0)
+        return 0;
+    if (work->attention.mask == MASK_WINDOW)
+        piece.window = work->attention.window;
+    return attention_piece_pairs(&piece);
+}
+
+double work_attention_flops(const struct work *work, double pairs)
+{
+    double forward = 4.0 * pairs * (double)work->attention.heads * (double)work->attention.dim;
+    return work->kind == WORK_ATTENTION ? forward : 2.5 * forward;
 }
 
 double work_flops(const struct work *work)
@@ -344,11 +361,8 @@ double work_flops(const struct work *work)
     case WORK_MATMUL:
         return 2.0 * (double)work->matmul.m * (double)work->matmul.n * (double)work->matmul.k;
     case WORK_ATTENTION:
-    case WORK_ATTENTION_BACKWARD: {
-        double forward = 4.0 * work_attention_pairs(work) * (double)work->attention.heads *
-                         (double)work->attention.dim;
-        return work->kind == WORK_ATTENTION ? forward : 2.5 * forward;
-    }
+    case WORK_ATTENTION_BACKWARD:
+        return work_attention_flops(work, work_attention_pairs(work));
     default:
         return 0;
     }

@@ -38,8 +38,9 @@ enum dtype { DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_U8, D
  * TN: a[k,m] b[k,n]   dw = dy^T x */
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
-/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window */
-enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_COUNT };
+/* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
+ * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h) */
+enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
 enum algorithm {
@@ -50,7 +51,7 @@ enum algorithm {
     ALGORITHM_COUNT
 };
 
-#define WORK_PARAMS_MAX 8
+#define WORK_PARAMS_MAX 13
 
 struct work {
     uint8_t kind; /* enum work_kind */
@@ -68,6 +69,10 @@ struct work {
         } matmul;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
+            /* Of DOCUMENTS: which of the rank's sequences; the first rows of q and of k and v among those that a
+               context rank has of it; and how far before this one that rank is, in the ring of cp (or cp_in), and in
+               that of cp_out. */
+            int64_t sequence, q_first, kv_first, away, away_out;
         } attention; /* and attention_backward */
         struct {
             int64_t rows, heads, dim;
@@ -175,14 +180,25 @@ int64_t work_part(const struct work *work);
 /* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
 int64_t work_payload_bytes(const struct work *work);
 
-/* Number of (query, key) pairs that the mask lets through; exact, in double because it
+/* A rectangle of what an attention op computes, with all that its mask lets through there: the query of row `row` + i
+ * (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset - window.
+ * A kernel for packed documents has such a piece for each of them. */
+struct attention_piece {
+    int64_t row, key, q, kv, offset, window;
+};
+double attention_piece_pairs(const struct attention_piece *piece);
+
+/* Number of (query, key) pairs that the mask lets through, which is not DOCUMENTS; exact, in double because it
  * exceeds 2^63 for long sequences only in products. docs/costs.md, "Attention". */
 double work_attention_pairs(const struct work *work);
+/* Flops of an attention that computes so many pairs. */
+double work_attention_flops(const struct work *work, double pairs);
 
 /* Floating-point operations of the matrix products inside a piece of work, a multiply-add is 2:
  * MATMUL 2 m n k; ATTENTION 4 dim per visible pair and head; its backward 2.5 times that (five
  * products against two). Every other kind counts 0, as all published conventions do: its time
- * is bytes, and its flops are below 1 % of a layer's. */
+ * is bytes, and its flops are below 1 % of a layer's. Not of attention with mask DOCUMENTS, whose pairs depend on the
+ * rank: ir_op_flops() (schedule/ir/visible.h). */
 double work_flops(const struct work *work);
 /* Bytes read from and written to device memory (host memory for ADAMW on the host) when each
  * operand is touched once. Communication, copies and SYNC kinds count 0: what they move is

@@ -1,12 +1,14 @@
 #include "predict/prediction.h"
 
 #include "base/units.h"
+#include "predict/document_costs.h"
 #include "predict/setup/subsequences.h"
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/ir/visible.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
@@ -203,13 +205,16 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
 /* ---- time ---- */
 
 struct costs {
+    double **place_work_s; /* as of struct sim_costs; NULL: none */
     double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
+    uint32_t shapes;
     bool checkpoints; /* the profile's host_per_checkpoint_s is among them */
     struct sim_costs sim;
 };
 
 static void costs_release(struct costs *costs)
 {
+    document_costs_free(costs->place_work_s, costs->shapes);
     free(costs->work_s);
     free(costs->host_work_s);
     free(costs->host_bytes);
@@ -299,14 +304,22 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     costs->host_bytes = heap_zalloc(count, sizeof(double));
     costs->issue_s = heap_zalloc(count, sizeof(double));
     costs->return_s = heap_zalloc(count, sizeof(double));
+    costs->shapes = p->ir.shape_count;
+    costs->place_work_s =
+        document_costs(&p->ir, cost, &(struct document_costs_options){impl, slowdown, peak});
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
+        bool by_place = work_has_documents(work);
+        if (by_place)
+            costs->work_s[i] = costs->place_work_s[i][ir_place_of(&p->ir, 0)];
         if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
-            costs->work_s[i] = cost_ideal_s(peak, work);
+            if (!by_place)
+                costs->work_s[i] = cost_ideal_s(peak, work);
             continue;
         }
-        costs->work_s[i] = cost_work_s(cost, impl, work);
-        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+        if (!by_place)
+            costs->work_s[i] = cost_work_s(cost, impl, work);
+        if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
             costs->work_s[i] *= slowdown;
         costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
         if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
@@ -318,6 +331,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     add_lists(p, costs);
     add_step(p, costs);
     costs->sim = (struct sim_costs){
+        .place_work_s = (const double *const *)costs->place_work_s,
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,
         .issue_s = costs->issue_s,
@@ -431,9 +445,10 @@ bool prediction_recomputes(const struct prediction *p)
 
 double prediction_mfu(const struct prediction *p, enum mfu_convention convention)
 {
-    return mfu_fraction(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
-                        prediction_recomputes(p), p->sim.step_s, (int64_t)prediction_gpus(p),
-                        p->setup->cluster.device.peak_flop_per_s);
+    double flops =
+        mfu_seen_flops(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
+                       prediction_recomputes(p), document_seen_share(&p->ir, p->choices.model));
+    return flops / (p->sim.step_s * prediction_gpus(p) * p->setup->cluster.device.peak_flop_per_s);
 }
 
 double prediction_hfu(const struct prediction *p)
@@ -522,6 +537,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
             costs.work_s[i] = 0;
+    costs.sim.place_work_s = NULL;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
     costs_release(&costs);
@@ -558,6 +574,7 @@ static struct bound bound_of_role(const struct prediction *p, const struct costs
     const struct ir *ir = &p->ir;
     struct bound bound = {0};
     uint32_t rank = first_rank(ir, r);
+    uint32_t place = costs->place_work_s != NULL ? ir_place_of(ir, rank) : 0;
     uint32_t last =
         p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
     last -= ir->repeats.of_units ? ir->repeats.copies : 0;
@@ -567,7 +584,9 @@ static struct bound bound_of_role(const struct prediction *p, const struct costs
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
         uint32_t times = repeats_times(&ir->repeats, op);
-        double work_s = times * costs->work_s[shape];
+        double work_s = times * (costs->place_work_s != NULL && costs->place_work_s[shape] != NULL
+                                     ? costs->place_work_s[shape][place]
+                                     : costs->work_s[shape]);
         if (guard != IR_NONE16 && !even_passes(ir, even, guard, rank))
             continue;
         bound.issue_s += times * costs->issue_s[shape];

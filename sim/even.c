@@ -1,6 +1,7 @@
 #include "sim/even.h"
 
 #include "base/arena.h"
+#include "schedule/ir/visible.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,7 +17,7 @@ struct guarded {
 static struct guarded *guarded_work(const struct ir *ir)
 {
     struct guarded *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
-    double *flops = ir_flops(ir);
+    double *flops = ir_flops(ir, 0);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint16_t guard = ir->op.guard[op];
         if (guard == IR_NONE16)
@@ -60,13 +61,22 @@ static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
     return ranks;
 }
 
+/* Whether some ranks compute more than others whatever their guards say. */
+static bool has_documents(const struct ir *ir)
+{
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        if (work_has_documents(&ir->shape[s]))
+            return true;
+    return false;
+}
+
 uint8_t *even_guards(const struct ir *ir, uint32_t above)
 {
     uint8_t *even = heap_zalloc(ir->guard_count + 1u, 1);
     uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);
     if (above == 0)
         above = EVEN_ABOVE;
-    if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0) {
+    if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir)) {
         struct guarded *guarded = guarded_work(ir);
         for (uint32_t g = 0; g < ir->guard_count; g++)
             if (!uneven[ir->guard[g].group])

@@ -1,9 +1,10 @@
 /* The flops that all ranks execute. */
 #include "sim/sim.h"
 
-#include "schedule/ir/mesh.h"
+#include "schedule/ir/visible.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The members of each class that pass each guard, in rows of guards; behind them all members. */
 static uint32_t *count_members(const struct ir *ir, const struct sim_result *result)
@@ -19,9 +20,35 @@ static uint32_t *count_members(const struct ir *ir, const struct sim_result *res
     return members;
 }
 
+/* Those of attention over documents, rank by rank: ranks of a class take equally long for it, but need not see equally
+ * many pairs. */
+static double documents_flops(const struct ir *ir, const struct sim_result *result)
+{
+    double sum = 0;
+    uint32_t *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
+    for (uint32_t rank = 0; rank < result->rank_count; rank++) {
+        const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+        memset(times, 0, ir->shape_count * sizeof *times);
+        for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++)
+            times[ir->op.shape[op]] +=
+                work_has_documents(ir_work(ir, op)) && sim_runs(ir, result, rank, op);
+        for (uint32_t s = 0; s < ir->shape_count; s++)
+            if (times[s] > 0)
+                sum += times[s] * ir_op_flops(ir, &ir->shape[s], rank);
+    }
+    free(times);
+    return sum;
+}
+
 double sim_flops(const struct ir *ir, const struct sim_result *result)
 {
-    double flops = 0, *each = ir_flops(ir);
+    double flops = 0, *each = heap_zalloc(ir->shape_count + 1u, sizeof *each);
+    bool documents = false;
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        if (work_has_documents(&ir->shape[s]))
+            documents = true;
+        else
+            each[s] = work_flops(&ir->shape[s]);
     uint32_t *members = count_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
@@ -34,5 +61,5 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
     }
     free(members);
     free(each);
-    return flops;
+    return documents ? flops + documents_flops(ir, result) : flops;
 }

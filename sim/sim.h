@@ -22,6 +22,9 @@
 
 /* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
 struct sim_costs {
+    /* Of shapes whose duration depends on the rank (attention over documents): [shape_count] seconds by place
+       (schedule/ir/visible.h), NULL for the others; NULL: there are none. work_s has any of them. */
+    const double *const *place_work_s;
     const double *work_s;      /* [shape_count] on the device; not used for communication, copies
                                   and SYNC kinds, whose time comes from the cluster */
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */

@@ -2,6 +2,7 @@
 #include "sim/sim.h"
 
 #include "base/arena.h"
+#include "schedule/ir/visible.h"
 
 #include <stdlib.h>
 
@@ -44,7 +45,7 @@ static void add_row(struct trace *trace, const struct ir *ir, const struct insta
     t->start_s[row] = i->start_s;
     t->end_s[row] = i->end_s;
     t->bytes[row] = payload > 0 ? (double)payload : work_memory_bytes(work);
-    t->flops[row] = work_flops(work);
+    t->flops[row] = ir_op_flops(ir, work, i->rank);
 }
 
 void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,

@@ -1,6 +1,7 @@
 #include "sim/waterfall.h"
 
 #include "base/arena.h"
+#include "schedule/ir/visible.h"
 
 #include <assert.h>
 #include <math.h>
@@ -393,7 +394,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                       .peak = peak,
                       .rounding_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
-    double *flops = ir_flops(ir);
+    double *flops = ir_flops(ir, rank);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
         m.at_peak_s[i] = (wide)flops[i] / peak.flop_per_s;

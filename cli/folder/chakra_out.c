@@ -2,6 +2,7 @@
 
 #include "models/work.h"
 #include "schedule/ir/mesh.h"
+#include "schedule/ir/visible.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -212,7 +213,7 @@ static void put_node(struct text *out, struct text *node, const struct writer *w
     put_text_attr(node, NODE_ATTR, "stream", ir->stream[ir->op.stream[op]].name);
     enum node_type type = type_of(kind);
     if (type == TYPE_COMP) {
-        put_attr(node, "num_ops", ATTR_INT64, (uint64_t)work_flops(work));
+        put_attr(node, "num_ops", ATTR_INT64, (uint64_t)ir_op_flops(ir, work, w->rank));
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_memory_bytes(work));
     } else if (type == TYPE_MEM_LOAD || type == TYPE_MEM_STORE) {
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_payload_bytes(work));

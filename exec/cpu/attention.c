@@ -9,21 +9,53 @@
 #include <math.h>
 #include <string.h>
 
-struct visible cpu_visible(const struct work *work, int64_t i)
+/* The keys of the piece that row i of it sees. */
+static struct visible visible_in(const struct attention_piece *piece, int64_t i)
 {
-    int64_t kv = work->attention.kv, offset = work->attention.offset;
-    if (work->attention.mask == MASK_FULL)
-        return (struct visible){0, kv};
-    if (offset < -kv - work->attention.q) /* so that sums cannot overflow */
-        offset = -kv - work->attention.q;
-    if (offset > kv)
-        offset = kv;
+    int64_t kv = piece->kv, offset = piece->offset;
+    if (offset < -kv - piece->q) /* so that sums cannot overflow */
+        offset = -kv - piece->q;
+    if (offset > kv && offset - kv > piece->window) /* likewise: all is seen, or past the window */
+        offset = kv + piece->window;
     int64_t end = i + offset + 1, begin = 0;
-    if (work->attention.mask == MASK_WINDOW && work->attention.window < end)
-        begin = end - work->attention.window;
+    if (piece->window > 0 && piece->window < end)
+        begin = end - piece->window;
     if (end > kv)
         end = kv;
-    return begin < end ? (struct visible){begin, end} : (struct visible){0, 0};
+    return begin < end ? (struct visible){piece->key + begin, piece->key + end}
+                       : (struct visible){0, 0};
+}
+
+/* The last piece that begins at row i or before it; NULL: none does. */
+static const struct attention_piece *piece_before(const struct call *call, int64_t i)
+{
+    uint32_t low = 0, high = call->pieces;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (call->piece[middle].row <= i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? &call->piece[low - 1] : NULL;
+}
+
+struct visible cpu_visible(const struct call *call, int64_t i)
+{
+    const struct work *work = call->work;
+    if (work->attention.mask == MASK_FULL)
+        return (struct visible){0, work->attention.kv};
+    if (work->attention.mask == MASK_DOCUMENTS) {
+        const struct attention_piece *piece = piece_before(call, i);
+        if (piece == NULL || i >= piece->row + piece->q)
+            return (struct visible){0, 0};
+        return visible_in(piece, i - piece->row);
+    }
+    struct attention_piece whole = {
+        .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
+    if (work->attention.mask == MASK_WINDOW)
+        whole.window = work->attention.window;
+    return visible_in(&whole, i);
 }
 
 size_t cpu_attention_scratch(const struct work *work)
@@ -62,9 +94,10 @@ static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, fl
 }
 
 /* One tile of queries of one head. */
-static void query_tile(const struct work *work, const float *q, const float *k, const float *v,
+static void query_tile(const struct call *call, const float *q, const float *k, const float *v,
                        float *o, float *lse, int64_t first, int64_t rows, float *scratch)
 {
+    const struct work *work = call->work;
     const int64_t dim = work->attention.dim, heads = work->attention.heads;
     const int64_t step = heads * dim, kv_step = work->attention.kv_heads * dim;
     float *score = scratch, *maximum = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
@@ -74,9 +107,9 @@ static void query_tile(const struct work *work, const float *q, const float *k, 
         maximum[i] = -INFINITY;
         sum[i] = 0;
     }
-    int64_t begin = cpu_visible(work, first).begin, end = 0;
+    int64_t begin = cpu_visible(call, first).begin, end = 0;
     for (int64_t i = 0; i < rows; i++) { /* rows that see nothing have an empty range at 0 */
-        struct visible keys = cpu_visible(work, first + i);
+        struct visible keys = cpu_visible(call, first + i);
         if (keys.begin == keys.end)
             continue;
         begin = end == 0 ? keys.begin : least(begin, keys.begin);
@@ -88,7 +121,7 @@ static void query_tile(const struct work *work, const float *q, const float *k, 
                     (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * kv_step,
                     (blasint)kv_step, 0, score, ATTENTION_KEY_TILE);
         for (int64_t i = 0; i < rows; i++) {
-            struct visible keys = cpu_visible(work, first + i);
+            struct visible keys = cpu_visible(call, first + i);
             float *row = score + i * ATTENTION_KEY_TILE, scale;
             int64_t from = most(keys.begin - key, 0), to = least(keys.end - key, width);
             if (from >= to) {
@@ -122,7 +155,7 @@ const char *cpu_attention(const struct call *call, float *scratch)
         for (int64_t i = 0; i < work->attention.q; i += ATTENTION_QUERY_TILE) {
             int64_t rows = least(ATTENTION_QUERY_TILE, work->attention.q - i);
             int64_t at = (i * heads + h) * dim, kv = h / group * dim;
-            query_tile(work, q + at, k + kv, v + kv, o + at, lse + i * heads + h, i, rows, scratch);
+            query_tile(call, q + at, k + kv, v + kv, o + at, lse + i * heads + h, i, rows, scratch);
         }
     return NULL;
 }

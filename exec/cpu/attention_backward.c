@@ -15,6 +15,7 @@ size_t cpu_attention_backward_scratch(const struct work *work)
 }
 
 struct head { /* one query head and the key head it uses, at their first rows */
+    const struct call *call;
     const struct work *work;
     const float *q, *k, *v, *o, *lse, *d_o;
     float *dq, *dk, *dv;
@@ -30,7 +31,7 @@ static void tile_probabilities(const struct head *h, int64_t first, int64_t rows
 {
     float scale = 1 / sqrtf((float)h->dim);
     for (int64_t i = 0; i < rows; i++) {
-        struct visible keys = cpu_visible(h->work, first + i);
+        struct visible keys = cpu_visible(h->call, first + i);
         int64_t from = keys.begin - key, to = keys.end - key;
         from = from < 0 ? 0 : from > width ? width : from;
         to = to < from ? from : to > width ? width : to;
@@ -53,7 +54,7 @@ static bool tile_hidden(const struct head *h, int64_t first, int64_t rows, int64
                         int64_t width)
 {
     for (int64_t i = 0; i < rows; i++) {
-        struct visible keys = cpu_visible(h->work, first + i);
+        struct visible keys = cpu_visible(h->call, first + i);
         if (keys.begin < key + width && keys.end > key)
             return false;
     }
@@ -105,6 +106,7 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
     for (int64_t i = 0; i < heads; i++) {
         int64_t at = i * dim, kv_at = i / (heads / kv_heads) * dim;
         struct head h = {
+            .call = call,
             .work = work,
             .q = (const float *)call->read[0].data + at,
             .k = (const float *)call->read[1].data + kv_at,

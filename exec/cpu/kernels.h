@@ -46,7 +46,7 @@ size_t cpu_attention_backward_scratch(const struct work *work);
 struct visible {
     int64_t begin, end;
 };
-struct visible cpu_visible(const struct work *work, int64_t i);
+struct visible cpu_visible(const struct call *call, int64_t i);
 
 /* exec/cpu/norms.c */
 cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_column_sum;

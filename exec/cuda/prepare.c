@@ -105,6 +105,12 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         return prepare_product(cuda, &call, prepared, diag);
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
+        if (call.work->attention.mask == MASK_DOCUMENTS)
+            return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32
+                              " (%s) has mask=documents, which the cuda backend has no "
+                              "kernel for; --backend cpu has",
+                              op, work_kind_info((enum work_kind)call.work->kind)->name);
         prepared->attention = attention_new(cuda->attentions, &call, diag);
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:

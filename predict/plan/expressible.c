@@ -332,6 +332,12 @@ static bool has_attention_windows(const struct choices *c)
     return c->model->attention_window > 0;
 }
 
+/* TransformerEngine refuses a window of keys where messages go from rank to rank. */
+static bool has_windowed_ring(const struct choices *c)
+{
+    return has_attention_windows(c) && c->cp > 1;
+}
+
 static bool has_late_windows(const struct choices *c)
 {
     return has_attention_windows(c) && c->model->window_from_layer > 0;
@@ -414,6 +420,7 @@ static const struct gap models[] = {
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {SPEED,    has_head_norms,     "norms of query and key heads"},
     {TITAN | SPEED, has_attention_windows,   "attention that sees a window of keys"},
+    {MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},
     {MEGATRON, has_late_windows,   "windows that begin at a later layer than the first"},
 };
 /* clang-format on */

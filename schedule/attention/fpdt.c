@@ -58,12 +58,41 @@ int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
     return own_tokens(f, i, &first) * f->ranks;
 }
 
+/* Where chunk i begins in the sequence. */
+static int64_t position_of(const struct fpdt *f, int64_t i)
+{
+    int64_t first;
+    own_tokens(f, i, &first);
+    return first * f->ranks;
+}
+
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)
 {
-    struct work work = attention_work(f->e, kind, fpdt_tokens(f, q), f->heads, f->kv_heads);
+    struct work work = attention_work(f->e, kind, fpdt_tokens(f, q), f->heads, f->kv_heads), masked;
+    int64_t first = position_of(f, q);
     work.attention.kv = fpdt_keys(f, q, k);
+    masked = work;
+    masked.attention.offset = first - position_of(f, k);
+    masked = attention_masked(f->e, f->layer, f->sequence, masked, first);
+    if (masked.attention.mask != MASK_CAUSAL)
+        return masked;
     work.attention.mask = q == k ? MASK_CAUSAL : MASK_FULL;
     return work;
+}
+
+bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k)
+{
+    int64_t window = transformer_window(f->e->choices->model, f->layer);
+    int64_t last = position_of(f, k) + fpdt_tokens(f, k) - 1;
+    return window == 0 || last > position_of(f, q) - window;
+}
+
+int64_t fpdt_first_seen(const struct fpdt *f, int64_t q)
+{
+    int64_t k = q;
+    while (k > 0 && fpdt_sees(f, q, k - 1))
+        k--;
+    return k;
 }
 
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k)

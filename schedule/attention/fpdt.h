@@ -60,6 +60,11 @@ int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
 
+/* Whether a query of chunk q may see a key of chunk k, which is not behind it: where the layer has a window, chunks
+ * beyond it are neither fetched nor multiplied. What documents hide is not left out. The first chunk that q sees. */
+bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k);
+int64_t fpdt_first_seen(const struct fpdt *f, int64_t q);
+
 /* The tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 

@@ -106,7 +106,7 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     struct set set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
         set.d_o = state->d_o = fpdt_d_o(g, q);
-        if (f->offload && q > 0) {
+        if (f->offload && q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
             fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o_host, sizeof *state);
         }
@@ -163,21 +163,23 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     const struct fpdt *f = g->f;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
-    int64_t keys = fpdt_tokens(f, k) * f->kv_width;
+    int64_t keys = fpdt_tokens(f, k) * f->kv_width, last = k;
     struct qkv sums = {view_none(), view_none(), view_none()};
     if (reload) {
         sums.k = fpdt_zeros(f, "dk_sum", DTYPE_F32, CATEGORY_KV, keys);
         sums.v = fpdt_zeros(f, "dv_sum", DTYPE_F32, CATEGORY_KV, keys);
     }
-    for (int64_t q = k; q < f->u; q++) {
-        int64_t ahead = q + 1 < f->u ? q + 1 : k + 1;
+    while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
+        last++;
+    for (int64_t q = k; q <= last; q++) {
+        int64_t ahead = q < last ? q + 1 : k + 1;
         bool more = ahead < f->u, again = ahead == q;
         struct set then = {0};
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
         if (more && (!again || reload))
             then = next_set(g, ahead, k, again);
-        if (more && ahead == k + 1 && q + 1 == f->u && !reload)
+        if (more && ahead == k + 1 && q == last && !reload)
             *next = fpdt_pair_of(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
         fpdt_sync_tile(f);

@@ -48,7 +48,7 @@ static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
 }
 
-/* The last queries have passed: chunk k's gradients are all there. dq: its own, when it is the last. */
+/* The last queries that see chunk k have passed: its gradients are all there. dq: its own, when it is the last. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
                    int64_t k, struct view dq, struct fpdt_target to)
 {
@@ -58,14 +58,18 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
 }
 
-/* The tiles of query chunk q. *keys are those of chunk 0, and become so again for q + 1. */
+/* The tiles of query chunk q. *keys are those of the first chunk that it sees, and become those of the first one that q + 1
+ * sees. */
 static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
                   struct set *next, struct keys *keys, struct fpdt_target to)
 {
     const struct fpdt *f = g->f;
     struct emit *e = f->e;
     bool last = q + 1 == f->u;
-    for (int64_t k = 0; k <= q; k++) {
+    int64_t following = last ? q : fpdt_first_seen(f, q + 1);
+    for (int64_t k = fpdt_first_seen(f, q); k <= q; k++) {
+        bool done = last || !fpdt_sees(f, q + 1, k); /* no later queries see the chunk */
+        bool stays = !done && k == q && following == q;
         struct keys then = {0};
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
@@ -75,23 +79,23 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         if (k == q && !last) {
             next->queries = fpdt_queries_of(f, q + 1, after);
             next->d_o = fpdt_d_o(g, q + 1);
-            if (q > 0) /* behind its own tile chunk 0 is put back first */
-                then = keys_of(f, &state[0], q + 1, 0, after);
+            if (following != q) /* after its own tile a chunk is put back first */
+                then = keys_of(f, &state[following], q + 1, following, after);
         }
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);
         fpdt_sync_tile(f);
         set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");
         keys->dk = fpdt_sum(f, keys->dk, part.k, "dk_sum");
         keys->dv = fpdt_sum(f, keys->dv, part.v, "dv_sum");
-        if (!last && q > 0)
+        if (!done && !stays)
             put_back(f, &state[k], k, keys);
-        if (last)
+        if (done)
             finish(f, &state[k], keys, k, k == q ? set->dq : view_none(), to);
-        if (k < q || (q > 0 && !last))
+        if (k < q || (!last && following != q))
             *keys = then;
     }
     e->tags.step = IR_NONE16;
-    if (last)
+    if (last || !fpdt_sees(f, q + 1, q))
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
     if (f->offload)

@@ -23,20 +23,20 @@ static void fetch_for_backward(const struct fpdt *f)
     first->early_queries.lse = fpdt_bring(f, f->load, after, 0, first->queries.lse, "lse");
 }
 
-/* One tile of chunk i by the keys of chunk j, into the running sums; the first makes them. */
-static struct view tile(const struct fpdt *f, int64_t i, int64_t j, const struct qkv *in,
-                        struct view sum, struct view o)
+/* One tile of chunk i by the keys of chunk j, into the running sums; that of chunk `first` makes them. */
+static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
+                        const struct qkv *in, struct view sum, struct view o)
 {
     struct emit *e = f->e;
     struct view lse = view_all(e, f->chunk[i].part.lse);
     int64_t rows = fpdt_tokens(f, i);
     struct work work = fpdt_tile(f, WORK_ATTENTION, i, j);
-    if (i == 0 || (j == 0 && e->choices->dtype == DTYPE_F32)) {
+    if (i == first || (j == first && e->choices->dtype == DTYPE_F32)) {
         attention_tile(e, work, in, o, lse);
         return o;
     }
     struct view block = new_rows(e, "o_block", e->choices->dtype, rows, f->q_width);
-    if (j == 0) {
+    if (j == first) {
         attention_tile(e, work, in, block, lse);
         return fpdt_cast(f, block, DTYPE_F32, "o_sum");
     }
@@ -55,12 +55,13 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
 {
     struct emit *e = f->e;
     const struct attention_saved *own = &f->chunk[i].part;
-    struct fpdt_pair pair = {f->chunk[0].part.k, f->chunk[0].part.v};
+    int64_t first = fpdt_first_seen(f, i), then = i + 1 < f->u ? fpdt_first_seen(f, i + 1) : i;
+    struct fpdt_pair pair = {f->chunk[first].part.k, f->chunk[first].part.v};
     struct view sum = view_none();
     bool early = e->choices->profile->chunk_reload;
     if (ahead->k.count > 0)
         pair = *ahead;
-    for (int64_t j = 0; j <= i; j++) {
+    for (int64_t j = first; j <= i; j++) {
         struct fpdt_pair next = {own->k, own->v};
         e->tags.step = (uint16_t)j;
         *ahead = (struct fpdt_pair){view_none(), view_none()};
@@ -68,13 +69,13 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
             next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
         else if (j + 1 < i)
             next = (struct fpdt_pair){f->chunk[j + 1].part.k, f->chunk[j + 1].part.v};
-        else if (f->offload && j == i && i > 0 && i + 1 < f->u)
-            *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, 0);
+        else if (f->offload && j == i && then < i)
+            *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
         else if (f->offload && j == i && i + 1 == f->u && early)
             fetch_for_backward(f);
         pair = fpdt_pair_part(f, pair, i, j);
         struct qkv in = {own->q, pair.k, pair.v};
-        sum = tile(f, i, j, &in, sum, o);
+        sum = tile(f, i, j, first, &in, sum, o);
         fpdt_sync_tile(f);
         pair = next;
     }

@@ -25,8 +25,7 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
         saved->q = parts.q;
         saved->k = parts.k;
         saved->v = parts.v;
-        attention_core(e, layer, saved, view_rows(out, i * n, n, q), n, model->heads,
-                       model->kv_heads);
+        attention_core(e, layer, i, view_rows(out, i * n, n, q), n, model->heads, model->kv_heads);
     }
 }
 
@@ -37,8 +36,8 @@ void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     struct view positions = emit_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct qkv grads = attention_core_backward(e, layer, saved, view_rows(d_out, i * n, n, q),
-                                                   n, model->heads, model->kv_heads);
+        struct qkv grads = attention_core_backward(e, layer, i, view_rows(d_out, i * n, n, q), n,
+                                                   model->heads, model->kv_heads);
         if (rotary(e)) {
             grads.q = rotate(e, grads.q, positions, n, model->heads, true, view_none());
             grads.k = rotate(e, grads.k, positions, n, model->kv_heads, true, view_none());

@@ -103,13 +103,13 @@ static struct view copied(struct emit *e, struct view x, const char *stem, int64
     return y;
 }
 
-static struct work tile_work(const struct emit *e, uint32_t layer, const struct exchange *z,
-                             enum work_kind kind, struct reach reach)
+static struct work tile_work(const struct emit *e, uint32_t layer, uint32_t sequence,
+                             const struct exchange *z, enum work_kind kind, struct reach reach)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
     work.attention.kv = reach.to;
     work.attention.offset = reach.from;
-    return attention_windowed(e, layer, work);
+    return attention_masked(e, layer, sequence, work, reach.from);
 }
 
 /* The row of a layer's sequence in e->prefix. */
@@ -156,7 +156,7 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, z.heads / z.ranks);
     emit_mark_saved(e, saved->o.buffer);
     emit_mark_saved(e, saved->lse);
-    attention_tile(e, tile_work(e, layer, &z, WORK_ATTENTION, reach), &in, saved->o,
+    attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, saved->o,
                    view_all(e, saved->lse));
     if (z.ranks > 1)
         exchange_out(e, &z, saved->o, out);
@@ -254,8 +254,8 @@ static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct v
         .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, dtype, reach.to, width)),
         .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, dtype, reach.to, width)),
     };
-    attention_tile_backward(e, tile_work(e, layer, &z, WORK_ATTENTION_BACKWARD, reach), &in,
-                            saved->o, view_all(e, saved->lse), d_o, &grads);
+    attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),
+                            &in, saved->o, view_all(e, saved->lse), d_o, &grads);
     if (multiplexed) {
         prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width);
         prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width);

@@ -74,12 +74,33 @@ struct work attention_work(const struct emit *e, enum work_kind kind, int64_t to
                                        MASK_CAUSAL, 0, 0}};
 }
 
-struct work attention_windowed(const struct emit *e, uint32_t layer, struct work causal)
+struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
+                                      int64_t tokens)
 {
     int64_t window = transformer_window(e->choices->model, layer);
-    if (window > 0 && window < causal.attention.q + causal.attention.offset) {
+    struct sequence_mask mask = {.window = window < tokens ? window : 0};
+    if (e->sequence_documents != NULL) {
+        const struct sequence_documents *d = &e->sequence_documents[e->first_sequence + sequence];
+        mask.sequence = d->like;
+        mask.documents = d->several;
+    }
+    return mask;
+}
+
+struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
+                             struct work causal, int64_t first)
+{
+    int64_t tokens = causal.attention.q + causal.attention.offset;
+    struct sequence_mask mask = sequence_mask_of(e, layer, sequence, tokens);
+    causal.attention.window = mask.window;
+    if (mask.window > 0)
         causal.attention.mask = MASK_WINDOW;
-        causal.attention.window = window;
+    if (mask.documents) {
+        causal.attention.mask = MASK_DOCUMENTS;
+        causal.attention.sequence = mask.sequence;
+        causal.attention.q_first = first;
+        causal.attention.kv_first = first - causal.attention.offset;
+        causal.attention.offset = 0;
     }
     return causal;
 }
@@ -103,23 +124,25 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
             workspace > 0 ? 4 : 3);
 }
 
-void attention_core(struct emit *e, uint32_t layer, struct attention_saved *saved, struct view o,
-                    int64_t tokens, int64_t heads, int64_t kv_heads)
+void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
+                    int64_t heads, int64_t kv_heads)
 {
+    struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    struct work work = attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads);
     struct qkv in = {saved->q, saved->k, saved->v};
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
     emit_mark_saved(e, saved->o.buffer);
     emit_mark_saved(e, saved->lse);
-    attention_tile(
-        e, attention_windowed(e, layer, attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads)),
-        &in, o, view_all(e, saved->lse));
+    attention_tile(e, attention_masked(e, layer, sequence, work, 0), &in, o,
+                   view_all(e, saved->lse));
 }
 
-struct qkv attention_core_backward(struct emit *e, uint32_t layer,
-                                   const struct attention_saved *saved, struct view d_o,
-                                   int64_t tokens, int64_t heads, int64_t kv_heads)
+struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
+                                   struct view d_o, int64_t tokens, int64_t heads, int64_t kv_heads)
 {
+    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    struct work work = attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads);
     int64_t dim = e->choices->model->head_dim;
     struct qkv in = {saved->q, saved->k, saved->v};
     struct qkv grads = {
@@ -127,11 +150,8 @@ struct qkv attention_core_backward(struct emit *e, uint32_t layer,
         .k = place(e, view_none(), "dk", CATEGORY_KV, tokens, kv_heads * dim),
         .v = place(e, view_none(), "dv", CATEGORY_KV, tokens, kv_heads * dim),
     };
-    attention_tile_backward(
-        e,
-        attention_windowed(e, layer,
-                           attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads)),
-        &in, saved->o, view_all(e, saved->lse), d_o, &grads);
+    attention_tile_backward(e, attention_masked(e, layer, sequence, work, 0), &in, saved->o,
+                            view_all(e, saved->lse), d_o, &grads);
     return grads;
 }
 

@@ -38,17 +38,29 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
 /* A causal square of `tokens`, whatever the layer's window is; kind ATTENTION or ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* The causal work with the window of the model's layer, unless the last query's window reaches all keys. */
-struct work attention_windowed(const struct emit *e, uint32_t layer, struct work causal);
+/* What hides keys that a causal mask shows: the window of a layer, 0 where it reaches all `tokens`; and the documents of
+ * a sequence of the micro-batch, if it has several on some rank. sequence: what ops call it. */
+struct sequence_mask {
+    int64_t window, sequence;
+    bool documents;
+};
+struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
+                                      int64_t tokens);
 
-/* The causal core on a whole sequence: o[tokens, heads, head_dim] and saved->lse from saved->q, k,
- * v; keeps o in saved. */
-void attention_core(struct emit *e, uint32_t layer, struct attention_saved *saved, struct view o,
-                    int64_t tokens, int64_t heads, int64_t kv_heads);
+/* The causal work with the window of the model's layer, unless the last query's window reaches all keys, and with the
+ * documents of a sequence of the micro-batch, if it has several. first: of the queries, among the tokens of the
+ * sequence, all of which the rank's head group has. */
+struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
+                             struct work causal, int64_t first);
+
+/* The causal core on a whole sequence of the micro-batch, which e->saved has a row for: o[tokens, heads, head_dim] and
+ * its lse from its q, k, v; keeps o there. */
+void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
+                    int64_t heads, int64_t kv_heads);
 /* dq, dk, dv from d_o[tokens, heads, head_dim], with the kernel's hidden workspace. */
-struct qkv attention_core_backward(struct emit *e, uint32_t layer,
-                                   const struct attention_saved *saved, struct view d_o,
-                                   int64_t tokens, int64_t heads, int64_t kv_heads);
+struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
+                                   struct view d_o, int64_t tokens, int64_t heads,
+                                   int64_t kv_heads);
 
 bool has_head_norms(const struct emit *e);
 /* q and k through their per-head norms (Qwen3), keeping in saved what the backward reads. */

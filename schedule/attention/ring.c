@@ -1,5 +1,6 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
+#include "schedule/ir/visible.h"
 
 /* Tiles of a block from a rank before this one (in the order of the tokens' first slices) and of
  * one from behind it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */
@@ -14,26 +15,136 @@ static const struct rule {
     [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
     /* token i cp + r is the i-th of rank r */
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
+    [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
+                               {1, 1, 2, MASK_FULL, 0}}, /* of one document */
 };
 
-uint32_t ring_tiles(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
-                    struct ring_tile tile[2])
+static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
+                               struct ring_tile tile[2])
 {
     uint32_t away = outer > 0 ? outer : inner, count = 0;
     uint16_t group = outer > 0 ? e->outer.group : e->inner.group;
     if (away == 0) {
-        tile[0] = (struct ring_tile){0, rows, rows, MASK_CAUSAL, 0, IR_NONE16};
+        tile[0] =
+            (struct ring_tile){.rows = rows, .keys = rows, .mask = MASK_CAUSAL, .guard = IR_NONE16};
         return 1;
     }
     for (int behind = 0; behind < 2; behind++) {
         const struct rule *rule = &rules[e->choices->ring_layout][behind];
         struct guard guard = {group, (uint8_t)(behind ? GUARD_LT : GUARD_GE), away};
         if (rule->rows > 0)
-            tile[count++] = (struct ring_tile){rule->begin * rows / 2, rule->rows * rows / 2,
-                                               rule->keys * rows / 2,  rule->mask,
-                                               rule->offset,           ir_add_guard(e->ir, guard)};
+            tile[count++] = (struct ring_tile){.begin = rule->begin * rows / 2,
+                                               .rows = rule->rows * rows / 2,
+                                               .keys = rule->keys * rows / 2,
+                                               .mask = rule->mask,
+                                               .offset = rule->offset,
+                                               .guard = ir_add_guard(e->ir, guard)};
     }
     return count;
+}
+
+/* Whether a rank that passes the tile's guard sees a key, in a sequence of one document. */
+static bool find_seen(const struct emit *e, const struct ring_shape *z,
+                      const struct ring_tile *tile)
+{
+    struct visible_pieces pieces = {0};
+    struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
+    uint32_t ranks = mesh_ranks(&e->ir->mesh);
+    bool seen = false;
+    for (uint32_t rank = 0; rank < ranks && !seen; rank++) {
+        if (tile->guard != IR_NONE16 &&
+            !guard_passes(&e->ir->mesh, e->ir->group, &e->ir->guard[tile->guard], rank))
+            continue;
+        visible_pieces_whole(e->ir, &work, rank, &pieces);
+        seen = pieces.count > 0;
+    }
+    visible_release(&pieces);
+    return seen;
+}
+
+/* The same, looked up: all layers that have a window have the same, and so do all sequences. */
+static bool is_seen(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                    uint32_t row)
+{
+    enum { UNKNOWN, SEEN, UNSEEN };
+    if (e->ring_seen == NULL)
+        e->ring_seen = arena_array(&e->arena, 2 * (size_t)e->outer.size * e->inner.size, 1);
+    if (e->ring_seen[row] == UNKNOWN)
+        e->ring_seen[row] = find_seen(e, z, tile) ? SEEN : UNSEEN;
+    return e->ring_seen[row] == SEEN;
+}
+
+/* Under documents or a window the tiles' rows are what their layout makes of them, and what is seen of the keys follows
+ * from positions. Rows of stripes, and of documents that are cut one by one, are not halved. */
+static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
+                           uint32_t inner, const struct sequence_mask *mask,
+                           struct ring_tile tile[2], uint32_t count)
+{
+    bool two = e->outer.size > 1 && e->inner.size > 1, away = outer + inner > 0;
+    uint8_t layout = e->choices->ring_layout;
+    bool apart = layout == RING_ZIGZAG_DOCUMENTS && mask->documents;
+    uint32_t seen = 0;
+    if (away && (layout == RING_STRIPED || apart)) {
+        tile[0] = (struct ring_tile){.rows = z->rows, .keys = z->rows, .guard = IR_NONE16};
+        count = 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        tile[i].mask = MASK_DOCUMENTS;
+        tile[i].offset = 0;
+        tile[i].window = mask->window;
+        tile[i].sequence = mask->sequence;
+        tile[i].away = two ? inner : outer + inner;
+        tile[i].away_out = two ? outer : 0;
+        if (!away || mask->window == 0 || apart ||
+            is_seen(e, z, &tile[i], 2 * (outer * e->inner.size + inner) + i))
+            tile[seen++] = tile[i];
+    }
+    return seen;
+}
+
+uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
+                    struct ring_tile tile[2])
+{
+    uint32_t count = tiles_of_rules(e, z->rows, outer, inner, tile);
+    struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
+    if (!mask.documents && mask.window == 0)
+        return count;
+    return mask_tiles(e, z, outer, inner, &mask, tile, count);
+}
+
+struct work ring_tile_work(const struct emit *e, enum work_kind kind, const struct ring_shape *z,
+                           const struct ring_tile *tile)
+{
+    struct work work = attention_work(e, kind, tile->rows, z->heads, z->kv_heads);
+    work.attention.kv = tile->keys;
+    work.attention.mask = tile->mask;
+    work.attention.offset = tile->offset;
+    if (tile->mask != MASK_DOCUMENTS)
+        return work;
+    work.attention.window = tile->window;
+    work.attention.sequence = tile->sequence;
+    work.attention.q_first = tile->begin;
+    work.attention.away = tile->away;
+    work.attention.away_out = tile->away_out;
+    return work;
+}
+
+uint32_t ring_next_outer(struct emit *e, const struct ring_shape *z, uint32_t outer)
+{
+    struct ring_tile tile[2];
+    uint32_t next = outer + 1;
+    while (e->inner.size == 1 && next < e->outer.size && ring_tiles(e, z, next, 0, tile) == 0)
+        next++;
+    return next;
+}
+
+uint32_t ring_next_inner(struct emit *e, const struct ring_shape *z, uint32_t inner)
+{
+    struct ring_tile tile[2];
+    uint32_t next = inner + 1;
+    while (e->outer.size == 1 && next < e->inner.size && ring_tiles(e, z, 0, next, tile) == 0)
+        next++;
+    return next;
 }
 
 static enum dtype dtype_of(const struct emit *e, struct view x)
@@ -58,12 +169,12 @@ static int64_t bytes_of(const struct emit *e, struct view x)
     return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
 }
 
-struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
-                      const char *stem)
+struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
+                      struct view x, const char *stem)
 {
     struct view message = packed(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
-    struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, 1, bytes_of(e, x), 0, together}};
+    struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, by, bytes_of(e, x), 0, together}};
     struct view y =
         view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0));
     emit_op_after(e, e->last_compute, stream, &work, &message, 1, &y, 1);
@@ -83,13 +194,15 @@ static struct view gather(struct emit *e, struct view kv, struct view message)
     return all;
 }
 
-void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *b)
+void ring_step(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
+               struct ring_blocks *b)
 {
+    uint32_t next_outer = ring_next_outer(e, z, outer), next_inner = ring_next_inner(e, z, inner);
     e->tags.step = (uint16_t)(outer * e->inner.size + inner);
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* packed in every step, as PyTorch does, though only the first is sent */
-        int64_t next = outer + 1, count = (int64_t)b->kv.count;
+        int64_t next = next_outer, count = (int64_t)b->kv.count;
         if (next < e->outer.size) {
             struct view message = packed(e, b->kv);
             if (outer == 0)
@@ -97,10 +210,10 @@ void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_block
             b->first = view_part(b->gathered, next * count, count);
         }
     } else {
-        if (inner == 0 && outer + 1 < e->outer.size)
-            b->first = ring_pass(e, &e->outer, e->outer.kv, b->kv, "kv");
-        if (inner + 1 < e->inner.size)
-            b->next = ring_pass(e, &e->inner, e->inner.kv, b->kv, "kv");
+        if (inner == 0 && next_outer < e->outer.size)
+            b->first = ring_pass(e, &e->outer, next_outer - outer, e->outer.kv, b->kv, "kv");
+        if (next_inner < e->inner.size)
+            b->next = ring_pass(e, &e->inner, next_inner - inner, e->inner.kv, b->kv, "kv");
     }
 }
 

@@ -19,6 +19,8 @@ struct ring_shape {
     int64_t rows;              /* c: tokens of a context rank */
     int64_t heads, kv_heads;   /* of one head rank */
     int64_t q_width, kv_width; /* columns of q, and of k */
+    uint32_t layer;            /* says whether there is a window */
+    int64_t sequence;          /* of the micro-batch, which says whether there are documents */
 };
 
 /* What ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
@@ -27,16 +29,23 @@ struct ring_tile {
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
+    /* of mask DOCUMENTS, which has windows too: rows of a rank are not one run of the sequence */
+    int64_t window, sequence, away, away_out;
 };
 
 /* The tiles of the step in which blocks are `outer` windows and `inner` ranks away from home; no
- * rank passes two of them. Returns how many. */
-uint32_t ring_tiles(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
+ * rank passes two of them. Returns how many: none when the layer's window leaves nothing to any rank. */
+uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
                     struct ring_tile tile[2]);
 
-/* x on to the next rank of a ring, into a new buffer; starts after all compute emitted so far. */
-struct view ring_pass(struct emit *e, const struct ring *ring, uint8_t stream, struct view x,
-                      const char *stem);
+/* Steps that blocks skip: the step after this one that has tiles, or the number of steps, where they would be home
+ * again. Of two rings none is skipped, since a block of the next window may be seen from one rank only. */
+uint32_t ring_next_outer(struct emit *e, const struct ring_shape *shape, uint32_t outer);
+uint32_t ring_next_inner(struct emit *e, const struct ring_shape *shape, uint32_t inner);
+
+/* x on to the rank `by` places further in a ring, into a new buffer; starts after all compute emitted so far. */
+struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
+                      struct view x, const char *stem);
 
 /* Keys and values as they come by. */
 struct ring_blocks {
@@ -47,7 +56,12 @@ struct ring_blocks {
 };
 
 /* Begins a step: takes its block in hand, passes it on. */
-void ring_step(struct emit *e, uint32_t outer, uint32_t inner, struct ring_blocks *blocks);
+void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
+               struct ring_blocks *blocks);
+
+/* The work of a tile. */
+struct work ring_tile_work(const struct emit *e, enum work_kind kind,
+                           const struct ring_shape *shape, const struct ring_tile *tile);
 
 /* x in another dtype, in a new buffer; x itself when it has that dtype. */
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);

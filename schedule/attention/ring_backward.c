@@ -31,15 +31,11 @@ struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *z,
 {
     int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
     int64_t v_begin = z->rows * z->kv_width, kv_count = tile->keys * z->kv_width;
-    struct work work =
-        attention_work(e, WORK_ATTENTION_BACKWARD, tile->rows, z->heads, z->kv_heads);
+    struct work work = ring_tile_work(e, WORK_ATTENTION_BACKWARD, z, tile);
     struct qkv in = {view_part(saved->q, q_begin, q_count), view_part(kv, 0, kv_count),
                      view_part(kv, v_begin, kv_count)};
     struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, kv_count),
                         view_part(dkv, v_begin, kv_count)};
-    work.attention.kv = tile->keys;
-    work.attention.mask = tile->mask;
-    work.attention.offset = tile->offset;
     attention_tile_backward(
         e, work, &in, view_part(saved->o, q_begin, q_count),
         view_part(view_all(e, saved->lse), tile->begin * z->heads, tile->rows * z->heads),
@@ -61,7 +57,9 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
                           struct view d_o, struct sums *sums)
 {
     struct ring_tile tile[2];
-    uint32_t tiles = ring_tiles(e, z->rows, outer, inner, tile);
+    uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
+    if (tiles == 0)
+        return;
     int64_t v_begin = z->rows * z->kv_width;
     bool first = outer + inner == 0, reduced = sums->all.count > 0;
     struct view dq = new_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
@@ -121,19 +119,21 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     if (reduced)
         sums.all = all_gradients(e, z);
 
-    for (uint32_t outer = 0; outer < e->outer.size; outer++) {
-        for (uint32_t inner = 0; inner < e->inner.size; inner++) {
-            ring_step(e, outer, inner, &blocks);
+    for (uint32_t outer = 0, next_outer; outer < e->outer.size; outer = next_outer) {
+        next_outer = ring_next_outer(e, z, outer);
+        for (uint32_t inner = 0, next; inner < e->inner.size; inner = next) {
+            next = ring_next_inner(e, z, inner);
+            ring_step(e, z, outer, inner, &blocks);
             step_backward(e, z, outer, inner, saved, blocks.kv, d_o, &sums);
             if (e->inner.size > 1)
-                sums.dkv = ring_pass(e, &e->inner, e->inner.dkv, sums.dkv, "dkv");
+                sums.dkv = ring_pass(e, &e->inner, next - inner, e->inner.dkv, sums.dkv, "dkv");
         }
         if (reduced)
             continue;
         if (!c->profile->ring_grad_f32)
             sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
         if (e->outer.size > 1)
-            sums.dkv = ring_pass(e, &e->outer, e->outer.dkv, sums.dkv, "dkv");
+            sums.dkv = ring_pass(e, &e->outer, next_outer - outer, e->outer.dkv, sums.dkv, "dkv");
     }
     if (reduced)
         sums.dkv = reduce_gradients(e, z, sums.all);

@@ -15,15 +15,12 @@ static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, 
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                         struct view q, struct view kv, struct view o, struct view lse)
 {
-    struct work work = attention_work(e, WORK_ATTENTION, tile->rows, z->heads, z->kv_heads);
+    struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
     struct qkv in = {
         .q = rows_of(q, tile, z->q_width),
         .k = view_part(kv, 0, tile->keys * z->kv_width),
         .v = view_part(kv, z->rows * z->kv_width, tile->keys * z->kv_width),
     };
-    work.attention.kv = tile->keys;
-    work.attention.mask = tile->mask;
-    work.attention.offset = tile->offset;
     return attention_tile(e, work, &in, rows_of(o, tile, z->q_width), rows_of(lse, tile, z->heads));
 }
 
@@ -43,7 +40,9 @@ static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t ou
                          const struct attention_saved *saved, struct view kv, struct view sum)
 {
     struct ring_tile tile[2];
-    uint32_t tiles = ring_tiles(e, z->rows, outer, inner, tile);
+    uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
+    if (tiles == 0)
+        return;
     struct view lse = view_all(e, saved->lse);
     struct view block = new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
     struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, z->rows, z->heads);
@@ -67,14 +66,14 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     emit_mark_saved(e, o.buffer);
     emit_mark_saved(e, saved->lse);
 
-    for (uint32_t outer = 0; outer < e->outer.size; outer++) {
-        for (uint32_t inner = 0; inner < e->inner.size; inner++) {
-            ring_step(e, outer, inner, &blocks);
+    for (uint32_t outer = 0; outer < e->outer.size; outer = ring_next_outer(e, z, outer)) {
+        for (uint32_t inner = 0; inner < e->inner.size; inner = ring_next_inner(e, z, inner)) {
+            ring_step(e, z, outer, inner, &blocks);
             if (outer + inner > 0) {
                 step_forward(e, z, outer, inner, saved, blocks.kv, sum);
             } else {
                 struct ring_tile tile[2];
-                ring_tiles(e, z->rows, 0, 0, tile);
+                ring_tiles(e, z, 0, 0, tile);
                 struct view block =
                     f32 ? o : new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
                 ring_tile_forward(e, z, tile, saved->q, blocks.kv, block, view_all(e, saved->lse));

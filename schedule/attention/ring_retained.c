@@ -86,11 +86,13 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         struct partial *here = &partial[step];
         e->tags.step = (uint16_t)step;
         here->kv = kv;
-        here->tiles = ring_tiles(e, z->rows, step, 0, here->tile);
+        here->tiles = ring_tiles(e, z, step, 0, here->tile);
         if (step + 1 < steps) {
             kv = new_block(e, "kv", 2 * z->rows, z->kv_width);
             shift(e, 1, here->kv, kv, last[step % 2]);
         }
+        if (here->tiles == 0)
+            continue;
         bool whole = step == 0 && f32;
         here->o = whole ? o : view_all(e, emit_activation(e, "o_block", z->rows, z->q_width));
         here->lse = view_all(e, step == 0 ? saved->lse
@@ -132,7 +134,9 @@ static void step_backward(struct emit *e, const struct backward *b, uint32_t awa
     const struct ring_shape *z = b->shape;
     struct ring_tile tile[2];
     struct qkv grads[2];
-    uint32_t tiles = ring_tiles(e, z->rows, away, 0, tile);
+    uint32_t tiles = ring_tiles(e, z, away, 0, tile);
+    if (tiles == 0)
+        return;
     int64_t v_begin = z->rows * z->kv_width;
     struct view dq = view_all(e, emit_activation(e, "dq_block", z->rows, z->q_width));
     struct view dkv = adds ? new_block(e, "dkv_block", 2 * z->rows, z->kv_width) : into;

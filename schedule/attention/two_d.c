@@ -6,9 +6,11 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct ring_shape shape_of(const struct exchange *z)
+static struct ring_shape shape_of(const struct exchange *z, uint32_t layer, int64_t sequence)
 {
     return (struct ring_shape){
+        .layer = layer,
+        .sequence = sequence,
         .rows = z->s,
         .heads = z->heads / z->ranks,
         .kv_heads = z->kv_sent / z->ranks,
@@ -24,9 +26,10 @@ static bool retains(const struct emit *e)
 
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
-    struct exchange z = exchange_of(e);
-    struct ring_shape shape = shape_of(&z);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        e->positions_of = i;
+        struct exchange z = exchange_of(e);
+        struct ring_shape shape = shape_of(&z, layer, i);
         struct attention_saved *saved = &e->saved[layer].attention[i];
         struct view rows = view_rows(out, i * z.n, z.n, z.q_width), o = rows;
         buffer_id kv =
@@ -51,9 +54,10 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
-    struct exchange z = exchange_of(e);
-    struct ring_shape shape = shape_of(&z);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        e->positions_of = i;
+        struct exchange z = exchange_of(e);
+        struct ring_shape shape = shape_of(&z, layer, i);
         const struct attention_saved *saved = &e->saved[layer].attention[i];
         struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
         struct qkv grads = retains(e) ? ring_retained_backward(e, &shape, saved, d_o)

@@ -15,7 +15,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id ou
         saved->k = in.k;
         saved->v = in.v;
         core_sync(e);
-        attention_core(e, layer, saved, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
+        attention_core(e, layer, i, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
         core_sync(e);
         exchange_out(e, &z, o, view_rows(out, i * z.n, z.n, z.q_width));
     }
@@ -27,8 +27,8 @@ void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];
         struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
-        struct qkv grads = attention_core_backward(e, layer, saved, d_o, z.s, z.heads / z.ranks,
-                                                   z.kv_sent / z.ranks);
+        struct qkv grads =
+            attention_core_backward(e, layer, i, d_o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
         exchange_in_backward(e, layer, &z, grads, view_rows(dqkv, i * z.n, z.n, z.width), saved);
     }
 }

@@ -22,7 +22,8 @@ struct upipe {
     struct emit *e;
     uint32_t layer;
     struct exchange z;
-    int64_t width; /* P head_dim: columns of one stage on all ranks together */
+    int64_t width;    /* P head_dim: columns of one stage on all ranks together */
+    int64_t sequence; /* of the micro-batch, that is at hand */
     struct heads heads[PARTS];
 };
 
@@ -139,7 +140,8 @@ static struct view stage_of(struct view all, int64_t g, int64_t elements)
 /* The core of one head on all tokens of the head group. */
 static struct work core_work(const struct upipe *u, enum work_kind kind)
 {
-    return attention_windowed(u->e, u->layer, attention_work(u->e, kind, u->z.s, 1, 1));
+    return attention_masked(u->e, u->layer, u->sequence, attention_work(u->e, kind, u->z.s, 1, 1),
+                            0);
 }
 
 /* The first of the stages that read the same keys and values. */
@@ -187,10 +189,12 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
     int64_t h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        u.sequence = i;
         sequence_forward(&u, view_rows(x, i * u.z.n, u.z.n, h),
                          view_rows(out, i * u.z.n, u.z.n, u.z.q_width),
                          &e->saved[layer].attention[i]);
+    }
 }
 
 /* The gradients of q, k and v of one sequence, in the order of the stages: [count, n, P head_dim]. */
@@ -290,6 +294,7 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->rows, z->width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        u.sequence = i;
         struct gradients staged = sequence_backward(&u, view_rows(x, i * z->n, z->n, h),
                                                     view_rows(d_out, i * z->n, z->n, z->q_width),
                                                     &e->saved[layer].attention[i]);

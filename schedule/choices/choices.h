@@ -40,7 +40,13 @@ enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
 /* Which tokens a rank of a ring holds. */
-enum ring_layout { RING_ZIGZAG, RING_CONTIGUOUS, RING_STRIPED, RING_LAYOUT_COUNT };
+enum ring_layout {
+    RING_ZIGZAG,
+    RING_CONTIGUOUS,
+    RING_STRIPED,
+    RING_ZIGZAG_DOCUMENTS, /* zigzag of each document of a packed sequence */
+    RING_LAYOUT_COUNT
+};
 
 /* How the keys and values of all ranks of a ring come to each of them. */
 enum rotation {
@@ -170,6 +176,8 @@ struct choices {
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
+    const struct documents
+        *documents; /* of all sequences; NULL: each is one. Memory of the caller. */
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
     /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
        offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
@@ -212,6 +220,9 @@ struct request {
     bool compile;
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
+    /* What the sequences of the batch are packed of (schedule/ir/documents.h), for as many as global_batch says; NULL:
+       each is one document. Borrowed, also by the choices. */
+    const struct documents *documents;
     int64_t loss_chunks, ffn_chunks;
     double offload_ratio;  /* 0: open: all of it */
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */

@@ -104,6 +104,55 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
+/* Every sequence must have documents that make it up; where each is one there is nothing to know. */
+static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const struct documents *d = r->documents;
+    const struct loc at = {.name = "--documents"};
+    if (d == NULL || d->sequences == 0)
+        return STATUS_OK;
+    if (d->sequences != (uint64_t)c->global_batch)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "%lld sequences have documents, and a step has %lld",
+                          (long long)d->sequences, (long long)c->global_batch);
+    for (uint32_t i = 0; i < d->sequences; i++) {
+        const struct document_list *list = documents_of(d, i);
+        int64_t end = list != NULL ? list->end[list->count - 1] : 0;
+        if (end != c->seq)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "the documents of sequence %lld have %lld tokens, and a sequence has "
+                              "%lld",
+                              (long long)i, (long long)end, (long long)c->seq);
+    }
+    if (!documents_are_single(d))
+        c->documents = d;
+    return STATUS_OK;
+}
+
+/* Each document is cut over the context ranks; where there is nothing to cut, or one document, it is plain zigzag. */
+static enum status resolve_layout(struct choices *c, struct diag *diag)
+{
+    const struct documents *d = c->documents;
+    int64_t slices = 2 * (int64_t)c->cp;
+    if (c->ring_layout != RING_ZIGZAG_DOCUMENTS)
+        return STATUS_OK;
+    if (d == NULL || c->cp == 1) {
+        c->ring_layout = RING_ZIGZAG;
+        return STATUS_OK;
+    }
+    for (uint32_t l = 0; l < d->list_count; l++)
+        for (uint32_t i = 0; i < d->list[l].count; i++) {
+            int64_t length = d->list[l].end[i] - document_begin(&d->list[l], i);
+            if (length % slices != 0)
+                return diag_error(
+                    diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
+                    "zigzag-documents cuts each document into %lld slices, and one has %lld "
+                    "tokens; pad documents to multiples of %lld, or choose --layout zigzag",
+                    (long long)slices, (long long)length, (long long)slices);
+        }
+    return STATUS_OK;
+}
+
 /* Whether a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
 static bool is_run(const struct choices *c, int64_t shard)
 {
@@ -263,12 +312,9 @@ static bool sequence_cut_twice(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
 }
 
-/* Rings and chunks cut attention into tiles of one mask for all layers. */
-static bool tiles_of_a_window(const struct choices *c)
+static bool documents_of_a_part(const struct choices *c)
 {
-    int64_t window = c->model->attention_window;
-    return (c->cp > 1 || is_fpdt(c)) && window > 0 && window < c->seq &&
-           transformer_windowed_layers(c->model) > 0;
+    return c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS;
 }
 
 static bool is_staged(const struct choices *c)
@@ -320,10 +366,9 @@ static const struct rule rules[] = {
     {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
-    {tiles_of_a_window, "--strategy",
-     "the model has layers whose attention sees a window, and the tiles of rings (--strategy ring, 2d; --cp) and of chunks "
-     "(--strategy fpdt) know no windows; choose --strategy ulysses, upipe, megatron-sp or sppo, or --set "
-     "attention_window=0 for the cost of full attention"},
+    {documents_of_a_part, "--scope",
+     "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
+     "step"},
     {chunks_with_dropout, "--dropout",
      "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
     {chunks_with_tensor, "--tp",
@@ -408,7 +453,8 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     if (resolve_stages(c, &stage, diag) != STATUS_OK ||
         resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
-        resolve_batch(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
+        resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
+        resolve_layout(c, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
         resolve_shard(c, &inside, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;

@@ -54,16 +54,22 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
 
+/* Rows are pairs of slices. */
+static bool is_zigzag(const struct request *r)
+{
+    return r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS;
+}
+
 /* Tokens must be a multiple of this. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
-    return (cp > 1 && r->ring_layout == RING_ZIGZAG ? 2 * cp * hp : cp * hp) * r->tp;
+    return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
 }
 
 /* A zigzag pair of slices is cut over the head ranks, half of them in each slice. */
 static bool pair_fits(const struct request *r, int64_t cp, int64_t hp)
 {
-    return cp == 1 || hp == 1 || hp % 2 == 0 || r->ring_layout != RING_ZIGZAG;
+    return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
 }
 
 static bool split_fits(const struct request *r, int64_t cp, int64_t hp)

@@ -317,21 +317,30 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
 }
 
+/* The first of a rank's own tokens of the unit among those that positions are bound to. */
+static int64_t first_position(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    if (c->ring_layout != RING_ZIGZAG_DOCUMENTS)
+        return e->first_token;
+    return e->first_token + (e->first_sequence + e->positions_of) * (c->seq / c->hp / c->cp);
+}
+
 struct view emit_positions(const struct emit *e)
 {
-    return view_rows(e->positions, e->first_token, e->n, 1);
+    return view_rows(e->positions, first_position(e), e->n, 1);
 }
 
 struct view emit_positions_gathered(const struct emit *e)
 {
     int64_t hp = e->hp_group == IR_NONE16 ? 1 : e->choices->hp;
-    return view_rows(e->positions_gathered, e->first_token * hp, e->n * hp, 1);
+    return view_rows(e->positions_gathered, first_position(e) * hp, e->n * hp, 1);
 }
 
 struct view emit_positions_own(const struct emit *e)
 {
     int64_t tp = (int64_t)e->tensor.size;
-    return view_rows(e->positions_own, e->first_token / tp, e->own_n, 1);
+    return view_rows(e->positions_own, first_position(e) / tp, e->own_n, 1);
 }
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)

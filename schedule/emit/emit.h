@@ -178,6 +178,13 @@ struct remote_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
+/* The first sequence of a rank that has the documents of this one on all ranks (documents_first_like()), and whether it
+ * has more than one document on any. */
+struct sequence_documents {
+    uint32_t like;
+    bool several;
+};
+
 struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
@@ -190,8 +197,9 @@ struct emit {
 
     uint8_t second, tiles; /* a second compute stream; the one of attention's tiles in emission */
     uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload, aside,
-        fetch;                /* streams; comm: the head group's all-to-alls */
-    uint16_t hp_group;        /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
+        fetch;          /* streams; comm: the head group's all-to-alls */
+    uint16_t hp_group;  /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
+    uint8_t *ring_seen; /* per step and tile, what schedule/attention/ring.c has found of it */
     struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
     uint16_t all_group;       /* every rank; IR_NONE16: one */
     uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
@@ -214,6 +222,11 @@ struct emit {
     int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
     int64_t first_row;       /* the same among all of a step */
     uint32_t subsequence;
+    int64_t first_sequence; /* of the unit, among those of the rank */
+    const struct sequence_documents
+        *sequence_documents; /* per sequence of a rank; NULL: each is one document */
+    int64_t
+        positions_of; /* the sequence of the micro-batch whose positions are asked for, where they differ */
     int64_t most_keys; /* tokens that a cache of the unit's chunk has room for */
     struct shared shared;
     uint8_t shared_comm; /* stream */
@@ -342,7 +355,8 @@ void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 /* Several units write this buffer, and recomputation leaves it alone. */
 void emit_cache(struct emit *e, buffer_id buffer);
 
-/* Positions of the unit's tokens: the rank's own, and its head group's. */
+/* Positions of the unit's tokens: the rank's own, and its head group's. Where documents say how a sequence is cut, they
+ * are those of sequence e->positions_of of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Outside the pairs of products of tensor ranks. */

@@ -173,14 +173,6 @@ struct view ir_view(const struct ir *ir, uint32_t operand)
 
 /* ---- ops ---- */
 
-double *ir_flops(const struct ir *ir)
-{
-    double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
-    for (uint32_t i = 0; i < ir->shape_count; i++)
-        flops[i] = work_flops(&ir->shape[i]);
-    return flops;
-}
-
 uint32_t ir_role_of(const struct ir *ir, uint32_t op)
 {
     assert(op < ir->op.count);

@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "models/work.h"
+#include "schedule/ir/documents.h"
 #include "schedule/ir/layout.h"
 #include "schedule/ir/mesh.h"
 #include "schedule/ir/repeats.h"
@@ -190,9 +191,10 @@ struct ir {
 
     struct mesh mesh;
     struct token_layout layout;
-    int64_t global_batch; /* sequences per step, over all ranks */
-    int64_t micro_batch;  /* sequences per rank and micro-batch */
-    uint8_t dtype;        /* enum dtype of compute */
+    struct documents documents; /* of packed sequences; its memory is the arena's */
+    int64_t global_batch;       /* sequences per step, over all ranks */
+    int64_t micro_batch;        /* sequences per rank and micro-batch */
+    uint8_t dtype;              /* enum dtype of compute */
 
     struct group *group;
     uint32_t group_count, group_capacity;
@@ -377,8 +379,6 @@ static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
     return ir->dims[ir->buffer.dims[buffer.i]].elements;
 }
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
-/* Flops of each shape. Heap. */
-double *ir_flops(const struct ir *ir);
 /* The role an op belongs to. */
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);
 

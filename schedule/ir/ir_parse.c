@@ -239,10 +239,10 @@ static const struct {
     parse_function *parse;
 } statements[] = {
     {"op", parse_op}, /* by far the most frequent one, then buffers */
-    {"buffer", parse_buffer}, {"mesh", parse_mesh},     {"tokens", parse_tokens},
-    {"arena", parse_arena},   {"group", parse_group},   {"role", parse_role},
-    {"stream", parse_stream}, {"tensor", parse_tensor}, {"bundle", parse_bundle},
-    {"ops", parse_ops},
+    {"buffer", parse_buffer}, {"mesh", parse_mesh},           {"tokens", parse_tokens},
+    {"arena", parse_arena},   {"group", parse_group},         {"role", parse_role},
+    {"stream", parse_stream}, {"tensor", parse_tensor},       {"bundle", parse_bundle},
+    {"ops", parse_ops},       {"documents", parse_documents},
 };
 
 enum status parse_statement(struct parser *p)

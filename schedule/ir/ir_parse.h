@@ -45,8 +45,8 @@ typedef enum status parse_function(struct parser *p);
 /* Reads the statement of the line at the cursor. */
 enum status parse_statement(struct parser *p);
 
-parse_function parse_mesh, parse_tokens, parse_arena, parse_group, parse_role, parse_stream,
-    parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
+parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_group, parse_role,
+    parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
 /* "name:line:column: error: ..." at a word of the current line; STATUS_BAD_INPUT. */
 enum status parse_error(struct parser *p, const char *at, const char *format, ...)

@@ -141,6 +141,69 @@ enum status parse_tokens(struct parser *p)
     return layout_check(&p->ir->layout, at, p->diag);
 }
 
+/* A list of numbers from 1 on, or from 0, in the parser's scratch memory. */
+static enum status parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
+                                 int64_t high, int64_t **number, uint32_t *count)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < list.size; i++)
+        most += list.at[i] == ',';
+    *number = arena_array(&p->scratch, most, sizeof **number);
+    *count = 0;
+    for (struct word rest = list; rest.at;) {
+        struct word item = rest;
+        rest = word_cut(&item, ',');
+        enum status status = parse_number(p, item, what, low, high, &(*number)[(*count)++]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* documents [of=SEQUENCE,...] lengths=TOKENS,... */
+enum status parse_documents(struct parser *p)
+{
+    enum { OF, LENGTHS, COUNT, SEQUENCES_MAX = 1 << 20 };
+    static const char *const keys[COUNT] = {"of", "lengths"};
+    struct ir *ir = p->ir;
+    struct word value[COUNT];
+    int64_t *length, *sequence = NULL, sum = 0;
+    uint32_t lengths, sequences = 0;
+    enum status status = parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value);
+    if (status != STATUS_OK)
+        return status;
+    if (ir->layout.tokens == 0 || ir->global_batch > SEQUENCES_MAX)
+        return parse_error(
+            p, p->cursor.line_start,
+            "documents need a tokens line before them with layout=, seq= and a batch of "
+            "at most %d sequences",
+            SEQUENCES_MAX);
+    status =
+        parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length, &lengths);
+    if (status == STATUS_OK && value[OF].at)
+        status = parse_numbers(p, value[OF], "a sequence of the batch", 0, ir->global_batch - 1,
+                               &sequence, &sequences);
+    if (status != STATUS_OK)
+        return status;
+    for (uint32_t i = 0; i < lengths && sum <= ir->layout.tokens; i++)
+        sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
+    if (sum != ir->layout.tokens)
+        return parse_error(p, value[LENGTHS].at,
+                           "the documents have %" PRId64 " tokens%s, the sequence %" PRId64, sum,
+                           sum > ir->layout.tokens ? " or more" : "", ir->layout.tokens);
+    if (ir->documents.sequences == 0)
+        documents_init(&ir->documents, &ir->arena, (uint32_t)ir->global_batch);
+    uint32_t count = value[OF].at ? sequences : ir->documents.sequences;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = value[OF].at ? (uint32_t)sequence[i] : i;
+        if (documents_of(&ir->documents, number) != NULL)
+            return parse_error(p, value[value[OF].at ? OF : LENGTHS].at,
+                               "the documents of sequence %" PRIu32 " are given twice", number);
+        documents_set_lengths(&ir->documents, &ir->arena, number, length, lengths);
+    }
+    return STATUS_OK;
+}
+
 enum status parse_arena(struct parser *p)
 {
     const char *keys[MEMORY_COUNT];

@@ -86,6 +86,25 @@ static void put_tokens(struct text *out, const struct ir *ir)
     text_putc(out, '\n');
 }
 
+/* A line for each list, or one without sequences where all have the same. */
+static void put_documents(struct text *out, const struct ir *ir)
+{
+    const struct documents *d = &ir->documents;
+    for (uint32_t l = 0; l < d->list_count; l++) {
+        uint32_t users = 0;
+        text_puts(out, "documents");
+        for (uint32_t s = 0; s < d->sequences; s++)
+            users += d->list_of[s] == l;
+        for (uint32_t s = 0, n = 0; s < d->sequences && users < d->sequences; s++)
+            if (d->list_of[s] == l)
+                put(out, n++ == 0 ? " of=" : ",", s);
+        for (uint32_t i = 0; i < d->list[l].count; i++)
+            put(out, i == 0 ? " lengths=" : ",",
+                (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
+        text_putc(out, '\n');
+    }
+}
+
 static void put_arena(struct text *out, const struct ir *ir)
 {
     bool any = false;
@@ -118,6 +137,7 @@ static void put_head(struct text *out, const struct ir *ir, int version)
     if (ir->mesh.axis_count > 0)
         text_putc(out, '\n');
     put_tokens(out, ir);
+    put_documents(out, ir);
     if (version == IR_TEXT_FLAT)
         put_arena(out, ir);
     for (uint32_t i = 0; i < ir->group_count; i++) {

@@ -11,7 +11,7 @@
 static const char *const names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
     [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
-    [LAYOUT_ZIGZAG_2D] = "zigzag_2d",
+    [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
 };
 
 const char *layout_name(enum layout_kind kind)
@@ -41,6 +41,8 @@ static uint64_t step_of(const struct token_layout *layout)
         return layout->hp % 2 ? 2 * ranks : ranks;
     case LAYOUT_ZIGZAG_2D:
         return 2 * ranks;
+    case LAYOUT_ZIGZAG_DOCUMENTS: /* of each document; the sequence cuts evenly over the head ranks too */
+        return layout->hp % 2 ? 2 * ranks : ranks;
     default:
         return ranks;
     }
@@ -147,7 +149,23 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->tokens, name, step, below, below + step);
 }
 
-int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p)
+/* The document that a rank's gathered row lies in. Each has the same rows on all context ranks. */
+struct cut_document {
+    int64_t begin, slice; /* its first position; tokens of a slice of 2 cp */
+    int64_t row;          /* its first row on a rank */
+};
+
+static struct cut_document cut_document(const struct token_layout *layout,
+                                        const struct document_list *documents, int64_t position)
+{
+    assert(documents != NULL);
+    uint32_t i = document_at(documents, position);
+    int64_t begin = document_begin(documents, i), cp = layout->cp;
+    return (struct cut_document){begin, (documents->end[i] - begin) / (2 * cp), begin / cp};
+}
+
+int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
+                           uint32_t c, int64_t p)
 {
     int64_t cp = layout->cp, own = layout->tokens / cp;
     assert(c < layout->cp && p >= 0 && p < own);
@@ -170,6 +188,12 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
         int64_t slice = own / 2;
         return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
     }
+    case LAYOUT_ZIGZAG_DOCUMENTS: {
+        struct cut_document d = cut_document(layout, documents, p * cp);
+        int64_t row = p - d.row;
+        return d.begin +
+               (row < d.slice ? c * d.slice + row : (2 * cp - 1 - c) * d.slice + row - d.slice);
+    }
     case LAYOUT_KIND_COUNT:
         break;
     }
@@ -177,16 +201,88 @@ int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p
     return -1;
 }
 
+int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p)
+{
+    return layout_gathered_in(layout, NULL, c, p);
+}
+
+bool layout_cuts(const struct token_layout *layout, const struct document_list *documents)
+{
+    for (uint32_t i = 0; layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && i < documents->count; i++)
+        if (documents->end[i] % (2 * (int64_t)layout->cp) != 0)
+            return false;
+    return true;
+}
+
+static int64_t clamp(int64_t value, int64_t most)
+{
+    return value < 0 ? 0 : value > most ? most : value;
+}
+
+/* Positions below `position` in slices c and 2 cp - 1 - c of those that begin at 0. */
+static int64_t in_slices_below(const struct token_layout *layout, uint32_t c, int64_t slice,
+                               int64_t position)
+{
+    int64_t cp = layout->cp;
+    return clamp(position - c * slice, slice) + clamp(position - (2 * cp - 1 - c) * slice, slice);
+}
+
+int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
+                          uint32_t c, int64_t position)
+{
+    int64_t cp = layout->cp, own = layout->tokens / cp;
+    if (position <= 0 || position >= layout->tokens)
+        return position <= 0 ? 0 : own;
+    switch ((enum layout_kind)layout->kind) {
+    case LAYOUT_STRIPED:
+        return position <= c ? 0 : (position - c + cp - 1) / cp;
+    case LAYOUT_ZIGZAG:
+    case LAYOUT_ZIGZAG_2D:
+        return in_slices_below(layout, c, own / 2, position);
+    case LAYOUT_ZIGZAG_DOCUMENTS: {
+        struct cut_document d = cut_document(layout, documents, position);
+        return d.row + in_slices_below(layout, c, d.slice, position - d.begin);
+    }
+    default:
+        assert(layout->kind == LAYOUT_CONTIGUOUS || cp == 1);
+        return clamp(position - c * own, own);
+    }
+}
+
+int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
+                       int64_t row)
+{
+    int64_t own = layout->tokens / layout->cp;
+    switch ((enum layout_kind)layout->kind) {
+    case LAYOUT_ZIGZAG:
+    case LAYOUT_ZIGZAG_2D:
+        return row < own / 2 ? own / 2 : own;
+    case LAYOUT_ZIGZAG_DOCUMENTS: {
+        struct cut_document d = cut_document(layout, documents, row * layout->cp);
+        return d.row + (row < d.row + d.slice ? d.slice : 2 * d.slice);
+    }
+    default:
+        return own;
+    }
+}
+
 int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
+{
+    return layout_global_in(layout, NULL, c, h, p);
+}
+
+int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
+                         uint32_t c, uint32_t h, int64_t p)
 {
     if (layout->length != NULL) {
         int64_t cp = layout->cp, ranks = cp * layout->hp, before;
         int64_t length = find_length(layout, ranks, p, &before);
         assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
-        return layout_gathered(layout, c, before / cp + h * (length / ranks) + p - before / ranks);
+        return layout_gathered_in(layout, documents, c,
+                                  before / cp + h * (length / ranks) + p - before / ranks);
     }
     int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
     int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
     assert(h < layout->hp && p >= 0 && p < own);
-    return layout_gathered(layout, c, begin * layout->hp + h * here + p % piece);
+    return layout_gathered_in(layout, documents, c, begin * layout->hp + h * here + p % piece);
 }

@@ -10,6 +10,7 @@
 #define SCHEDULE_LAYOUT_H
 
 #include "base/diag.h"
+#include "schedule/ir/documents.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,9 @@ enum layout_kind {
     LAYOUT_STRIPED,      /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,       /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
     LAYOUT_ZIGZAG_2D, /* the same as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
+    /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
+       (Megatron-LM with packed sequences; TransformerEngine's thd format) */
+    LAYOUT_ZIGZAG_DOCUMENTS,
     LAYOUT_KIND_COUNT
 };
 
@@ -48,5 +52,22 @@ int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h,
 /* The same after the head group has gathered its tokens: rank c owns tokens / cp
  * positions, and position p of them is this global position. */
 int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p);
+
+/* Both of a packed sequence, on whose documents ZIGZAG_DOCUMENTS depends. */
+int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
+                         uint32_t c, uint32_t h, int64_t p);
+int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
+                           uint32_t c, int64_t p);
+
+/* Whether the layout cuts each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
+bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
+
+/* Gathered positions ascend. How many of rank c lie below a global position; and the end of the run of gathered
+ * positions around `row` whose global ones are equally far apart: by cp in STRIPED, by 1 in the others. Of
+ * RANK_ORDINAL with cp = 1 only. */
+int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
+                          uint32_t c, int64_t position);
+int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
+                       int64_t row);
 
 #endif

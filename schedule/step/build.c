@@ -56,18 +56,21 @@ static void make_inputs(struct emit *e)
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = e->tensor.group;
+    int64_t places = n; /* of one sequence, or of all where each is cut in its own way */
+    if (c->ring_layout == RING_ZIGZAG_DOCUMENTS)
+        places = local;
     if (first)
         e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
     if (last)
         e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
-    e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, n);
+    e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
     e->positions_gathered = e->positions_own = e->positions;
     if (e->hp_group != IR_NONE16)
-        e->positions_gathered =
-            input(e, "all_positions", BINDING_POSITIONS, e->position_group, DTYPE_I32, n * c->hp);
+        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->position_group,
+                                      DTYPE_I32, places * c->hp);
     if (e->tensor.size > 1)
         e->positions_own =
-            input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, n / c->tp);
+            input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, places / c->tp);
     if (last)
         e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
@@ -109,7 +112,7 @@ static void make_streams(struct emit *e)
 static struct token_layout layout_of(const struct choices *c)
 {
     static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
-                                                     LAYOUT_STRIPED};
+                                                     LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS};
     uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
@@ -280,6 +283,17 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     return c;
 }
 
+static const struct sequence_documents *sequence_documents(struct emit *e)
+{
+    const struct choices *c = e->choices;
+    uint32_t count = (uint32_t)(c->global_batch / c->dp);
+    struct sequence_documents *row = arena_array(&e->arena, count, sizeof *row);
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = (struct sequence_documents){documents_first_like(c->documents, i, c->dp),
+                                             !documents_is_single(c->documents, i, c->dp)};
+    return row;
+}
+
 /* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. repeats: what
  * its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
@@ -304,6 +318,10 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->lengths, c->subsequences * sizeof *length);
         staging.layout.length = length;
+    }
+    if (c->documents != NULL) {
+        documents_copy(&staging.documents, &staging.arena, c->documents);
+        e.sequence_documents = sequence_documents(&e);
     }
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
@@ -394,11 +412,20 @@ static bool sample_layers(struct choices *c, struct transformer *model, struct r
     return true;
 }
 
+/* True if all micro-batches have the same documents, or none have any. */
+static bool units_are_alike(const struct choices *c)
+{
+    for (uint32_t i = 0; c->documents != NULL && i < c->global_batch / c->dp; i++)
+        if (documents_first_like(c->documents, i, c->dp) != 0)
+            return false;
+    return true;
+}
+
 /* So many units beyond those that stages have under way at the start and at the end. */
 static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;
-    if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units)
+    if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !units_are_alike(c))
         return false;
     *r = (struct repeats){.copies = all - units,
                           .turn = (int32_t)(c->pp + length / 2) + 2,

@@ -20,6 +20,15 @@ static struct view own_positions(struct emit *e)
     return emit_positions_own(e);
 }
 
+/* Those of the i-th sequence of the micro-batch: the same for all, unless documents say how each is cut. */
+static struct view positions_of_sequence(struct emit *e, struct view positions, int64_t i)
+{
+    if (e->choices->ring_layout != RING_ZIGZAG_DOCUMENTS)
+        return positions;
+    e->positions_of = i;
+    return own_positions(e);
+}
+
 /* Tokens or labels of the unit's rows. Those of a subsequence lie apart where a micro-batch has several
  * sequences, and are brought together. */
 static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
@@ -58,6 +67,7 @@ buffer_id embedding_forward(struct emit *e)
     buffer_id place = emit_activation(e, "place", e->own_rows, h);
     struct view positions = own_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        positions = positions_of_sequence(e, positions, i);
         work.embedding.rows = e->own_n;
         work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
         work.embedding.part = 0;
@@ -92,9 +102,11 @@ void embedding_backward(struct emit *e, buffer_id dx)
     if (!has_weight(e, WEIGHT_POSITIONS))
         return;
     struct view positions = own_positions(e);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
+        positions = positions_of_sequence(e, positions, i);
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->own_n, e->own_n, h), positions,
                        e->own_n);
+    }
 }
 
 /* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute

@@ -123,6 +123,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
         e->shared.group = multiplex_group(e, "stages", share);
     }
     e->subsequence = part;
+    e->first_sequence = (int64_t)(unit / k) * c->micro_batch;
     e->most_keys = most_keys(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =

@@ -112,6 +112,8 @@ void check_messages(struct verifier *v);
 void check_guards(struct verifier *v);
 /* types.c */
 void check_types(struct verifier *v);
+/* documents.c */
+void check_documents(struct verifier *v);
 /* operands.c */
 void check_operands(struct verifier *v);
 void check_placement(struct verifier *v);

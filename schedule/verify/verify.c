@@ -38,6 +38,9 @@ static const struct rule {
     {"placement", check_placement,
      "ops run on streams, and touch memories and buffers, that their kind can"},
     {"binding", check_bindings, "bound buffers hold what their bundles and groups say"},
+    {"documents", check_documents,
+     "packed sequences consist of their documents, and attention over them has rows that there "
+     "are"},
 };
 
 _Static_assert(ARRAY_LEN(rules) == VERIFY_RULES, "a report has a row per rule");

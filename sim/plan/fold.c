@@ -52,6 +52,16 @@ static uint64_t bits(double value)
     return b;
 }
 
+/* All durations that a rank's place decides. */
+static uint64_t place_colour(const struct plan *plan, uint32_t rank)
+{
+    uint64_t h = 0;
+    for (uint32_t s = 0; plan->place_of_rank != NULL && s < plan->ir->shape_count; s++)
+        if (plan->costs->place_work_s[s] != NULL)
+            h = mix2(h, bits(plan_duration_s(plan, rank, s)));
+    return h;
+}
+
 static void colours_init(struct colours *c, const struct plan *plan)
 {
     uint32_t count[SORTS] = {plan->rank_count, plan->channel_count, plan->flows.count,
@@ -65,6 +75,8 @@ static void colours_init(struct colours *c, const struct plan *plan)
         uint64_t h = plan->role_of_rank[r];
         for (uint32_t g = 0; g < plan->ir->guard_count; g++)
             h = mix2(h, plan->passes[(size_t)r * plan->ir->guard_count + g]);
+        if (plan->place_of_rank != NULL)
+            h = mix2(h, place_colour(plan, r));
         c->now[RANKS][r] = mix2(RANKS, h);
     }
     for (uint32_t k = 0; k < plan->channel_count; k++) {

@@ -2,7 +2,7 @@
  *
  * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel
  * starts flows, a flow crosses links. The coarsest equitable partition of that graph which
- * tells apart roles, guards, sizes, latencies and capacities is found by colour refinement:
+ * tells apart roles, guards, durations, sizes, latencies and capacities is found by colour refinement:
  * nodes of one class have, for every class, equally many neighbours in it.
  *
  * Why that is exact. Claim: at any time, nodes of one class are in the same state (ranks: the

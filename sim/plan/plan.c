@@ -2,6 +2,7 @@
 #include "sim/plan/plan_parts.h"
 
 #include "base/arena.h"
+#include "schedule/ir/visible.h"
 #include "sim/even.h"
 #include "sim/plan/replicas.h"
 
@@ -44,6 +45,11 @@ static void place_ranks(struct plan *plan, const uint8_t *even)
         for (uint32_t g = 0; g < ir->guard_count; g++)
             plan->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, rank);
     }
+    if (plan->costs->place_work_s == NULL)
+        return;
+    plan->place_of_rank = arena_array(&plan->arena, plan->rank_count, sizeof *plan->place_of_rank);
+    for (uint32_t r = 0; r < plan->rank_count; r++)
+        plan->place_of_rank[r] = ir_place_of(ir, plan->rank[r]);
 }
 
 static void read_costs(struct plan *plan)

@@ -69,6 +69,8 @@ struct plan {
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes;        /* [rank_count][guard_count] */
+    uint32_t *
+        place_of_rank; /* [rank_count] schedule/ir/visible.h; NULL where no duration depends on it */
 
     struct platform platform;
     struct flow_table flows;
@@ -115,6 +117,14 @@ double plan_sm_share(const struct plan *plan, const struct line *line);
 
 /* Whether multiprocessors limit a kind of work, and memory does not. */
 bool plan_computes(const struct work *work);
+
+/* Seconds of a shape on a rank's device. */
+static inline double plan_duration_s(const struct plan *plan, uint32_t rank, uint32_t shape)
+{
+    if (plan->place_of_rank != NULL && plan->costs->place_work_s[shape] != NULL)
+        return plan->costs->place_work_s[shape][plan->place_of_rank[rank]];
+    return plan->duration_s[shape];
+}
 
 static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
 {

@@ -82,8 +82,8 @@ static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32
                                   plan->costs->host_bytes[shape], plan->host_s[shape], channel, v);
         break;
     case LINE_KERNEL:
-        transfer = kernel_make(&plan->platform, &plan->flows, rank, plan->duration_s[shape],
-                               !plan_computes(work));
+        transfer = kernel_make(&plan->platform, &plan->flows, rank,
+                               plan_duration_s(plan, participant[0], shape), !plan_computes(work));
         break;
     default:
         assert(!"a line of this kind");

@@ -1,6 +1,6 @@
 #include "sim/plan/replicas.h"
 
-#include "schedule/ir/mesh.h"
+#include "schedule/ir/visible.h"
 
 /* The ranks of the smallest part of the machine whose links no other part uses: a fabric domain; where leaf
  * switches limit, as many domains as fill whole leaves. */
@@ -40,6 +40,15 @@ static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool on
     return axes;
 }
 
+/* Axes along which ranks see other keys of packed documents: context ranks always, replicas where they are packed
+ * otherwise. */
+static uint32_t document_axes(const struct ir *ir)
+{
+    uint32_t replicas, axes = ir_axes_named(ir, "cp"), dp = ir_axes_named(ir, "dp");
+    ir_index_along(ir, 0, dp, &replicas);
+    return documents_are_alike(&ir->documents, replicas) ? axes : axes | dp;
+}
+
 /* Bit mask of the axes whose coordinates do not all do the same. */
 static uint32_t uneven_axes(const struct ir *ir)
 {
@@ -52,6 +61,8 @@ static uint32_t uneven_axes(const struct ir *ir)
     }
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
+        if (work_has_documents(work))
+            axes |= document_axes(ir);
         if (work_group(work) < 0)
             continue;
         const struct group *group = &ir->group[work_group(work)];

@@ -2,7 +2,8 @@
  *
  * A rotation along an axis of the mesh is an automorphism of a simulation if it maps whole fabric domains (and leaf
  * switches, where these limit) onto such, nothing tells the axis's coordinates apart (roles, guards, explicit
- * sets), and only collectives whose flows do not depend on the order of their members cross it. Then the orbits of
+ * sets, packed documents), and only collectives whose flows do not depend on the order of their members cross it.
+ * Then the orbits of
  * ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one replica is crossed
  * by flows of that replica and of the collectives between replicas only: one replica is planned.
  *

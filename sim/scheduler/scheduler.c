@@ -215,14 +215,14 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
         finish(s, runner, op, date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, runner, op, date_s + plan->duration_s[shape]);
+        finish(s, runner, op, date_s + plan_duration_s(plan, r->rank, shape));
         break;
     case OP_SLOWED:
         leap_check_date(s, date_s);
         if (s->has_flows)
-            beside_start(s, runner, op, date_s, plan->duration_s[shape]);
+            beside_start(s, runner, op, date_s, plan_duration_s(plan, r->rank, shape));
         else
-            finish(s, runner, op, date_s + plan->duration_s[shape]);
+            finish(s, runner, op, date_s + plan_duration_s(plan, r->rank, shape));
         break;
     case OP_HOST:
         finish(s, runner, op, date_s + plan->host_s[shape]);

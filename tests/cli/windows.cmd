@@ -4,7 +4,7 @@ step() { longhaul predict $mistral --seq 64K --quick --json "$@" | sed -n 's/.*"
 echo $(step --strategy ulysses) $(step --strategy ulysses --ignore sliding_window) |
     awk '{ print ($1 < 0.5 * $2 ? "less than half of full attention\x27s step" : $0) }'
 # a window of the whole sequence is the causal mask
-for strategy in "ulysses --hp 4" "upipe --hp 4" "megatron-sp --tp 4" "sppo --pp 2 --tp 2 --subsequences 4"; do
+for strategy in "ulysses --hp 4" "upipe --hp 4" "megatron-sp --tp 4" "sppo --pp 2 --tp 2 --subsequences 4" "ring --cp 4" "2d --cp 2 --hp 2" "fpdt --hp 4 --chunk 2K"; do
     longhaul schedule $mistral --seq 8K --dp 2 --set layers=4,attention_window=8192 --strategy $strategy | grep -v '^#' > $T/window
     longhaul schedule $mistral --seq 8K --dp 2 --set layers=4,attention_window=0 --strategy $strategy | grep -v '^#' > $T/causal
     cmp $T/window $T/causal && echo "$strategy: as causal"
@@ -16,8 +16,13 @@ for given in full_attention_every=6 window_from_layer=16 window_from_layer=3,ful
     echo $given $(step --strategy ulysses --set $given) $(step --strategy ulysses --set $given --exact) |
         awk '{ gap = ($2 - $3) / $3; print $1 ": " (gap * gap < 1e-18 ? "folded is exact" : $0) }'
 done
-# What knows no windows says so, plan says what it leaves out, and settings of frameworks have the window or say that it is missing.
-for strategy in ring fpdt; do longhaul predict $mistral --seq 64K --strategy $strategy || echo "exit $?"; done
+# a ring passes blocks only as far as they are seen, and chunks fetch no others: three of eight ranks, one of eight chunks before
+for strategy in "ring --cp 8" "fpdt --hp 8 --chunk 8K"; do
+    longhaul schedule $mistral --seq 64K --set layers=1 --strategy $strategy --checkpoint none --flat |
+        sed -n 's/.* attention [^ ]* .* step=\([0-9]*\).*/\1/p' | sort -n | uniq -c | tr '\n' ';'
+    echo $strategy
+done
+# Settings of frameworks have the window or say that it is missing.
 for framework in megatron torchtitan; do
     longhaul plan $mistral --seq 64K --set layers=4,full_attention_every=2 --strategy local --dp 8 --emit $framework |
         grep -E 'window|settings make'

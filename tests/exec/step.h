@@ -222,7 +222,7 @@ static inline void step_compare(struct step *step, const char *label, const char
 static inline void step_check(struct step *step, const char *label, double tolerance)
 {
     struct reference_batch batch = {step->tokens, NULL, step->ir.global_batch,
-                                    step->ir.layout.tokens};
+                                    step->ir.layout.tokens, &step->ir.documents};
     double loss;
     enum status status = step_run(step, label);
     if (!CHECK_INT(label, status, STATUS_OK)) {

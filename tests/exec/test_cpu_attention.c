@@ -67,6 +67,8 @@ static const struct row {
     {"window", 20, 20, 2, 2, 4, MASK_WINDOW, 0, 5},
     {"window that ends", 12, 8, 2, 1, 4, MASK_WINDOW, 2, 3},
     {"window before the keys", 5, 5, 1, 1, 2, MASK_WINDOW, -9, 3},
+    {"window past some keys", 5, 5, 1, 1, 2, MASK_WINDOW, 7, 6},
+    {"window past all keys", 5, 5, 1, 1, 2, MASK_WINDOW, 70, 6},
     {"several tiles", 300, 300, 1, 1, 8, MASK_CAUSAL, 0, 0},
     {"tiles and a window", 150, 600, 2, 1, 6, MASK_WINDOW, 450, 70},
     {"tiles, none for early rows", 290, 270, 1, 1, 4, MASK_CAUSAL, -260, 0},

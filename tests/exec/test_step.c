@@ -192,7 +192,7 @@ static void losses_follow_the_reference(void)
     struct step step;
     if (step_build(&step, "training", &request)) {
         struct reference_batch batch = {step.tokens, NULL, step.ir.global_batch,
-                                        step.ir.layout.tokens};
+                                        step.ir.layout.tokens, NULL};
         double loss = 0;
         step.options.warmup = 1;
         step.options.steps = 3;

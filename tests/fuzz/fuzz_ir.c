@@ -1,6 +1,7 @@
 /* Whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the same
  * bytes again, or in exactly one message. */
 #include "schedule/ir/ir_text.h"
+#include "schedule/ir/visible.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -13,7 +14,10 @@ static void visit(const struct ir *ir)
     double sum = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        sum += work_flops(work) + work_memory_bytes(work) + (double)work_payload_bytes(work);
+        bool fits = !work_has_documents(work) ||
+                    (visible_unfit(ir) == NULL && visible_unfit_work(ir, work) == NULL);
+        sum += fits ? ir_op_flops(ir, work, mesh_ranks(&ir->mesh) - 1) : 0;
+        sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
         assert(work_group(work) < (int64_t)ir->group_count);
         assert(ir_role_of(ir, op) < ir->role_count);

@@ -39,8 +39,8 @@ static void every_kind_has_a_row(void)
 static void parameters_are_as_written(void)
 {
     const struct work_kind_info *info = work_kind_info(WORK_ATTENTION);
-    CHECK_INT("count", info->param_count, 8);
-    CHECK_TEXT("last", info->param[7].name, "window");
+    CHECK_INT("count", info->param_count, 13);
+    CHECK_TEXT("last", info->param[12].name, "away_out");
     CHECK("mask must be given", !info->param[5].optional);
     CHECK_INT("masks", info->param[5].value_count, MASK_COUNT);
     CHECK_TEXT("mask", info->param[5].values[MASK_CAUSAL], "causal");
@@ -114,7 +114,7 @@ static void pairs_are_exact(void)
         struct work work = {.kind = WORK_ATTENTION};
         work.attention.q = check_random_i64(&random, 1, 20);
         work.attention.kv = check_random_i64(&random, 1, 20);
-        work.attention.mask = check_random_i64(&random, 0, MASK_COUNT - 1);
+        work.attention.mask = check_random_i64(&random, 0, MASK_DOCUMENTS - 1);
         work.attention.offset = check_random_i64(&random, -25, 25);
         work.attention.window = check_random_i64(&random, 0, 30);
         if (!CHECK_CLOSE(mask_label(&work), work_attention_pairs(&work), pairs_one_by_one(&work),

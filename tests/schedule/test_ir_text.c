@@ -117,6 +117,16 @@ static const struct {
     {"chunks of several lengths",
      "tokens dtype=bf16 seq=28 lengths=8,4,16 hp=2 layout=rank_ordinal chunks=3\n",
      "tokens layout=rank_ordinal cp=1 hp=2 chunks=3 lengths=8,4,16 seq=28 dtype=bf16\n"},
+    {"documents of all sequences",
+     "tokens dtype=bf16 layout=contiguous seq=8 batch=2\ndocuments of=1,0 lengths=3,5\n",
+     "tokens layout=contiguous cp=1 hp=1 chunks=1 seq=8 batch=2 dtype=bf16\n"
+     "documents lengths=3,5\n"},
+    {"documents that differ",
+     "tokens dtype=bf16 layout=contiguous seq=8 batch=4\ndocuments of=2 lengths=8\ndocuments "
+     "lengths=1,7 of=1,3\n"
+     "documents of=0 lengths=8\n",
+     "tokens layout=contiguous cp=1 hp=1 chunks=1 seq=8 batch=4 dtype=bf16\n"
+     "documents of=0,2 lengths=8\ndocuments of=1,3 lengths=1,7\n"},
     {"only a dtype", "tokens dtype=f16\n", "tokens dtype=f16\n"},
     {"arenas", "arena pinned=1024 hbm=4096\n", "arena hbm=4096 pinned=1024\n"},
     {"weights",
@@ -422,6 +432,22 @@ static const struct {
     {"layout", HEAD "tokens layout=zigzag_2d cp=4 hp=2 seq=100 dtype=bf16\n",
      "t.ir:7:15: error: a sequence of 100 tokens does not divide over layout zigzag_2d, which "
      "needs a multiple of 16: 96 or 112 would do\n"},
+    {"documents before tokens", "longhaul schedule 1\ndocuments lengths=4\n",
+     "t.ir:2:1: error: documents need a tokens line before them with layout=, seq= and a batch of "
+     "at most 1048576 "
+     "sequences\n"},
+    {"documents too short",
+     HEAD "tokens layout=contiguous seq=8 batch=2 dtype=bf16\ndocuments lengths=3,4\n",
+     "t.ir:8:19: error: the documents have 7 tokens, the sequence 8\n"},
+    {"documents too long",
+     HEAD "tokens layout=contiguous seq=8 batch=2 dtype=bf16\ndocuments lengths=3,9,1\n",
+     "t.ir:8:19: error: the documents have 9 tokens or more, the sequence 8\n"},
+    {"documents twice",
+     HEAD "tokens layout=contiguous seq=8 batch=2 dtype=bf16\ndocuments of=1,1 lengths=8\n",
+     "t.ir:8:14: error: the documents of sequence 1 are given twice\n"},
+    {"documents of a sequence that is not there",
+     HEAD "tokens layout=contiguous seq=8 batch=2 dtype=bf16\ndocuments of=2 lengths=8\n",
+     "t.ir:8:14: error: a sequence of the batch: expected a whole number in 0..1, not '2'\n"},
     {"layout without length", HEAD "tokens layout=zigzag dtype=bf16\n",
      "t.ir:7:15: error: a layout needs seq=TOKENS\n"},
     {"dtype that nothing is computed in", HEAD "tokens dtype=i32\n",

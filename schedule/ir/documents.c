@@ -1,0 +1,118 @@
+#include "schedule/ir/documents.h"
+
+#include <assert.h>
+#include <string.h>
+
+void documents_init(struct documents *d, struct arena *arena, uint32_t sequences)
+{
+    *d = (struct documents){.sequences = sequences};
+    d->list_of = arena_array(arena, sequences, sizeof *d->list_of);
+    for (uint32_t i = 0; i < sequences; i++)
+        d->list_of[i] = DOCUMENTS_NONE;
+}
+
+static bool same(const struct document_list *list, const int64_t *end, uint32_t count)
+{
+    return list->count == count && memcmp(list->end, end, count * sizeof *end) == 0;
+}
+
+void documents_set(struct documents *d, struct arena *arena, uint32_t sequence, const int64_t *end,
+                   uint32_t count)
+{
+    assert(sequence < d->sequences && count > 0);
+    uint32_t row = 0;
+    while (row < d->list_count && !same(&d->list[row], end, count))
+        row++;
+    d->list_of[sequence] = row;
+    if (row < d->list_count)
+        return;
+    if (d->list_count == d->list_capacity) {
+        d->list_capacity = (uint32_t)heap_next_capacity(d->list_capacity, d->list_count + 1);
+        struct document_list *list = arena_array(arena, d->list_capacity, sizeof *list);
+        if (d->list_count > 0)
+            memcpy(list, d->list, d->list_count * sizeof *list);
+        d->list = list;
+    }
+    int64_t *copy = arena_array(arena, count, sizeof *copy);
+    memcpy(copy, end, count * sizeof *copy);
+    d->list[d->list_count++] = (struct document_list){count, copy};
+}
+
+void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t sequence,
+                           const int64_t *length, uint32_t count)
+{
+    int64_t *end = arena_array(arena, count, sizeof *end), sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        end[i] = sum += length[i];
+    documents_set(d, arena, sequence, end, count);
+}
+
+void documents_copy(struct documents *to, struct arena *arena, const struct documents *from)
+{
+    documents_init(to, arena, from->sequences);
+    for (uint32_t i = 0; i < from->sequences; i++)
+        if (from->list_of[i] != DOCUMENTS_NONE)
+            documents_set(to, arena, i, from->list[from->list_of[i]].end,
+                          from->list[from->list_of[i]].count);
+}
+
+const struct document_list *documents_of(const struct documents *d, uint32_t sequence)
+{
+    if (sequence >= d->sequences || d->list_of[sequence] == DOCUMENTS_NONE)
+        return NULL;
+    return &d->list[d->list_of[sequence]];
+}
+
+bool documents_are_single(const struct documents *d)
+{
+    for (uint32_t i = 0; i < d->sequences; i++)
+        if (documents_of(d, i) == NULL || documents_of(d, i)->count > 1)
+            return false;
+    return true;
+}
+
+bool documents_is_single(const struct documents *d, uint32_t sequence, uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        const struct document_list *list =
+            documents_of(d, rank * (d->sequences / ranks) + sequence);
+        if (list != NULL && list->count > 1)
+            return false;
+    }
+    return true;
+}
+
+bool documents_are_alike(const struct documents *d, uint32_t ranks)
+{
+    uint32_t each = d->sequences / ranks;
+    for (uint32_t i = each; i < each * ranks; i++)
+        if (d->list_of[i] != d->list_of[i % each])
+            return false;
+    return true;
+}
+
+uint32_t documents_first_like(const struct documents *d, uint32_t sequence, uint32_t ranks)
+{
+    uint32_t each = d->sequences / ranks;
+    for (uint32_t i = 0; i < sequence; i++) {
+        uint32_t rank = 0;
+        while (rank < ranks && d->list_of[rank * each + i] == d->list_of[rank * each + sequence])
+            rank++;
+        if (rank == ranks)
+            return i;
+    }
+    return sequence;
+}
+
+uint32_t document_at(const struct document_list *list, int64_t position)
+{
+    uint32_t low = 0, high = list->count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->end[middle] > position)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}

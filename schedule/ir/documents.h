@@ -1,0 +1,68 @@
+/* schedule/ir/documents.h: which documents the packed sequences of a step consist of.
+ *
+ * A packed sequence is documents one after the other, and a token attends only to its own document. Sequences are
+ * numbered over the whole batch of a step: data-parallel rank d of D has the numbers d n ... (d + 1) n - 1, n = batch /
+ * D, its micro-batch m of M sequences those from d n + m M on. Sequences that consist of the same lengths share one
+ * list, so that equal micro-batches are known to be equal.
+ *
+ * A caller who asks for a schedule makes one of these (documents_init(), then documents_set() for each sequence) and
+ * gives it as `documents` of struct request; compose_build() copies it into the schedule. All memory is of the arena
+ * that is passed. */
+#ifndef SCHEDULE_DOCUMENTS_H
+#define SCHEDULE_DOCUMENTS_H
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where each document ends, ascending; the last one ends with the sequence. */
+struct document_list {
+    uint32_t count;
+    const int64_t *end;
+};
+
+#define DOCUMENTS_NONE UINT32_MAX
+
+struct documents {
+    uint32_t list_count, list_capacity;
+    struct document_list *list; /* no two are equal */
+    uint32_t sequences;         /* of the step; 0: every sequence is one document */
+    uint32_t *list_of;          /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
+};
+
+/* For a batch of so many sequences, none of which is set yet. */
+void documents_init(struct documents *documents, struct arena *arena, uint32_t sequences);
+
+/* Sets the documents of a sequence by their ends, or by their lengths; both are copied. */
+void documents_set(struct documents *documents, struct arena *arena, uint32_t sequence,
+                   const int64_t *end, uint32_t count);
+void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
+                           const int64_t *length, uint32_t count);
+
+void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
+
+/* The list of a sequence; NULL: the sequence is one document. */
+const struct document_list *documents_of(const struct documents *documents, uint32_t sequence);
+
+/* Whether every sequence is set and is a single document. */
+bool documents_are_single(const struct documents *documents);
+
+/* The same of the `sequence`-th sequence of each of `ranks` data-parallel ranks. */
+bool documents_is_single(const struct documents *documents, uint32_t sequence, uint32_t ranks);
+
+/* Whether all of `ranks` data-parallel ranks have the same. */
+bool documents_are_alike(const struct documents *documents, uint32_t ranks);
+
+/* The first n such that the n-th sequence has the documents of the `sequence`-th on each of `ranks` ranks. Ops that
+ * name it instead are equal where micro-batches are. */
+uint32_t documents_first_like(const struct documents *documents, uint32_t sequence, uint32_t ranks);
+
+/* The number of the document that a position lies in, and where that document begins. */
+uint32_t document_at(const struct document_list *list, int64_t position);
+static inline int64_t document_begin(const struct document_list *list, uint32_t document)
+{
+    return document > 0 ? list->end[document - 1] : 0;
+}
+
+#endif

@@ -1,0 +1,359 @@
+#include "schedule/ir/visible.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ranks ---- */
+
+uint32_t ir_axes_named(const struct ir *ir, const char *name)
+{
+    uint32_t axes = 0;
+    size_t size = strlen(name);
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
+        const char *axis = ir->mesh.axis[a].name;
+        if (strncmp(axis, name, size) == 0 && (axis[size] == '\0' || axis[size] == '_'))
+            axes |= 1u << a;
+    }
+    return axes;
+}
+
+uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size)
+{
+    uint32_t index = 0, coordinate[MESH_AXES_MAX];
+    mesh_coordinates(&ir->mesh, rank, coordinate);
+    *size = 1;
+    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
+        if (axes >> a & 1) {
+            index = index * ir->mesh.axis[a].size + coordinate[a];
+            *size *= ir->mesh.axis[a].size;
+        }
+    return index;
+}
+
+static uint32_t group_axes(const struct group *group)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < group->axis_count; i++)
+        axes |= 1u << group->axis[i].axis;
+    return axes;
+}
+
+uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
+{
+    int group = ir_find_group(ir, "cp", 2);
+    uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
+    if (group >= 0 && group_axes(&ir->group[group]) == axes &&
+        group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
+        return index;
+    return ir_index_along(ir, rank, axes, &size);
+}
+
+static uint32_t replica_of(const struct ir *ir, uint32_t rank, uint32_t *size)
+{
+    return ir_index_along(ir, rank, ir_axes_named(ir, "dp"), size);
+}
+
+uint32_t ir_place_of(const struct ir *ir, uint32_t rank)
+{
+    uint32_t replicas;
+    uint32_t replica = replica_of(ir, rank, &replicas);
+    return replica * ir->layout.cp + ir_context_of(ir, rank);
+}
+
+uint32_t ir_places(const struct ir *ir)
+{
+    uint32_t replicas;
+    replica_of(ir, 0, &replicas);
+    return replicas * ir->layout.cp;
+}
+
+uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
+{
+    uint32_t replicas;
+    uint32_t replica = replica_of(ir, rank, &replicas);
+    return (uint32_t)(replica * (ir->global_batch / replicas) + n);
+}
+
+/* The rank so far before this one in the ring of a group; itself where there is no such group. */
+static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
+{
+    int row = ir_find_group(ir, name, strlen(name));
+    uint32_t instance, index;
+    if (row < 0 || away == 0 || !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
+        return rank;
+    uint32_t size = group_size(&ir->mesh, &ir->group[row]);
+    uint32_t before = (index + size - (uint32_t)(away % size)) % size;
+    return group_member(&ir->mesh, &ir->group[row], instance, before);
+}
+
+/* The only ring, or of two the inner one. */
+static const char *ring_name(const struct ir *ir)
+{
+    return ir_find_group(ir, "cp_in", 5) >= 0 ? "cp_in" : "cp";
+}
+
+/* The context rank whose keys the op reads. */
+static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t rank)
+{
+    uint32_t from = rank_before(ir, ring_name(ir), rank, work->attention.away);
+    return ir_context_of(ir, rank_before(ir, "cp_out", from, work->attention.away_out));
+}
+
+/* ---- what fits ---- */
+
+const char *visible_unfit(const struct ir *ir)
+{
+    uint32_t contexts, replicas;
+    if (ir->layout.tokens == 0)
+        return "needs a token layout";
+    ir_index_along(ir, 0, ir_axes_named(ir, "cp"), &contexts);
+    if (contexts != ir->layout.cp)
+        return "needs as many ranks along cp in the mesh as in the token layout";
+    replica_of(ir, 0, &replicas);
+    if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
+        return "needs a batch that divides over the ranks along dp";
+    if (ir->layout.kind == LAYOUT_RANK_ORDINAL && ir->layout.cp > 1)
+        return "is not defined for layout rank_ordinal over several context ranks";
+    for (uint32_t l = 0; l < ir->documents.list_count; l++)
+        if (!layout_cuts(&ir->layout, &ir->documents.list[l]))
+            return "needs documents that cut into the slices of layout zigzag_documents";
+    return NULL;
+}
+
+/* Ranks of a ring; 1 where there is none. */
+static int64_t ring_size(const struct ir *ir, const char *name)
+{
+    int group = ir_find_group(ir, name, strlen(name));
+    return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
+}
+
+const char *visible_unfit_work(const struct ir *ir, const struct work *work)
+{
+    int64_t own = ir->layout.tokens / ir->layout.cp;
+    uint32_t replicas;
+    replica_of(ir, 0, &replicas);
+    if (work->attention.sequence >= ir->global_batch / replicas)
+        return "its sequence is beyond those that a rank has";
+    if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
+        return "its queries end behind the tokens that a context rank has of a sequence";
+    if (work->attention.kv > own || work->attention.kv_first > own - work->attention.kv)
+        return "its keys end behind the tokens that a context rank has of a sequence";
+    if (work->attention.away >= ring_size(ir, ring_name(ir)) ||
+        work->attention.away_out >= ring_size(ir, "cp_out"))
+        return "its keys are of a rank further away than the ring is long";
+    if (work->attention.offset != 0)
+        return "an offset, which this mask does not read";
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+/* What a query sees, in terms of positions. */
+struct sight {
+    const struct token_layout *layout;
+    const struct document_list *list;
+    uint32_t q_context, kv_context;
+    int64_t kv_first, kv, window;
+    int64_t begin; /* of the document */
+    struct visible_pieces *out;
+};
+
+/* Key rows with a position below this one, among those that the op reads. */
+static int64_t keys_below(const struct sight *s, int64_t position)
+{
+    int64_t rows = layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
+    return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
+}
+
+/* Keys begin..end of a query row. */
+struct range {
+    int64_t begin, end;
+};
+
+static struct range range_of(const struct sight *s, int64_t row)
+{
+    int64_t position = layout_gathered_in(s->layout, s->list, s->q_context, row);
+    int64_t from = s->begin;
+    if (s->window > 0 && position - s->window + 1 > from)
+        from = position - s->window + 1;
+    return (struct range){keys_below(s, from), keys_below(s, position + 1)};
+}
+
+/* Rows whose ranges begin, and end, either at the same key or each one key further than the row before. */
+struct stretch {
+    int64_t row, rows;
+    struct range first, last;
+};
+
+static bool is_even(int64_t first, int64_t last, int64_t rows)
+{
+    return last == first || last - first == rows - 1;
+}
+
+/* How far a bound moves from row to row; -1: there is only one row. */
+static int64_t slope(int64_t first, int64_t last, int64_t rows)
+{
+    return rows == 1 ? -1 : last > first;
+}
+
+static bool goes_on(int64_t a_first, int64_t a_last, int64_t a_rows, int64_t b_first,
+                    int64_t b_last, int64_t b_rows)
+{
+    int64_t step = b_first - a_last, a = slope(a_first, a_last, a_rows);
+    int64_t b = slope(b_first, b_last, b_rows);
+    return (step == 0 || step == 1) && (a < 0 || a == step) && (b < 0 || b == step);
+}
+
+/* Appends what a stretch sees as a piece. */
+static void add_piece(struct visible_pieces *out, int64_t first_row, const struct stretch *s)
+{
+    bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
+    if (s->last.end <= s->first.begin ||
+        (end_moves && begin_moves && s->first.end <= s->first.begin))
+        return; /* no row sees any key */
+    struct attention_piece piece = {.row = s->row - first_row,
+                                    .key = s->first.begin,
+                                    .q = s->rows,
+                                    .kv = s->last.end - s->first.begin};
+    piece.offset = end_moves ? s->first.end - s->first.begin - 1 : piece.kv - 1;
+    piece.window = begin_moves ? piece.offset + 1 : 0;
+    if (out->count == out->capacity) {
+        out->capacity = (uint32_t)heap_next_capacity(out->capacity, (size_t)out->count + 1);
+        out->piece = heap_realloc(out->piece, out->capacity, sizeof *out->piece);
+    }
+    out->piece[out->count++] = piece;
+}
+
+struct collector {
+    const struct sight *sight;
+    struct stretch open; /* rows = 0: none */
+    int64_t first_row;
+};
+
+static void collect(struct collector *c, struct stretch next)
+{
+    struct stretch *open = &c->open;
+    if (open->rows > 0 &&
+        goes_on(open->first.begin, open->last.begin, open->rows, next.first.begin, next.last.begin,
+                next.rows) &&
+        goes_on(open->first.end, open->last.end, open->rows, next.first.end, next.last.end,
+                next.rows)) {
+        open->rows += next.rows;
+        open->last = next.last;
+        return;
+    }
+    if (open->rows > 0)
+        add_piece(c->sight->out, c->first_row, open);
+    *open = next;
+}
+
+/* Rows row .. row + rows - 1 lie at positions of one stride, so that the bounds of their ranges never move by more than
+ * one key a row: rows whose first and last ranges are even are even throughout, others are halved. */
+static void collect_rows(struct collector *c, int64_t row, int64_t rows)
+{
+    struct stretch s = {row, rows, range_of(c->sight, row), range_of(c->sight, row + rows - 1)};
+    if (is_even(s.first.begin, s.last.begin, rows) && is_even(s.first.end, s.last.end, rows)) {
+        collect(c, s);
+        return;
+    }
+    collect_rows(c, row, rows / 2);
+    collect_rows(c, row + rows / 2, rows - rows / 2);
+}
+
+/* The rows from..to of the op's queries that lie in one document. */
+static void collect_document(struct collector *c, int64_t from, int64_t to)
+{
+    const struct sight *s = c->sight;
+    while (from < to) {
+        int64_t run = layout_run_end(s->layout, s->list, from);
+        if (run > to)
+            run = to;
+        collect_rows(c, from, run - from);
+        from = run;
+    }
+    if (c->open.rows > 0)
+        add_piece(s->out, c->first_row, &c->open);
+    c->open.rows = 0;
+}
+
+static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                        const struct document_list *list, struct visible_pieces *pieces)
+{
+    assert(work_has_documents(work));
+    struct sight s = {.layout = &ir->layout,
+                      .q_context = ir_context_of(ir, rank),
+                      .kv_context = origin_of(ir, work, rank),
+                      .kv_first = work->attention.kv_first,
+                      .kv = work->attention.kv,
+                      .window = work->attention.window,
+                      .list = list,
+                      .out = pieces};
+    pieces->count = 0;
+    struct collector c = {.sight = &s, .first_row = work->attention.q_first};
+    int64_t row = work->attention.q_first, end = row + work->attention.q;
+    while (row < end) {
+        uint32_t document =
+            document_at(s.list, layout_gathered_in(s.layout, s.list, s.q_context, row));
+        int64_t next = layout_rows_below(s.layout, s.list, s.q_context, s.list->end[document]);
+        s.begin = document_begin(s.list, document);
+        if (next > end)
+            next = end;
+        collect_document(&c, row, next);
+        row = next;
+    }
+}
+
+void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                    struct visible_pieces *pieces)
+{
+    const struct document_list whole = {1, &ir->layout.tokens};
+    const struct document_list *list =
+        documents_of(&ir->documents, ir_sequence_of(ir, rank, work->attention.sequence));
+    fill_pieces(ir, work, rank, list != NULL ? list : &whole, pieces);
+}
+
+void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
+                          struct visible_pieces *pieces)
+{
+    const struct document_list whole = {1, &ir->layout.tokens};
+    fill_pieces(ir, work, rank, &whole, pieces);
+}
+
+void visible_release(struct visible_pieces *pieces)
+{
+    free(pieces->piece);
+    *pieces = (struct visible_pieces){0};
+}
+
+/* ---- flops ---- */
+
+static double flops_of(const struct ir *ir, const struct work *work, uint32_t rank,
+                       struct visible_pieces *pieces)
+{
+    double pairs = 0;
+    if (!work_has_documents(work))
+        return work_flops(work);
+    visible_pieces(ir, work, rank, pieces);
+    for (uint32_t i = 0; i < pieces->count; i++)
+        pairs += attention_piece_pairs(&pieces->piece[i]);
+    return work_attention_flops(work, pairs);
+}
+
+double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
+{
+    struct visible_pieces pieces = {0};
+    double flops = flops_of(ir, work, rank, &pieces);
+    visible_release(&pieces);
+    return flops;
+}
+
+double *ir_flops(const struct ir *ir, uint32_t rank)
+{
+    struct visible_pieces pieces = {0};
+    double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        flops[i] = flops_of(ir, &ir->shape[i], rank, &pieces);
+    visible_release(&pieces);
+    return flops;
+}

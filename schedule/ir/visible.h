@@ -1,0 +1,60 @@
+/* schedule/ir/visible.h: which keys the queries of an attention op see on a rank, for mask DOCUMENTS.
+ *
+ * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
+ * rank: on its data-parallel index, and on its place among the context ranks. Here both become pieces (models/work.h),
+ * of which costs, flops and kernels are made. Rows lie in ascending order of their positions in every layout, so a
+ * query sees a range of key rows, and a document takes one piece, or a few where a layout or a window cuts it. */
+#ifndef SCHEDULE_VISIBLE_H
+#define SCHEDULE_VISIBLE_H
+
+#include "schedule/ir/ir.h"
+
+/* The axes called `name`, or `name`, '_' and more, as a mask; and the combined coordinate of a rank along the axes of a
+ * mask, the first of which is the slowest, with their product. */
+uint32_t ir_axes_named(const struct ir *ir, const char *name);
+uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
+
+/* The context index of a rank: in the group `cp` where it has all axes of that name, since a ring may go round ranks in
+ * another order than the mesh's; else along these axes. */
+uint32_t ir_context_of(const struct ir *ir, uint32_t rank);
+
+/* Ranks of one data-parallel index and context index see the same of every op: their place, of ir_places() ones. */
+uint32_t ir_place_of(const struct ir *ir, uint32_t rank);
+uint32_t ir_places(const struct ir *ir);
+
+/* The number in the batch of a rank's n-th sequence. */
+uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
+
+/* Whether a shape's visible pairs depend on the rank. */
+static inline bool work_has_documents(const struct work *work)
+{
+    return (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD) &&
+           work->attention.mask == MASK_DOCUMENTS;
+}
+
+/* Why the schedule can have no op with mask DOCUMENTS, in words that go on from "which"; NULL: it can. */
+const char *visible_unfit(const struct ir *ir);
+/* Why such an op's parameters do not fit the schedule, which can have it, in words that go on from "and"; NULL: they
+ * do. */
+const char *visible_unfit_work(const struct ir *ir, const struct work *work);
+
+/* Grows; all-zero is empty, and visible_release() frees it. */
+struct visible_pieces {
+    struct attention_piece *piece; /* ascending rows, none of which is in two pieces */
+    uint32_t count, capacity;
+};
+
+/* Fills *pieces, whose old content is dropped, with what the work sees on a rank. The work's mask is DOCUMENTS, and the
+ * schedule has passed verify's rule `documents`. */
+void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                    struct visible_pieces *pieces);
+/* The same as if the sequence were one document. */
+void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
+                          struct visible_pieces *pieces);
+void visible_release(struct visible_pieces *pieces);
+
+/* Flops of a work on a rank, whatever its mask; and of every shape. Heap. */
+double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank);
+double *ir_flops(const struct ir *ir, uint32_t rank);
+
+#endif

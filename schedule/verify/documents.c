@@ -1,0 +1,69 @@
+/* documents: what packed sequences consist of, and where attention with mask=documents looks. */
+#include "schedule/ir/visible.h"
+#include "schedule/verify/rules.h"
+
+#include <inttypes.h>
+
+static void check_list(struct verifier *v, const struct document_list *list)
+{
+    const struct token_layout *layout = &v->ir->layout;
+    for (uint32_t i = 0; i < list->count; i++) {
+        int64_t begin = document_begin(list, i), length = list->end[i] - begin;
+        if (length < 1) {
+            verify_fail(
+                v, "a document from %" PRId64 " to %" PRId64 " of a sequence: ends must ascend",
+                begin, list->end[i]);
+            return;
+        }
+        if (layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && length % (2 * (int64_t)layout->cp) != 0)
+            verify_fail(v,
+                        "a document of %" PRId64 " tokens does not cut into %" PRIu32
+                        " slices, as layout zigzag_documents needs",
+                        length, 2 * layout->cp);
+    }
+    if (list->end[list->count - 1] != layout->tokens)
+        verify_fail(v, "the documents end at token %" PRId64 " of a sequence of %" PRId64,
+                    list->end[list->count - 1], layout->tokens);
+}
+
+static void check_op(struct verifier *v, uint32_t op, const char *why)
+{
+    const struct ir *ir = v->ir;
+    const struct work *work = ir_work(ir, op);
+    if (!work_has_documents(work)) {
+        if (work->attention.sequence || work->attention.q_first || work->attention.kv_first ||
+            work->attention.away || work->attention.away_out)
+            verify_fail(v,
+                        "%s says which rows of a sequence it has, which only mask=documents reads",
+                        op_text(v, op));
+        return;
+    }
+    if (why != NULL) {
+        verify_fail(v, "%s has mask=documents, which %s", op_text(v, op), why);
+        return;
+    }
+    why = visible_unfit_work(ir, work);
+    if (why != NULL)
+        verify_fail(v, "%s has mask=documents, and %s", op_text(v, op), why);
+}
+
+void check_documents(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    const struct documents *d = &ir->documents;
+    const char *why = visible_unfit(ir);
+    for (uint32_t i = 0; i < d->list_count; i++)
+        check_list(v, &d->list[i]);
+    for (uint32_t i = 0; i < d->sequences; i++)
+        if (documents_of(d, i) == NULL)
+            verify_fail(v, "sequence %" PRIu32 " of %" PRIu32 " has no documents", i, d->sequences);
+    uint32_t ops = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
+            continue;
+        check_op(v, op, why);
+        ops++;
+    }
+    verify_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops", d->list_count,
+                   ops);
+}
