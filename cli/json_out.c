@@ -58,6 +58,13 @@ static void end(struct json_out *json, char bracket)
     json->filled = true;
 }
 
+void json_begin_answer(struct json_out *json, const char *schema)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "schema", schema);
+    json_put_count(json, "schema_version", JSON_SCHEMA_VERSION);
+}
+
 void json_begin_object(struct json_out *json, const char *key)
 {
     begin(json, key, '{');

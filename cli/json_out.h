@@ -10,11 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The version of what --json prints: raised when a name changes or goes, or means something else. */
+enum { JSON_SCHEMA_VERSION = 1 };
+
 struct json_out {
     struct text *out;
     int depth;
     bool filled; /* the object or array has a value already */
 };
+
+/* Begins the object of a whole answer with the name of its schema, docs/schema/NAME.json, and the version. */
+void json_begin_answer(struct json_out *json, const char *schema);
 
 void json_begin_object(struct json_out *json, const char *key);
 void json_end_object(struct json_out *json);

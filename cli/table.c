@@ -9,6 +9,20 @@
 
 enum { COLUMNS_SHOWN = 16 };
 
+/* Names of columns that files of longhaul 0.1 before schema version 1 have, and what they are called now. */
+static const char *const renamed[][2] = {
+    {"extrapolated", "extrapolated_share"},
+    {"chosen_tokens", "chosen_sequence_tokens"},
+};
+
+static const char *name_now(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
+        if (strcmp(name, renamed[i][0]) == 0)
+            return renamed[i][1];
+    return name;
+}
+
 static enum status take_row(void *context, const struct record *record, struct diag *diag)
 {
     struct table *table = context;
@@ -19,6 +33,8 @@ static enum status take_row(void *context, const struct record *record, struct d
     for (size_t i = 0; i < record->count; i++)
         row[i] = arena_text(&table->arena, record->field[i], record->size[i]);
     if (table->name == NULL) {
+        for (size_t i = 0; i < record->count; i++)
+            row[i] = name_now(row[i]);
         table->name = row;
         table->columns = record->count;
         return STATUS_OK;

@@ -1,4 +1,5 @@
-/* cli/table.h: a CSV file of ours as texts: its head "# key=value", its columns, its rows. */
+/* cli/table.h: a CSV file of ours as texts: its head "# key=value", its columns, its rows. Columns that were
+ * renamed have their new names, also in files that were written before. */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 

@@ -26,6 +26,10 @@ foreach(other external.csv external-models/qwen3-8b.json README.md)
     run_in(/ "${SCRATCH}/moved/bin/../share/longhaul/traces/published/${other}"
         ${SCRATCH}/moved/bin/data_where traces/published/${other})
 endforeach()
+# The schemas of what --json prints.
+if(NOT EXISTS ${SCRATCH}/moved/share/longhaul/docs/schema/predict.json)
+    message(FATAL_ERROR "docs/schema is not installed")
+endif()
 # From the build tree, the source tree serves.
 run_in(/ "${SOURCE}/${file}" ${WHERE} ${file})
 # The environment comes first.

@@ -14,9 +14,9 @@ static const char *const column_names[] = {
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
         "predicted_step_s",
-    "error",
-    "predicted_peak_gib",
-    "predicted_reserved_gib",
+    "relative_error",
+    "predicted_peak_bytes",
+    "predicted_reserved_bytes",
     "memory_error",
     "status",
 };
@@ -216,6 +216,13 @@ static void put_number(struct text *out, double value)
         text_printf(out, "%.6g", value);
 }
 
+static void put_bytes(struct text *out, double bytes)
+{
+    text_putc(out, ',');
+    if (isfinite(bytes))
+        text_put_double(out, round(bytes));
+}
+
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out)
 {
@@ -226,8 +233,8 @@ void external_print(const struct external_runs *runs, const struct external_resu
         const struct external_result *r = &result[row];
         put_number(out, r->step_s);
         put_number(out, r->error);
-        put_number(out, r->peak_bytes / 0x1p30);
-        put_number(out, r->reserved_bytes / 0x1p30);
+        put_bytes(out, r->peak_bytes);
+        put_bytes(out, r->reserved_bytes);
         put_number(out, r->memory_error);
         text_putc(out, ',');
         measurement_put_status(out, r->outcome, r->why);

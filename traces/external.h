@@ -124,8 +124,8 @@ struct external_result {
     const char *why;     /* not NULL: the status reads "error: why" */
 };
 
-/* Prints all rows as they were read, with result[i] of row i in the columns predicted_step_s, error,
- * predicted_peak_gib, predicted_reserved_gib, memory_error and status. */
+/* Prints all rows as they were read, with result[i] of row i in the columns predicted_step_s,
+ * relative_error, predicted_peak_bytes, predicted_reserved_bytes, memory_error and status. */
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out);
 enum status external_save(const struct external_runs *runs, const struct external_result *result,

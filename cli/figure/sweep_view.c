@@ -272,7 +272,7 @@ double sweep_put_label(struct text *out, const char *column)
         {"step_s", "step (s)", 1},
         {"tokens_per_s_gpu", "tokens/s/GPU", 1},
         {"hfu", "HFU (% of dense peak)", 100},
-        {"extrapolated", "compute time outside of calibration (%)", 100},
+        {"extrapolated_share", "compute time outside of calibration (%)", 100},
         {"seq", "tokens of a sequence (K = 1024)", 1},
         {"chunk", "tokens of a chunk, over all ranks (K = 1024)", 1},
         {"gpus", "GPUs", 1},

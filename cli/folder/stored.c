@@ -1,9 +1,12 @@
 #include "cli/folder/stored.h"
 
+#include "cli/json_out.h"
+#include "predict/result_names.h"
 #include "traces/csv.h"
 #include "traces/kineto.h"
 
 #include <float.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 static void put_path(struct text *out, const char *path, const char *name)
@@ -14,6 +17,32 @@ static void put_path(struct text *out, const char *path, const char *name)
         text_printf(out, "/%s", name);
 }
 
+/* Names of members differ between versions, so that a file of another one is made again. */
+static enum status check_version(struct stored *stored, struct diag *diag)
+{
+    struct json_node root = json_root(&stored->json);
+    const char *command = NULL;
+    int64_t version = 0;
+    if (json_is_number(json_find(root, "schema_version")) &&
+        json_get_i64(root, "schema_version", 0, INT64_MAX, &version, NULL) == STATUS_OK &&
+        version == JSON_SCHEMA_VERSION)
+        return STATUS_OK;
+    struct json_node made_by = json_find(root, "made_by");
+    if (json_is_object(made_by) && json_is_string(json_find(made_by, "command")))
+        json_get_string(made_by, "command", &command, NULL);
+    struct text has = {0};
+    if (version > 0)
+        text_printf(&has, "has schema version %lld, and this program reads %d", (long long)version,
+                    (int)JSON_SCHEMA_VERSION);
+    else
+        text_printf(&has, "was written before schema version %d", (int)JSON_SCHEMA_VERSION);
+    enum status status = diag_error(diag, (struct loc){.name = stored->path.data}, STATUS_BAD_INPUT,
+                                    "%s; make it again: %s -o DIR", has.data,
+                                    command != NULL ? command : "longhaul predict ...");
+    text_release(&has);
+    return status;
+}
+
 enum status stored_load(struct stored *stored, const char *path, struct diag *diag)
 {
     put_path(&stored->path, path, "prediction.json");
@@ -22,6 +51,8 @@ enum status stored_load(struct stored *stored, const char *path, struct diag *di
         status =
             json_parse(&stored->json, stored->path.data,
                        stored->text.data == NULL ? "" : stored->text.data, stored->text.size, diag);
+    if (status == STATUS_OK)
+        status = check_version(stored, diag);
     return status;
 }
 
@@ -43,10 +74,10 @@ enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct 
                           "waterfall, and no page of it");
     enum status status = json_get_double(root, "step_s", 0, DBL_MAX, &w->step_s, diag);
     if (status == STATUS_OK)
-        status = json_get_object(root, "waterfall_s", &causes, diag);
+        status = json_get_object(root, "waterfall", &causes, diag);
     for (int i = 0; i < CAUSE_COUNT && status == STATUS_OK; i++)
-        status =
-            json_get_double(causes, cause_name((enum cause)i), 0, DBL_MAX, &w->cause_s[i], diag);
+        status = json_get_double(causes, result_name_of_cause((enum cause)i).text, 0, DBL_MAX,
+                                 &w->cause_s[i], diag);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/measure/compare_report.h"
 
 #include "base/units.h"
+#include "cli/json_out.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -325,7 +326,8 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     static const char *const verdicts[] = {
         [VERDICT_WITHIN] = "within", [VERDICT_BEYOND] = "beyond", [VERDICT_NONE] = "none"};
     const struct comparison *c = report->comparison;
-    text_puts(out, "{\n");
+    text_printf(out, "{\n  \"schema\": \"compare\", \"schema_version\": %d,\n",
+                JSON_SCHEMA_VERSION);
     if (report->tolerance > 0) {
         text_printf(out, "  \"verdict\": \"%s\"", verdicts[report->verdict]);
         put_number(out, "tolerance", report->tolerance);

@@ -56,14 +56,6 @@ void run_json_curve(struct json_out *json, const struct loss_curve *curve)
     json_end_object(json);
 }
 
-static void put_bytes(struct json_out *json, const char *key, const uint64_t *bytes)
-{
-    json_begin_object(json, key);
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        json_put_count(json, memory_name((enum memory)m), bytes[m]);
-    json_end_object(json);
-}
-
 void run_json_times(struct json_out *json, const char *what, const char *backend,
                     const struct ir *ir, const struct exec_result *result)
 {
@@ -80,8 +72,13 @@ void run_json_times(struct json_out *json, const char *what, const char *backend
     put_series(json, "steps_s", result->step_s, result->steps);
     json_put_number(json, "tokens_per_s", tokens / result->median_s);
     json_begin_object(json, "memory");
-    put_bytes(json, "arena_bytes", result->arena_bytes);
-    if (result->trace.memory.count > 0)
-        put_bytes(json, "peak_bytes", result->peak_bytes);
+    json_put_count(json, "arena_bytes", result->arena_bytes[MEMORY_HBM]);
+    json_put_count(json, "pinned_arena_bytes", result->arena_bytes[MEMORY_PINNED]);
+    json_put_count(json, "pageable_arena_bytes", result->arena_bytes[MEMORY_PAGEABLE]);
+    if (result->trace.memory.count > 0) {
+        json_put_count(json, "peak_bytes", result->peak_bytes[MEMORY_HBM]);
+        json_put_count(json, "pinned_peak_bytes", result->peak_bytes[MEMORY_PINNED]);
+        json_put_count(json, "pageable_peak_bytes", result->peak_bytes[MEMORY_PAGEABLE]);
+    }
     json_end_object(json);
 }

@@ -7,6 +7,7 @@
 #include "cli/report/report.h"
 #include "models/mfu.h"
 #include "predict/intervals.h"
+#include "predict/result_names.h"
 
 #include <float.h>
 #include <math.h>
@@ -42,8 +43,8 @@ static void put_need(struct text *out, struct json_node verdict)
 {
     const char *limit = words(verdict, "limit");
     bool host = strcmp(limit, "host") == 0;
-    struct json_node limited = json_find(verdict, limit);
-    double needed = number(limited, "needed_bytes"), there = number(limited, "available_bytes");
+    double needed = number(verdict, host ? "host_needed_bytes" : "device_needed_bytes");
+    double there = number(verdict, host ? "host_available_bytes" : "device_available_bytes");
     text_printf(out, "%s memory needs ", host ? "host" : "device");
     units_put_gib(out, needed);
     if (there > 0) {
@@ -130,8 +131,9 @@ static void put_numbers(struct page *page, struct json_node root)
     struct json_node mfu = json_find(root, "mfu");
     if (json_members(mfu) > 0) {
         text.size = 0;
-        text_printf(&text, "%.1f %%", 100 * number(mfu, mfu_table[MFU_LONGHAUL].name));
-        put_sure(page, text.data, "MFU, convention longhaul", root, "mfu_low", "mfu_high", 0.01);
+        text_printf(&text, "%.1f %%", 100 * number(mfu, "mfu_longhaul"));
+        put_sure(page, text.data, "MFU, convention longhaul", root, "mfu_longhaul_low",
+                 "mfu_longhaul_high", 0.01);
     }
     text.size = 0;
     text_printf(&text, "%.1f %%", 100 * number(root, "hfu"));
@@ -143,7 +145,7 @@ static void put_numbers(struct page *page, struct json_node root)
     units_put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
     page_number(page, text.data, "a framework would reserve");
     if (number(json_find(root, "interval_90"), "device_needed_high_bytes") > 0) {
-        double needed = number(json_find(json_find(root, "verdict"), "device"), "needed_bytes");
+        double needed = number(json_find(root, "verdict"), "device_needed_bytes");
         text.size = 0;
         units_put_gib(&text, needed);
         put_sure(page, text.data, "needed of a GPU", root, "device_needed_low_bytes",
@@ -208,35 +210,80 @@ static void put_figures_of(struct page *page, const char *path, struct stored *s
     figure_release(&figure);
 }
 
-/* A table of an object's members: names and values. */
-static void put_object(struct page *page, const char *details, struct json_node object,
-                       const char *what, bool bytes, double of)
+/* A member of an object, and what the page calls it. */
+struct part {
+    struct result_name key;
+    const char *label;
+};
+
+/* A table of the parts of a whole, in seconds or bytes: those that are not 0. */
+static void put_parts(struct page *page, const char *details, struct json_node object,
+                      const char *what, const struct part *part, size_t count, bool bytes,
+                      double whole)
 {
-    const char *const heads[] = {what, "", of > 0 ? "share" : NULL, NULL};
+    const char *const heads[] = {what, "", "share", NULL};
     page_begin_table(page, details, heads);
+    for (size_t i = 0; i < count; i++) {
+        double value = number(object, part[i].key.text);
+        struct text shown = {0};
+        if (bytes)
+            units_put_gib(&shown, value);
+        else
+            text_printf(&shown, "%.6g", value);
+        if (value > 0) {
+            page_cell(page, part[i].label);
+            page_cell(page, shown.data);
+            page_cellf(page, "%.1f %%", 100 * value / whole);
+            page_end_row(page);
+        }
+        text_release(&shown);
+    }
+    page_end_table(page);
+}
+
+static void put_causes(struct page *page, struct json_node root)
+{
+    struct part part[CAUSE_COUNT];
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        part[i] = (struct part){result_name_of_cause((enum cause)i), cause_name((enum cause)i)};
+    put_parts(page, "The causes as numbers", json_find(root, "waterfall"), "cause (s)", part,
+              CAUSE_COUNT, false, number(root, "step_s"));
+}
+
+static void put_memory(struct page *page, struct json_node memory)
+{
+    struct part reserved[RESERVED_PART_COUNT], peak[CATEGORY_COUNT];
+    for (int i = 0; i < RESERVED_PART_COUNT; i++)
+        reserved[i] = (struct part){result_name_of_reserved((enum reserved_part)i),
+                                    reserved_part_name((enum reserved_part)i)};
+    for (int i = 0; i < CATEGORY_COUNT; i++)
+        peak[i] =
+            (struct part){result_name_of_peak((enum category)i), category_name((enum category)i)};
+    put_parts(page, NULL, json_find(memory, "reserved_parts"), "reserved", reserved,
+              RESERVED_PART_COUNT, true, number(memory, "reserved_bytes"));
+    put_parts(page, NULL, json_find(memory, "at_peak"), "live at the peak", peak, CATEGORY_COUNT,
+              true, number(memory, "peak_bytes"));
+}
+
+/* A table of an object's members: names and values. */
+static void put_object(struct page *page, struct json_node object, const char *what)
+{
+    const char *const heads[] = {what, "", NULL};
+    page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < json_members(object); i++) {
         const char *key, *text = "";
         struct json_node node = json_member(object, i, &key);
-        struct text value = {0};
-        if (json_is_object(node) || (bytes && number(object, key) == 0))
-            continue;
         page_cell(page, key);
         if (json_is_string(node)) {
             json_as_string(node, &text, NULL);
             page_cell(page, text);
-        } else if (bytes) {
-            units_put_gib(&value, number(object, key));
-            page_cell(page, value.data);
         } else if (json_is_number(node)) {
             double is = number(object, key);
             page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
             page_cell(page, "-");
         }
-        if (of > 0)
-            page_cellf(page, "%.1f %%", 100 * number(object, key) / of);
         page_end_row(page);
-        text_release(&value);
     }
     page_end_table(page);
 }
@@ -248,14 +295,10 @@ static void put_mfu(struct page *page, struct json_node root)
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text excess = {0};
     page_begin_table(page, NULL, heads);
-    for (size_t i = 0; i < json_members(mfu); i++) {
-        const char *key;
-        enum mfu_convention convention;
-        json_member(mfu, i, &key);
-        if (mfu_find(key, &convention))
-            fraction[convention] = number(mfu, key);
-        page_cell(page, key);
-        page_cellf(page, "%.1f", 100 * number(mfu, key));
+    for (int i = 0; i < MFU_CONVENTION_COUNT && json_members(mfu) > 0; i++) {
+        fraction[i] = number(mfu, result_name_of_mfu((enum mfu_convention)i).text);
+        page_cell(page, mfu_table[i].name);
+        page_cellf(page, "%.1f", 100 * fraction[i]);
         page_end_row(page);
     }
     page_end_table(page);
@@ -328,18 +371,14 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     page_heading(page, "Where the step goes");
     put_figures_of(page, path, &stored, &status, diag);
     if (status == STATUS_OK) {
-        put_object(page, "The causes as numbers", json_find(root, "waterfall_s"), "cause (s)",
-                   false, number(root, "step_s"));
+        put_causes(page, root);
         page_heading(page, "Memory of a GPU");
-        put_object(page, NULL, json_find(memory, "reserved_parts_bytes"), "reserved", true,
-                   number(memory, "reserved_bytes"));
-        put_object(page, NULL, json_find(memory, "at_peak_bytes"), "live at the peak", true,
-                   number(memory, "peak_bytes"));
+        put_memory(page, memory);
         put_next(page, root);
         page_heading(page, "Utilisation");
         put_mfu(page, root);
         page_heading(page, "What was predicted");
-        put_object(page, NULL, what, "choice", false, 0);
+        put_object(page, what, "choice");
         page_put_sources(page, words_or_null(made_by, "model"), words_or_null(made_by, "cluster"),
                          words_or_null(made_by, "costs"), words_or_null(what, "profile"));
         page_heading(page, "Made by");

@@ -120,7 +120,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
         {"tokens_per_s_gpu", "tokens/s/GPU", 1, 1},
         {"mfu_longhaul", "MFU %", 100, 1},
         {"device_needed_bytes", "GiB a GPU", 1 / (1024.0 * 1024 * 1024), 1},
-        {"extrapolated", "extrapolated %", 100, 0},
+        {"extrapolated_share", "extrapolated %", 100, 0},
     };
     const char **heads = heap_zalloc(s->axes + ARRAY_LEN(shown) + 3, sizeof *heads);
     for (size_t a = 0; a < s->axes; a++)
@@ -151,7 +151,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
 /* The most that a point which fits owes to costs outside of their range. */
 static void put_extrapolation(struct page *page, const struct table *sweep)
 {
-    size_t column = table_find(sweep, "extrapolated"), points = 0;
+    size_t column = table_find(sweep, "extrapolated_share"), points = 0;
     double most = 0, value;
     for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++)
         if (table_number(sweep, i, column, &value) && value > 0) {
@@ -163,7 +163,7 @@ static void put_extrapolation(struct page *page, const struct table *sweep)
     struct text text = {0};
     text_printf(&text,
                 "Extrapolated: at %zu points compute time lies outside of calibration, up to "
-                "%.0f %% of it; column extrapolated says how much.",
+                "%.0f %% of it; column extrapolated_share says how much.",
                 points, 100 * most);
     page_warning(page, text.data);
     text_release(&text);

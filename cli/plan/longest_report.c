@@ -179,7 +179,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
 {
     const struct longest *l = &r->longest;
     struct json_out w = {.out = out};
-    json_begin_object(&w, NULL);
+    json_begin_answer(&w, "plan_longest");
     json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
     json_put_count(&w, "next_tokens", (uint64_t)l->next);

@@ -6,6 +6,7 @@
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
+#include "predict/result_names.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 
@@ -455,7 +456,7 @@ static void json_loss(struct json_out *w, const struct outcome *o, const struct 
     enum cause cause = slower_cause(o, winner, &by_s);
     if (by_s <= 0)
         return;
-    json_put_text(w, "slower_cause", cause_name(cause));
+    json_put_text(w, "slower_cause", result_name_of_words(cause_name(cause)).text);
     json_put_number(w, "slower_cause_s_per_sequence", by_s);
 }
 
@@ -517,7 +518,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     struct json_out w = {.out = out};
     size_t strategies;
     const struct strategy *table = compose_strategies(&strategies);
-    json_begin_object(&w, NULL);
+    json_begin_answer(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);
     json_put_text(&w, "only", r->only);
@@ -528,13 +529,14 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         json_outcome(&w, NULL, r, &best->row[i]);
     json_end_array(&w);
-    json_begin_object(&w, "families");
+    json_begin_array(&w, "families");
     for (size_t s = 0; s < strategies; s++) {
         struct family f = family_of(best, (uint8_t)s);
         const struct outcome *o = f.best != NULL ? f.best : f.nearest;
         if (f.members == 0)
             continue;
-        json_begin_object(&w, table[s].name);
+        json_begin_object(&w, NULL);
+        json_put_text(&w, "strategy", table[s].name);
         json_put_count(&w, "configurations", f.members);
         json_put_number(&w, "most_tokens_per_s_gpu", f.most);
         if (f.cut != NULL)
@@ -544,8 +546,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         json_split(&w, &r->split[s]);
         json_end_object(&w);
     }
-    json_end_object(&w);
-    json_begin_object(&w, "sensitivities_step_s");
+    json_end_array(&w);
+    json_begin_object(&w, "sensitivities");
     for (int i = 0; i < SENSITIVITIES; i++)
         json_put_number(&w, sensitivity_key(i),
                         r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);

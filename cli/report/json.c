@@ -7,6 +7,7 @@
 #include "models/mfu.h"
 #include "predict/intervals.h"
 #include "predict/link_classes.h"
+#include "predict/result_names.h"
 #include "predict/setup/partition_option.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -21,14 +22,11 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_put_bool(w, "fits", v->fits);
     json_put_text(w, "limit", names[v->limit]);
-    for (int i = 0; i < LIMIT_COUNT; i++) {
-        json_begin_object(w, names[i]);
-        json_put_count(w, "needed_bytes", v->needed[i]);
-        json_put_count(w, "available_bytes", v->available[i]);
-        if (i == LIMIT_DEVICE)
-            json_put_count(w, "cache_bytes", v->cache);
-        json_end_object(w);
-    }
+    json_put_count(w, "device_needed_bytes", v->needed[LIMIT_DEVICE]);
+    json_put_count(w, "device_available_bytes", v->available[LIMIT_DEVICE]);
+    json_put_count(w, "device_cache_bytes", v->cache);
+    json_put_count(w, "host_needed_bytes", v->needed[LIMIT_HOST]);
+    json_put_count(w, "host_available_bytes", v->available[LIMIT_HOST]);
     json_put_bool(w, "too_close_to_call", verdict_close(v));
 }
 
@@ -98,12 +96,15 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "stages");
     json_put_number(w, "idle_of_step", s->to_step);
     json_put_number(w, "idle_of_useful", s->to_useful);
+    json_begin_array(w, "by_stage");
     for (uint32_t stage = 0; stage < s->count; stage++) {
-        json_begin_object(w, p->ir.role[stage].name);
+        json_begin_object(w, NULL);
+        json_put_text(w, "role", p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
-            json_put_number(w, cause_name((enum cause)i), s->of[stage].cause_s[i]);
+            json_put_number(w, result_name_of_cause((enum cause)i).text, s->of[stage].cause_s[i]);
         json_end_object(w);
     }
+    json_end_array(w);
     json_end_object(w);
 }
 
@@ -113,12 +114,13 @@ static void put_times(struct json_out *w, const struct prediction *p)
     json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
     json_begin_object(w, "mfu");
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
-        json_put_number(w, mfu_table[i].name, prediction_mfu(p, (enum mfu_convention)i));
+        json_put_number(w, result_name_of_mfu((enum mfu_convention)i).text,
+                        prediction_mfu(p, (enum mfu_convention)i));
     json_end_object(w);
     json_put_number(w, "hfu", prediction_hfu(p));
-    json_begin_object(w, "waterfall_s");
+    json_begin_object(w, "waterfall");
     for (int i = 0; i < CAUSE_COUNT; i++)
-        json_put_number(w, cause_name((enum cause)i), p->waterfall.cause_s[i]);
+        json_put_number(w, result_name_of_cause((enum cause)i).text, p->waterfall.cause_s[i]);
     json_end_object(w);
     if (p->stages.count > 1)
         put_stages(w, p);
@@ -141,8 +143,9 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(time, p->tokens_per_s_gpu));
     }
     if (intervals_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
-        json_put_number(w, "mfu_low", interval_low(time, prediction_mfu(p, MFU_LONGHAUL)));
-        json_put_number(w, "mfu_high", interval_high(time, prediction_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_longhaul_low", interval_low(time, prediction_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_longhaul_high",
+                        interval_high(time, prediction_mfu(p, MFU_LONGHAUL)));
     }
     if (intervals_known(&intervals, RESIDUAL_MEMORY)) {
         json_put_number(w, "device_needed_low_bytes", interval_low(memory, needed));
@@ -175,20 +178,20 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_peak(p);
     json_begin_object(w, "memory");
-    json_begin_object(w, "arena_bytes");
-    for (int i = 0; i < MEMORY_COUNT; i++)
-        json_put_count(w, memory_name((enum memory)i), p->ir.arena_bytes[i]);
-    json_end_object(w);
+    json_put_count(w, "arena_bytes", p->ir.arena_bytes[MEMORY_HBM]);
+    json_put_count(w, "pinned_arena_bytes", p->ir.arena_bytes[MEMORY_PINNED]);
+    json_put_count(w, "pageable_arena_bytes", p->ir.arena_bytes[MEMORY_PAGEABLE]);
     json_put_count(w, "peak_bytes", peak->bytes);
     json_put_count(w, "peak_rank", prediction_fullest_rank(p));
-    json_begin_object(w, "at_peak_bytes");
+    json_begin_object(w, "at_peak");
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        json_put_count(w, category_name((enum category)i), peak->category_bytes[i]);
+        json_put_count(w, result_name_of_peak((enum category)i).text, peak->category_bytes[i]);
     json_end_object(w);
     json_put_count(w, "reserved_bytes", p->reserved.total);
-    json_begin_object(w, "reserved_parts_bytes");
+    json_begin_object(w, "reserved_parts");
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
-        json_put_count(w, reserved_part_name((enum reserved_part)i), p->reserved.bytes[i]);
+        json_put_count(w, result_name_of_reserved((enum reserved_part)i).text,
+                       p->reserved.bytes[i]);
     json_end_object(w);
     json_end_object(w);
 }
@@ -207,7 +210,7 @@ static void put_depth(struct json_out *w, const struct sim_depth *depth)
 {
     static const char *const outcomes[] = {
         [SIM_DEPTH_OFF] = "off",
-        [SIM_DEPTH_NO_PERIOD] = "no period",
+        [SIM_DEPTH_NO_PERIOD] = "no_period",
         [SIM_DEPTH_UNSTEADY] = "unsteady",
         [SIM_DEPTH_FOLDED] = "folded",
     };
@@ -235,14 +238,15 @@ static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
     size_t count = link_classes(class, &p->ir, &p->setup->cluster);
-    json_begin_object(w, "links");
+    json_begin_array(w, "links");
     for (size_t i = 0; i < count; i++) {
-        json_begin_object(w, class[i].name);
+        json_begin_object(w, NULL);
+        json_put_text(w, "name", class[i].name);
         json_put_bool(w, "measured", class[i].measured);
         json_put_text(w, "source", class[i].source);
         json_end_object(w);
     }
-    json_end_object(w);
+    json_end_array(w);
 }
 
 static void put_simulation(struct json_out *w, const struct prediction *p)
@@ -261,7 +265,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     put_depth(w, &p->sim.depth);
     put_sample(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
-    json_put_text(w, "extrapolated", p->extrapolated.size > 0 ? p->extrapolated.data : "");
+    json_put_text(w, "extrapolated_why", p->extrapolated.size > 0 ? p->extrapolated.data : "");
     if (p->beyond_compared) {
         json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
         json_put_number(w, "jitter", p->setup->cost.device_jitter);
@@ -280,6 +284,16 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     }
 }
 
+/* The whole command with the options; null where there are none. */
+static void put_next_command(struct json_out *w, const struct report *r)
+{
+    struct text command = {0};
+    if (r->best->options[0] != '\0' && r->command != NULL)
+        report_put_command_with(&command, r->command, r->best->options);
+    json_put_text(w, "command", command.data);
+    text_release(&command);
+}
+
 static void put_next(struct json_out *w, const struct report *r)
 {
     if (r->best == NULL)
@@ -288,6 +302,7 @@ static void put_next(struct json_out *w, const struct report *r)
         json_put_number(w, "ideal_step_s", r->best->ideal_step_s);
     json_begin_object(w, "next");
     json_put_text(w, "options", r->best->options);
+    put_next_command(w, r);
     json_put_count(w, "tried", r->best->tried);
     json_put_count(w, "left_out", r->best->left_out);
     if (r->best->options[0] != '\0') {
@@ -320,7 +335,7 @@ void report_print_json(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     struct json_out w = {.out = out};
-    json_begin_object(&w, NULL);
+    json_begin_answer(&w, "predict");
     if (r->part == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);

@@ -4,6 +4,7 @@
 #include "cli/json_out.h"
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
+#include "predict/result_names.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -109,21 +110,23 @@ static void print_json(struct text *out, const struct table *table, const struct
                        size_t resumed)
 {
     struct json_out json = {.out = out};
-    json_begin_object(&json, NULL);
+    json_begin_answer(&json, "sweep");
     json_put_text(&json, "file", table->path);
     json_put_text(&json, "command", table_head(table, "command"));
     json_put_count(&json, "points", table->rows);
     json_put_count(&json, "resumed", resumed);
     json_begin_object(&json, "status");
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
-        json_put_count(&json, sweep_status_names[i], s->count[i]);
+        json_put_count(&json, result_name_of_words(sweep_status_names[i]).text, s->count[i]);
     json_end_object(&json);
     if (s->best != SIZE_MAX) {
         double value = 0;
         json_begin_object(&json, "best");
         json_put_count(&json, "row", s->best);
+        json_begin_object(&json, "varied"); /* by the names of the options */
         for (size_t a = 0; a < s->axes; a++)
             json_put_text(&json, table->name[a], table->row[s->best][a]);
+        json_end_object(&json);
         if (table_number(table, s->best, table_find(table, "step_s"), &value))
             json_put_number(&json, "step_s", value);
         if (table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &value))

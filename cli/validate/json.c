@@ -46,7 +46,7 @@ static void put_external(struct json_out *json, const struct external_validation
     json_put_count(json, "global_batch", (uint64_t)row->global_batch);
     json_put_number(json, "measured_step_s", row->step_s);
     json_put_number(json, "predicted_step_s", result->step_s);
-    json_put_number(json, "error", result->error);
+    json_put_number(json, "relative_error", result->error);
     json_put_number(json, "predicted_peak_bytes", result->peak_bytes);
     json_put_number(json, "predicted_reserved_bytes", result->reserved_bytes);
     json_put_number(json, "memory_error", result->memory_error);
@@ -59,12 +59,12 @@ void validation_print_json(struct text *out, const struct validation *v,
                            const struct external_validation *external)
 {
     struct json_out json = {.out = out};
-    json_begin_object(&json, NULL);
-    json_begin_array(&json, "rows");
+    json_begin_answer(&json, "validate");
+    json_begin_array(&json, "figures");
     for (size_t i = 0; i < v->rows->count; i++)
         put_row(&json, v, i);
     json_end_array(&json);
-    json_begin_array(&json, "external");
+    json_begin_array(&json, "training_steps");
     for (size_t i = 0; i < external->runs->count; i++)
         put_external(&json, external, i);
     json_end_array(&json);

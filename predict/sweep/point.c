@@ -1,6 +1,7 @@
 #include "predict/sweep/point.h"
 
 #include "predict/longhaul.h"
+#include "predict/result_names.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "traces/records.h"
@@ -52,17 +53,6 @@ static void put_bytes(struct cells *cells, const char *name, bool known, uint64_
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
 }
 
-/* "all-to-all" as a part of a column's name: all_to_all. */
-static const char *column(char *buffer, size_t size, const char *before, const char *name,
-                          const char *after)
-{
-    snprintf(buffer, size, "%s%s%s", before, name, after);
-    for (char *c = buffer; *c != '\0'; c++)
-        if (strchr(" -/", *c) != NULL)
-            *c = '_';
-    return buffer;
-}
-
 static void put_choices(struct cells *cells, const struct prediction *p, bool known)
 {
     const struct choices *c = &p->choices;
@@ -70,7 +60,7 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_text(cells, "chosen_strategy", known ? compose_strategies(&count)[c->strategy].name : NULL);
     put_text(cells, "chosen_profile", known ? c->profile->name : NULL);
     put_number(cells, "chosen_gpus", known, c->ranks);
-    put_number(cells, "chosen_tokens", known, (double)c->seq);
+    put_number(cells, "chosen_sequence_tokens", known, (double)c->seq);
     put_number(cells, "chosen_sequences", known, (double)c->global_batch);
     put_number(cells, "chosen_dp", known, c->dp);
     put_number(cells, "chosen_cp", known, c->cp);
@@ -86,7 +76,6 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
 static void put_times(struct cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
-    char name[64];
     const struct interval *interval = &r->intervals.of[RESIDUAL_TIME];
     bool has_interval = r->whole && intervals_known(&r->intervals, RESIDUAL_TIME);
     put_number(cells, "step_s", r->timed, r->step_s);
@@ -94,32 +83,26 @@ static void put_times(struct cells *cells, const struct prediction *p,
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
     put_number(cells, "tokens_per_s_gpu", r->timed, r->tokens_per_s_gpu);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
-        put_number(cells, column(name, sizeof name, "mfu_", mfu_table[i].name, ""), r->whole,
-                   r->mfu[i]);
+        put_number(cells, result_name_of_mfu((enum mfu_convention)i).text, r->whole, r->mfu[i]);
     put_number(cells, "hfu", r->whole, r->hfu);
-    put_number(cells, "extrapolated", r->timed, p->extrapolated_share);
+    put_number(cells, "extrapolated_share", r->timed, p->extrapolated_share);
     for (int i = 0; i < CAUSE_COUNT; i++)
-        put_number(cells, column(name, sizeof name, "", cause_name((enum cause)i), "_s"),
-                   r->has_causes, r->cause_s[i]);
+        put_number(cells, result_name_of_cause((enum cause)i).text, r->has_causes, r->cause_s[i]);
 }
 
 static void put_memory(struct cells *cells, const struct prediction_result *r, bool known)
 {
-    static const char *const limits[LIMIT_COUNT] = {"device", "host"};
-    char name[64];
-    for (int i = 0; i < LIMIT_COUNT; i++) {
-        put_bytes(cells, column(name, sizeof name, limits[i], "_needed", "_bytes"), known,
-                  r->verdict.needed[i]);
-        put_bytes(cells, column(name, sizeof name, limits[i], "_available", "_bytes"), known,
-                  r->verdict.available[i]);
-    }
+    const struct verdict *v = &r->verdict;
+    put_bytes(cells, "device_needed_bytes", known, v->needed[LIMIT_DEVICE]);
+    put_bytes(cells, "device_available_bytes", known, v->available[LIMIT_DEVICE]);
+    put_bytes(cells, "host_needed_bytes", known, v->needed[LIMIT_HOST]);
+    put_bytes(cells, "host_available_bytes", known, v->available[LIMIT_HOST]);
     put_bytes(cells, "arena_bytes", known, r->arena_bytes);
     put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
     put_bytes(cells, "peak_bytes", r->timed, r->peak_bytes);
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        put_bytes(cells,
-                  column(name, sizeof name, "peak_", category_name((enum category)i), "_bytes"),
-                  r->timed, r->peak_category_bytes[i]);
+        put_bytes(cells, result_name_of_peak((enum category)i).text, r->timed,
+                  r->peak_category_bytes[i]);
 }
 
 static void put_point(struct cells *cells, const struct grid_axes *axes, size_t point)

@@ -3,7 +3,7 @@ cached="--model gpt-7b --set layers=8 --cluster sppo-a100 --gpus 4 --strategy sp
 said() { sed -E 's/ \(90 %: [^)]*\)//; s/[0-9.]+ ([GM]iB)/x \1/g'; }
 longhaul predict $cached --quick -o $T/p 2> $T/notes | head -1 | said
 grep -E '"(fits|too_close_to_call)"' $T/p/prediction.json
-test $(sed -n 's/.*"cache_bytes": \([0-9]*\).*/\1/p' $T/p/prediction.json) -gt 10000000000 && echo "more than 10 GB are cache"
+test $(sed -n 's/.*"device_cache_bytes": \([0-9]*\).*/\1/p' $T/p/prediction.json) -gt 10000000000 && echo "more than 10 GB are cache"
 longhaul report $T/p -o $T/page.html
 sed -n 's/<p class="verdict \([a-z]*\)">\([^:]*\).*/\1: \2/p' $T/page.html
 longhaul plan $cached --top 1 2> $T/notes | grep '^1 ' | said | grep -o 'x GiB (.*cache)'

@@ -54,7 +54,7 @@ for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
     printf '%s|%d' $1 $(($2 / 4))
     for pipeline in 1f1b zb-1p zb-v; do
         longhaul predict --model llama2-7b --cluster ideal --gpus 1024 --strategy 2d --hp 32 --cp 2 --dp 4 --pp 4 --pipeline $pipeline --seq $1 --batch $2 \
-            --profile ideal --checkpoint none --scope layers --quick | sed -n 's/^stages .*idle \([0-9.]*\) % of the step (\([0-9.]*\) %.*/|\1|\2/p' | tr -d '\n'
+            --profile ideal --checkpoint none --scope layers --quick --all | sed -n 's/^stages .*idle \([0-9.]*\) % of the step (\([0-9.]*\) %.*/|\1|\2/p' | tr -d '\n'
     done
     echo
 done | awk -F'|' '{ printf "| %s (%d) | %s %% (%s) | %s %% (%.2f) | %s %% (%.2f) |\n", $1, $2, $3, $4 == 300 ? 3 : $4 / 37.5 * 3 "/8", $5, $6 / 100, $7, $8 / 100 }' |

@@ -13,7 +13,7 @@ done
 # Only times differ: arenas and reserved memory do not, nor the flops that are executed (HFU times seconds).
 longhaul $step --nodes 9 --seq 144K --exact -o $T/exact > $T/exact.txt
 for folder in even exact; do
-    sed -n '/"arena_bytes"/,/}/p; /"reserved_bytes"/p' $T/$folder/prediction.json > $T/$folder.memory
+    grep -E '"(pinned_|pageable_)?(arena|reserved)_bytes"' $T/$folder/prediction.json > $T/$folder.memory
 done
 cmp $T/even.memory $T/exact.memory
 awk -F '[:,]+' '/"step_s"/ && !(FILENAME in step) { step[FILENAME] = $2 } /"hfu"/ { hfu[FILENAME] = $2 }

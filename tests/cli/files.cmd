@@ -8,7 +8,7 @@ cmp $T/a.json $T/out/prediction.json
 longhaul schedule $what --profile ideal --flat | cmp - $T/out/schedule.ir
 longhaul predict $T/out/schedule.ir --cluster ideal --gpus 4 --json > $T/b.json
 for name in a b; do
-    grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation|peak_bytes)"' |
+    grep -A 100 '"step_s"' $T/$name.json | grep -E '"(step_s|hfu|recomputation_s|peak_bytes)"' |
         awk '{ printf "%s %.13g\n", $1, $2 }' > $T/$name.figures
 done
 cmp $T/a.figures $T/b.figures

@@ -14,7 +14,7 @@ longhaul compare $T/ulysses $T/ulysses | grep -c '^kernels' || :
 # model flops at peak over the step is MFU by our convention, but for s + 1 keys in place of s; pieces that
 # are computed again are no model flops
 fpdt="--model gpt-2.7b --set layers=2 --cluster fpdt-a100-80g --nodes 1 --gpus 4 --strategy fpdt"
-same() { awk -F'[:,]' '/"step_s"/ && !step { step = $2 } /"model flops at peak"/ { peak = $2 } /"longhaul"/ { mfu = $2 }
+same() { awk -F'[:,]' '/"step_s"/ && !step { step = $2 } /"model_flops_at_peak_s"/ { peak = $2 } /"mfu_longhaul"/ { mfu = $2 }
     END { d = peak / step / mfu - 1; print (d < 1e-4 && d > -1e-4 ? "the same" : d) }' $T/json; }
 for profile in deepspeed neutral; do
     longhaul predict $fpdt --profile $profile --seq 64K --chunk 16K --quick --json > $T/json

@@ -85,7 +85,7 @@ few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K"
 longhaul plan $few --weights zero1 --checkpoint none --top 1000 --json > $T/rows.json
 causes() { # SEQUENCES OPTIONS: of each cause its name and seconds per sequence
     longhaul predict $few --weights zero1 --checkpoint none $2 --quick --json 2> $T/note |
-        awk -F '"' '/"waterfall_s"/ { on = 1; next } /}/ { on = 0 } on { split($3, v, "[:,]"); print $2 "|" v[2] / n }' n=$1
+        awk -F '"' '/"waterfall"/ { on = 1; next } /}/ { on = 0 } on { split($3, v, "[:,]"); sub(/_s$/, "", $2); print $2 "|" v[2] / n }' n=$1
 }
 causes 2 "--strategy local --dp 2" > $T/winner
 causes 1 "--strategy ulysses --hp 2 --dp 1" > $T/loser

@@ -6,7 +6,7 @@ longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --ch
 longhaul predict --model gpt-2.7b --cluster ideal --gpus 4 --seq 2K --quick --profile ideal --json > $T/full.json
 for name in keep full; do
     echo $name
-    grep -E '"(step_s|hfu|model flops at peak|recomputation|all-to-all|host)": [0-9]' $T/$name.json |
+    grep -E '"(step_s|hfu|model_flops_at_peak_s|recomputation_s|all_to_all_s|host_s)": [0-9]' $T/$name.json |
         awk -F '[":,]+' '{ printf "%s %.9g\n", $2, $3 }'
 done
 awk 'BEGIN { s = 2048; pairs = s * (s + 1) / 2;
@@ -35,7 +35,7 @@ for profile in published neutral ideal; do longhaul predict $many --profile $pro
 # HFU is over all ranks, of which a contiguous ring's first has the least to do; what 16 tensor ranks compute alike of 8 key/value heads is
 # no model flop.
 longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ring --layout contiguous --seq 128K --quick --checkpoint none --json |
-    awk -F '[:,]+' '/"longhaul"/ && !mfu { mfu = $2 } /"hfu"/ { hfu = $2 } END { print "ring:", (hfu > mfu ? "HFU is more" : "HFU is less") }'
+    awk -F '[:,]+' '/"mfu_longhaul"/ && !mfu { mfu = $2 } /"hfu"/ { hfu = $2 } END { print "ring:", (hfu > mfu ? "HFU is more" : "HFU is less") }'
 longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 16 --strategy megatron-sp --tp 16 --seq 16K --quick --checkpoint none --json |
-    awk -F '[:,]+' '/"longhaul"/ && !mfu { mfu = $2 } /"step_s"/ { step = $2 } /model flops at peak/ { useful = $2 } /"hfu"/ { hfu = $2 }
+    awk -F '[:,]+' '/"mfu_longhaul"/ && !mfu { mfu = $2 } /"step_s"/ { step = $2 } /model_flops_at_peak_s/ { useful = $2 } /"hfu"/ { hfu = $2 }
         END { d = useful / step / mfu - 1; print (d < 1e-4 && d > -1e-4 ? "MFU is" : "MFU is not"), "model flops at peak over the step;", (hfu > mfu ? "HFU is more" : "HFU is less") }'

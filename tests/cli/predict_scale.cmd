@@ -6,7 +6,7 @@ longhaul predict $step --cluster 8x8xa100-80g | grep -o 'extrapolated to.*'
 printf '{"longhaul_device_cost": 1, "name": "shaky", "base": "a100-80g", "device": {"jitter": {"value": 0.02, "source": "made up"}}}' > $T/shaky.json
 longhaul predict $step --cluster 8x8xa100-80g --json > $T/steady.txt
 longhaul predict $step --cluster 8x8xa100-80g --costs $T/shaky.json --json > $T/shaky.txt
-awk -F '[:,]+' '/"step_s"/ { s[FILENAME] = $2 } /"jitter_s"/ { j[FILENAME] = $2 } /"other ranks"/ { o[FILENAME] = $2 }
+awk -F '[:,]+' '/"step_s"/ { s[FILENAME] = $2 } /"jitter_s"/ { j[FILENAME] = $2 } /"other_ranks_s"/ { o[FILENAME] = $2 }
     END { a = ARGV[1]; b = ARGV[2]
         print j[a] + 0, (j[b] > 0 && j[b] < 2.41 * 0.02 * s[a]), (s[b] - s[a] - j[b]) ^ 2 < 1e-18, (o[b] - o[a] - j[b]) ^ 2 < 1e-18 }' $T/steady.txt $T/shaky.txt
 # a strategy that shares no sequence after all says so in the report, and with what would have had to divide

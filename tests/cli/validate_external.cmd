@@ -33,7 +33,7 @@ grep -E '^(id|one|two),' $T/out.csv | cmp - $T/again.csv
 longhaul validate --data $T/rows/own.csv --device ideal-40g | head -1
 # by device: as the row has it, or all of a kind; by source
 longhaul validate --data $T/rows/right.csv --device ideal | grep -c ' -> '
-longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E '"(rows|id|gpu|predicted_step_s|error|status)"'
+longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E '"(figures|id|gpu|predicted_step_s|relative_error|status)"'
 bad() { longhaul validate "$@" 2>&1 || echo "exit $?"; }
 bad --data $T/rows/own.csv --device idea
 bad --data $T/rows/own.csv --source Nobody

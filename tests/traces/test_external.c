@@ -77,7 +77,7 @@ static const struct wrong_text wrong[] = {
     {"empty file", "", "e.csv: error: empty: expected the column names 'id,source,model,...'\n"},
     {"other columns", "id,source,gpu\n", "e.csv:1: error: column 3 is 'gpu', expected 'model'\n"},
     {"half a result", COLUMNS ",predicted_step_s\n",
-     "e.csv:1: error: the column 'error' is missing\n"},
+     "e.csv:1: error: the column 'relative_error' is missing\n"},
     {"short row", COLUMNS "\na-1,A\n",
      "e.csv:2: error: 2 fields, expected 25 as in the line of column names\n"},
     {"no id", COLUMNS "\n,A," FACTS "2.5,tgs,1,,,yes,--seq 2K,\n",
@@ -129,8 +129,9 @@ static void the_reader_names_line_and_column(void)
 static void results_stand_beside_the_rows_as_they_were(void)
 {
     static const char output[] =
-        COLUMNS ",predicted_step_s,error,predicted_peak_gib,predicted_reserved_gib,memory_error,"
-                "status\n" ROW ",2,0.25,10.5,12,0,ok\n"
+        COLUMNS ",predicted_step_s,relative_error,predicted_peak_bytes,"
+                "predicted_reserved_bytes,memory_error,"
+                "status\n" ROW ",2,0.25,11274289152,12884901888,0,ok\n"
                 "a-2,A," FACTS "2.5,tgs,1638.4,,,yes,--seq 2K,,,,,,,\"error: x: 1,5\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};

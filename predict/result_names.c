@@ -1,0 +1,39 @@
+#include "predict/result_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct result_name make(const char *before, const char *words, const char *after)
+{
+    struct result_name name;
+    snprintf(name.text, sizeof name.text, "%s%s%s", before, words, after);
+    for (char *c = name.text; *c != '\0'; c++)
+        if (strchr(" -/", *c) != NULL)
+            *c = '_';
+    return name;
+}
+
+struct result_name result_name_of_mfu(enum mfu_convention convention)
+{
+    return make("mfu_", mfu_table[convention].name, "");
+}
+
+struct result_name result_name_of_cause(enum cause cause)
+{
+    return make("", cause_name(cause), "_s");
+}
+
+struct result_name result_name_of_peak(enum category category)
+{
+    return make("peak_", category_name(category), "_bytes");
+}
+
+struct result_name result_name_of_reserved(enum reserved_part part)
+{
+    return make("reserved_", reserved_part_name(part), "_bytes");
+}
+
+struct result_name result_name_of_words(const char *words)
+{
+    return make("", words, "");
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Validates answers of longhaul against the schemas in docs/schema.
+
+    check_schema.py FOLDER NAME FILE.json [...]          whole answers
+    check_schema.py FOLDER NAME#DEF FILE.csv [...]       every row of a CSV file
+    check_schema.py FOLDER                               the schemas themselves
+
+The last holds their names: each is snake_case, and a figure of a sweep's CSV row has the definition that predict's JSON
+refers to by the same name."""
+import csv
+import json
+import pathlib
+import re
+import sys
+
+import jsonschema
+
+
+def load(folder, name):
+    """A schema that refers to nothing outside of itself."""
+    text = (folder / f"{name}.json").read_text()
+    schema = json.loads(text.replace("common.json#/$defs/", "#/$defs/"))
+    common = json.loads((folder / "common.json").read_text().replace("common.json#", "#"))
+    schema["$defs"] = {**common["$defs"], **schema.get("$defs", {})}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return schema
+
+
+def properties(schema):
+    """All properties of a schema and of what stands in it."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from properties(item)
+    elif isinstance(schema, dict):
+        yield from schema.get("properties", {}).items()
+        for value in schema.values():
+            yield from properties(value)
+
+
+def typed(name, cell, schema, defs):
+    """A cell of CSV as the value that its property has."""
+    of = schema["properties"].get(name, {})
+    of = defs[of["$ref"].rpartition("/")[2]] if "$ref" in of else of
+    types = of.get("type", [])
+    if cell == "" and "null" in types:
+        return None
+    if "number" in types or "integer" in types or types in ("number", "integer"):
+        try:
+            value = float(cell)
+            return int(value) if value == int(value) else value
+        except ValueError:
+            return cell
+    return cell
+
+
+def check_names(folder):
+    common = json.loads((folder / "common.json").read_text())["$defs"]
+    for path in sorted(folder.glob("*.json")):
+        schema = load(folder, path.stem)
+        for name, _ in properties(schema):
+            if not re.fullmatch("[a-z][a-z0-9_]*", name):
+                print(f"{path.name}: '{name}' is not snake_case")
+    predict = list(properties(json.loads((folder / "predict.json").read_text())))
+    predict += properties(common)
+    row = json.loads((folder / "sweep.json").read_text())["$defs"]["row"]["properties"]
+    for name, of in row.items():
+        if name in ("status", "reason"):
+            continue
+        plain = name.removeprefix("chosen_")
+        if of != {"$ref": f"common.json#/$defs/{plain}"} or (plain, of) not in predict:
+            print(f"sweep.json: the column {name} is not what {plain} of predict.json is")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    if len(sys.argv) == 2:
+        check_names(folder)
+        return
+    name, _, part = sys.argv[2].partition("#")
+    schema = load(folder, name)
+    defs = schema["$defs"]
+    if part:
+        schema = {**defs[part], "$defs": defs}
+    validator = jsonschema.Draft202012Validator(schema)
+    for path in sys.argv[3:]:
+        count = 0
+        with open(path, newline="") as file:
+            if part:
+                rows = csv.DictReader(line for line in file if not line.startswith("#"))
+                values = [{k: typed(k, v, schema, defs) for k, v in row.items()
+                           if v != "" or k in schema["required"]} for row in rows]
+                lacking = set(schema["properties"]) - set(rows.fieldnames)
+                if lacking:
+                    print(f"{path}: no column {', '.join(sorted(lacking))}")
+            else:
+                values = [json.load(file)]
+        for value in values:
+            for error in validator.iter_errors(value):
+                print(f"{path}: {'/'.join(map(str, error.absolute_path))}: {error.message[:200]}")
+            count += 1
+        if count == 0:
+            print(f"{path}: nothing to validate")
+
+
+main()

@@ -1,0 +1,58 @@
+# What --json prints, and rows of CSV, are what docs/schema says, and figures have one name in all of them.
+python=python3
+$python -c 'import jsonschema' 2> $T/note || python=/usr/bin/python3
+if ! $python -c 'import jsonschema' 2> $T/note; then
+    echo "no python3-jsonschema: $(tail -n 1 $T/note)"
+    exit 77
+fi
+check() { $python $S/tests/cli/check_schema.py $S/docs/schema "$@" && echo "${1:-names}: looked at"; }
+cd $T
+check
+step="--model gpt2 --set layers=4 --cluster dgx-a100 --seq 1K"
+n=0
+for options in "--gpus 4" "--gpus 4 --pp 2 --batch 4 --tokens 1B --price 2" "--gpus 4 --scope attention --quick" \
+    "--gpus 4 --strategy sppo --tp 1 --pp 4 --subsequences 8 --pipeline msp --share-units 1 --quick"; do
+    n=$((n + 1))
+    longhaul predict $step $options --json > predict-$n.json 2> note || test $? = 1
+done
+longhaul schedule $step --gpus 4 -o step.ir
+longhaul predict step.ir --cluster ideal --gpus 4 --json > predict-file.json
+longhaul predict --quick --model longhaul-3m --cluster dgx-h100 --strategy ring --nodes 9 --seq 144K --json > predict-even.json
+longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M --quick --json > predict-unfit.json || test $? = 1
+check predict predict-*.json
+small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
+longhaul plan $small --seq 1K --profile published --json > plan-1.json
+longhaul plan $small --goal longest --strategy ulysses --json > plan-2.json
+longhaul plan --model llama3-8b --cluster dgx-a100 --gpus 1 --seq 4M --weights replicated --checkpoint none --json > plan-unfit.json || test $? = 1
+check plan plan-*.json
+longhaul plan $small --longest --json > longest.json
+check plan_longest longest.json
+longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --vary seq=64K,2M --vary hp=3,8 -o sweep.csv --json > sweep.json
+check sweep sweep.json
+check sweep#row sweep.csv
+F=$S/traces/published
+cp -r $F/external-models .
+(head -1 $F/external.csv; grep -E '^(llm-foundry-147|simumax-b200-292|dgxc-bf16-377),' $F/external.csv) > steps.csv
+longhaul validate --data steps.csv -o steps-out.csv --json > validate-1.json
+longhaul validate --source LoongTrain --table 2 --system ulysses -o figures-out.csv --json > validate-2.json
+check validate validate-*.json
+check validate#figure_row figures-out.csv
+check validate#training_step_row steps-out.csv
+tiny="--model longhaul-3m --set layers=1,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2"
+longhaul run $tiny -o measured --check --json > run-1.json
+longhaul run $tiny --check --data $S/LICENSE --steps 2 --json > run-2.json
+check run run-*.json
+longhaul predict $tiny --cluster cpu-node --dtype f32 --attention cpu --exact --quick -o predicted > note
+longhaul compare predicted measured --by kind --tolerance 1000% --json > compare-1.json
+longhaul compare $S/tests/data/kineto/llama.predicted.csv $S/tests/data/kineto/llama.json --json > compare-2.json
+check compare compare-*.json
+# a folder of another version says how it is made again; a file of a sweep with the old names is read
+sed '/"schema/d' predicted/prediction.json > old && mv old predicted/prediction.json
+longhaul report predicted -o page.html 2>&1 | sed 's/longhaul predict .* -o DIR/longhaul predict ... -o DIR/' || true
+sed 's/extrapolated_share/extrapolated/; s/chosen_sequence_tokens/chosen_tokens/' sweep.csv > old.csv
+longhaul report sweep.csv -o new.html --title x && longhaul report old.csv -o old.html --title x
+sed 's/old[.]csv/sweep.csv/' old.html | cmp - new.html && echo "the same page"
+# and the check sees what is wrong
+sed 's/"step_s": [^,]*/"step_s": "long"/' predict-1.json > wrong.json
+sed 's/"hfu"/"HFU"/' predict-1.json > wrong2.json
+check predict wrong.json wrong2.json | sed 's/([^)]*)//'
