@@ -34,6 +34,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,6 +98,15 @@ struct transformer {
  * that gives the nearest preset and the folder presets are in. */
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
+
+/* Whether a name is a model's fields on one line, which transformer_load() takes, too:
+ * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". What is left out is as many K/V heads as heads, heads that
+ * are as wide as the hidden size together, SwiGLU, RMSNorm with 1e-5, rotary positions with base 10000, no biases and a
+ * head of its own. */
+bool transformer_is_line(const char *name);
+
+/* Appends that line; has_vocab false leaves the vocabulary out. */
+void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab);
 
 /* The same for a text in memory, in our schema only; name stands for it in messages. */
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,

@@ -87,6 +87,14 @@ bool transformer_field_choose(struct transformer *t, const struct transformer_fi
     return false;
 }
 
+int transformer_field_choice(const struct transformer *t, const struct transformer_field *field)
+{
+    assert(field->kind == FIELD_CHOICE);
+    if (field->names == activation_names)
+        return (int)t->activation;
+    return field->names == norm_names ? (int)t->norm : (int)t->positions;
+}
+
 const char *transformer_field_choices(const struct transformer_field *field, char *out, size_t size)
 {
     size_t used = 0;

@@ -44,6 +44,9 @@ bool *transformer_field_switch(struct transformer *t, const struct transformer_f
 bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
                               const char *name);
 
+/* The choice that *t has, as an index of names. */
+int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
+
 /* "swiglu, gelu", for messages. */
 const char *transformer_field_choices(const struct transformer_field *field, char *out,
                                       size_t size);

@@ -188,10 +188,107 @@ static bool is_path(const char *name)
     return strchr(name, '/') != NULL || (size > 5 && strcmp(name + size - 5, ".json") == 0);
 }
 
+bool transformer_is_line(const char *name)
+{
+    return strchr(name, '=') != NULL && !is_path(name);
+}
+
+/* Fields that a line leaves out have the values that most models of today have. */
+static void fill_line(struct transformer *t)
+{
+    if (t->kv_heads == 0)
+        t->kv_heads = t->heads;
+    if (t->head_dim == 0 && t->heads > 0 && t->hidden % t->heads == 0)
+        t->head_dim = t->hidden / t->heads;
+    if (t->positions != POSITIONS_ROPE)
+        t->rope_theta = 0;
+}
+
+static enum status read_line(struct transformer *t, struct arena *arena, const char *line,
+                             struct diag *diag)
+{
+    static const char *const needed[] = {"layers", "hidden", "heads", "ffn", "vocab"};
+    const struct loc at = {.name = "--model"};
+    *t = (struct transformer){.name = at.name, .norm_eps = 1e-5, .rope_theta = 10000};
+    while (*line != '\0') {
+        size_t size = strcspn(line, ",");
+        char *field = arena_text(arena, line, size), *equals = strchr(field, '=');
+        if (equals == NULL)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
+        *equals = '\0';
+        enum status status = transformer_override(t, field, equals + 1, diag);
+        if (status != STATUS_OK)
+            return status;
+        line += size;
+        line += *line == ',';
+    }
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (*transformer_field_size(t, transformer_field_find(needed[i])) == 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "a model that is given by its fields needs %s: --set %s=N would do",
+                              needed[i], needed[i]);
+    fill_line(t);
+    t->name = arena_printf(arena, "%lldx%lld", (long long)t->layers, (long long)t->hidden);
+    t->source = "given";
+    return transformer_check(t, at, diag);
+}
+
+void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab)
+{
+    struct transformer usual = {.heads = t->heads,
+                                .hidden = t->hidden,
+                                .positions = t->positions,
+                                .norm_eps = 1e-5,
+                                .rope_theta = 10000},
+                       given = *t;
+    fill_line(&usual);
+    const char *comma = "";
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+        const struct transformer_field *f = &transformer_fields[i];
+        bool needed = strcmp(f->name, "hidden") == 0 || strcmp(f->name, "heads") == 0;
+        if (strcmp(f->name, "vocab") == 0 && !has_vocab)
+            continue;
+        const size_t before = out->size;
+        text_printf(out, "%s%s=", comma, f->name);
+        bool differs = needed;
+        switch (f->kind) {
+        case FIELD_SIZE:
+            differs |= *transformer_field_size(&given, f) != *transformer_field_size(&usual, f);
+            text_put_i64(out, *transformer_field_size(&given, f));
+            break;
+        case FIELD_REAL:
+            differs |= *transformer_field_real(&given, f) < *transformer_field_real(&usual, f) ||
+                       *transformer_field_real(&given, f) > *transformer_field_real(&usual, f);
+            text_put_double(out, *transformer_field_real(&given, f));
+            break;
+        case FIELD_CHOICE: {
+            int choice = transformer_field_choice(&given, f);
+            differs |= choice != 0;
+            text_puts(out, f->names[choice]);
+            break;
+        }
+        case FIELD_SWITCH:
+            differs |= *transformer_field_switch(&given, f);
+            text_puts(out, "true");
+            break;
+        case FIELD_KIND_COUNT:
+            break;
+        }
+        if (!differs) {
+            out->size = before;
+            out->data[before] = '\0';
+        } else {
+            comma = ",";
+        }
+    }
+}
+
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag)
 {
     *t = (struct transformer){0};
+    if (transformer_is_line(name_or_path))
+        return read_line(t, arena, name_or_path, diag);
     const char *path = name_or_path;
     if (!is_path(name_or_path)) {
         enum status found = presets_find("transformers", "model", name_or_path, (struct loc){0},

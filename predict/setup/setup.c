@@ -55,6 +55,11 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
                              const char *fields, struct diag *diag)
 {
     size_t before = diag != NULL ? diag->size : 0;
+    if (transformer_is_line(name) &&
+        fields != NULL) { /* one line: what is set may be what it lacks */
+        name = arena_printf(&setup->arena, "%s,%s", name, fields);
+        fields = NULL;
+    }
     enum status status = transformer_load(&setup->model, &setup->arena, name, ignore, diag);
     diag_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
