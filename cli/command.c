@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "cli/screen.h"
+#include "cli/setup/from.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
 
@@ -333,6 +334,16 @@ static enum status check_arguments(const struct command *command, const struct o
     return STATUS_OK;
 }
 
+/* Launch files of frameworks, for the commands that read them. */
+static enum status apply_files(const struct command *command, struct options *options,
+                               struct diag *diag)
+{
+    if (options_find(command->sets, "from") == NULL)
+        return STATUS_OK;
+    bool search = command->run == cmd_plan && !options_given(options, "longest");
+    return from_apply(options, search, diag);
+}
+
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag)
 {
     struct options options = {0};
@@ -343,7 +354,9 @@ enum status command_run(const struct command *command, int argc, char **argv, st
         status = command_print(&out, diag);
         text_release(&out);
     } else if (status == STATUS_OK) {
-        status = check_arguments(command, &options, diag);
+        status = apply_files(command, &options, diag);
+        if (status == STATUS_OK)
+            status = check_arguments(command, &options, diag);
         if (status == STATUS_OK)
             status = command->run(&options, diag);
     }

@@ -242,6 +242,7 @@ void options_release(struct options *options)
         free((void *)options->value[i].list);
     free(options->value);
     free((void *)options->argument);
+    arena_release(&options->arena);
     *options = (struct options){0};
 }
 
@@ -287,6 +288,29 @@ const char *const *options_list(const struct options *options, const char *name,
     const struct option_value *value = value_of(options, name, 1u << OPTION_LIST);
     *count = (size_t)value->count;
     return value->list;
+}
+
+enum status options_supply(struct options *options, const char *name, const char *value,
+                           struct diag *diag)
+{
+    size_t row;
+    const struct option *option = find(options->sets, name, strlen(name), &row);
+    assert(option != NULL && !options->value[row].given);
+    options->value[row] = (struct option_value){.given = true};
+    if (option->kind == OPTION_FLAG)
+        return STATUS_OK;
+    return parse_value(option, arena_text(&options->arena, value, strlen(value)),
+                       &options->value[row], diag);
+}
+
+void options_withdraw(struct options *options, const char *name)
+{
+    size_t row;
+    const struct option *option = find(options->sets, name, strlen(name), &row);
+    assert(option != NULL);
+    (void)option;
+    free((void *)options->value[row].list);
+    options->value[row] = (struct option_value){0};
 }
 
 const struct option *options_find(const struct option_set *const *sets, const char *name)

@@ -64,6 +64,7 @@ struct options {
     struct option_value *value;           /* one per option, sets end to end */
     const char **argument;
     size_t argument_count;
+    struct arena arena; /* of texts that options_supply() was given */
 };
 
 /* Parses argv[0..argc), which starts behind the command's name. sets must outlive *options. */
@@ -81,6 +82,13 @@ int options_choice(const struct options *options, const char *name);       /* -1
 
 /* The texts of a list, in the order they were given. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
+
+/* Gives an option that is not given a value, as if it had been written; value NULL: of a flag. The text is copied. */
+enum status options_supply(struct options *options, const char *name, const char *value,
+                           struct diag *diag);
+
+/* Makes an option one that was not given, and has no fallback. */
+void options_withdraw(struct options *options, const char *name);
 
 /* The row of an option; NULL: no set has it. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);

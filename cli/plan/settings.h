@@ -1,6 +1,6 @@
 /* cli/plan/settings.h: a configuration as the settings of a training framework, with what the framework
- * cannot express (predict/plan/expressible.h). docs/planning.md names the versions and where each setting is
- * defined. */
+ * cannot express (predict/plan/expressible.h). The settings are the rows of predict/launch, which reads them
+ * back. docs/planning.md names the versions and where each setting is defined. */
 #ifndef CLI_PLAN_SETTINGS_H
 #define CLI_PLAN_SETTINGS_H
 
@@ -10,10 +10,5 @@
 
 /* Appends the settings; lines that begin with '#' say what is left out. */
 void settings_print(struct text *out, enum framework framework, const struct choices *choices);
-
-/* The part of them that makes the model: torchtitan's table [model], the Megatrons' arguments. */
-void settings_put_torchtitan_model(struct text *out, const struct choices *choices);
-void settings_put_megatron_model(struct text *out, const struct choices *choices);
-void settings_put_deepspeed_model(struct text *out, const struct choices *choices);
 
 #endif

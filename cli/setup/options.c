@@ -23,10 +23,18 @@ _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 
 static const struct option model_rows[] = {
+    {.name = "from",
+     .kind = OPTION_LIST,
+     .value = "FILE",
+     .help = "take the options of a training framework's launch file (docs/launching.md): Megatron "
+             "arguments (a script, or a line of them), torchtitan TOML, DeepSpeed JSON, or YAML of "
+             "Accelerate, TRL or llm-foundry; may be given many times, and written options win"},
     {.name = "model",
      .kind = OPTION_TEXT,
-     .value = "NAME|FILE",
-     .help = "the model: a preset, a Hugging Face config.json or a model file (docs/commands.md)"},
+     .value = "NAME|FILE|LINE",
+     .help = "the model: a preset, a Hugging Face config.json, a model file (docs/commands.md), or "
+             "fields "
+             "on one line: layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000"},
     {.name = "ignore",
      .kind = OPTION_TEXT,
      .value = "KEYS",

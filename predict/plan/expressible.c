@@ -192,6 +192,11 @@ static bool has_8bit_states(const struct choices *c)
     return c->states == STATES_8BIT;
 }
 
+static bool has_dropout(const struct choices *c)
+{
+    return c->attention_dropout;
+}
+
 static bool has_f16(const struct choices *c)
 {
     return c->dtype == DTYPE_F16;
@@ -389,6 +394,7 @@ static const struct gap {
     {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
     {TITAN,    has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
     {MEGATRON | SPEED, has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
     {ALL,      has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},

@@ -59,6 +59,7 @@ static const struct {
 static const struct {
     const char *command, *option, *value;
 } texts[] = {
+    {NULL, "from", FOLDER "x.toml"},
     {NULL, "model", "no-such-model"},
     {NULL, "model", FOLDER "m.json"},
     {NULL, "set", "vocab"},

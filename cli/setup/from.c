@@ -1,0 +1,309 @@
+#include "cli/setup/from.h"
+
+#include "base/units.h"
+#include "models/cluster.h"
+#include "predict/launch/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 80, INDENT = 2 };
+
+/* ---- printing ---- */
+
+/* Appends words after `column` columns, lines of at most WIDTH; each but the first begins behind `indent` blanks.
+ * end: what a line that goes on ends with. */
+static void put_wrapped(struct text *out, const char *words, size_t indent, size_t column,
+                        const char *end)
+{
+    size_t room = WIDTH - strlen(end);
+    bool first = true;
+    for (words += strspn(words, " "); *words != '\0'; words += strspn(words, " ")) {
+        size_t size = 0;
+        bool quoted = false;
+        for (; words[size] != '\0' && (quoted || words[size] != ' '); size++)
+            quoted = words[size] == '\'' ? !quoted && size == 0 : quoted;
+        if (!first && column + 1 + size > room) {
+            text_printf(out, "%s\n%*s", end, (int)indent, "");
+            column = indent;
+            first = true;
+        }
+        text_printf(out, "%s%.*s", first ? "" : " ", (int)size, words);
+        column += size + !first;
+        first = false;
+        words += size;
+    }
+    text_putc(out, '\n');
+}
+
+static bool is_named_before(const struct launch *launch, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (launch->remark[k].kind == launch->remark[i].kind &&
+            strcmp(launch->remark[k].name, launch->remark[i].name) == 0)
+            return true;
+    return false;
+}
+
+/* Appends "--fp8-format hybrid (line 86)". */
+static void put_place(struct text *out, const struct launch_remark *remark)
+{
+    text_puts(out, remark->name);
+    if (remark->at.line > 0)
+        text_printf(out, " (line %u)", remark->at.line);
+}
+
+static bool has_text(const struct launch_remark *remark, const char *text)
+{
+    return remark->text != NULL && strcmp(remark->text, text) == 0;
+}
+
+/* Remarks that say the same stand together: "not modelled  --a (line 1), --b (line 2): ...". */
+static void put_alike(struct text *out, const char *title, const struct launch *launch, size_t i)
+{
+    struct text line = {0};
+    const struct launch_remark *first = &launch->remark[i];
+    put_place(&line, first);
+    for (size_t k = i + 1; first->text != NULL && k < launch->remarks; k++)
+        if (launch->remark[k].kind == first->kind && has_text(&launch->remark[k], first->text) &&
+            !is_named_before(launch, k)) {
+            text_puts(&line, ", ");
+            put_place(&line, &launch->remark[k]);
+        }
+    if (first->text != NULL && first->text[0] != '\0')
+        text_printf(&line, ": %s", first->text);
+    text_printf(out, "%*s%-13s ", INDENT, "", title);
+    put_wrapped(out, line.data, INDENT + 14, INDENT + 14, "");
+    text_release(&line);
+}
+
+static bool is_said_before(const struct launch *launch, size_t i)
+{
+    for (size_t k = 0; k < i && launch->remark[i].text != NULL; k++)
+        if (launch->remark[k].kind == launch->remark[i].kind &&
+            has_text(&launch->remark[k], launch->remark[i].text))
+            return true;
+    return is_named_before(launch, i);
+}
+
+static void put_names(struct text *out, const char *title, const struct launch *launch,
+                      enum launch_remark_kind kind)
+{
+    struct text names = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < launch->remarks; i++)
+        if (launch->remark[i].kind == kind && !is_named_before(launch, i))
+            text_printf(&names, "%s%s", count++ > 0 ? ", " : "", launch->remark[i].name);
+    if (count > 0) {
+        text_printf(out, "%*s%-13s ", INDENT, "", title);
+        put_wrapped(out, names.data, INDENT + 14, INDENT + 14, "");
+    }
+    text_release(&names);
+}
+
+static void put_remarks(struct text *out, const struct launch *launch)
+{
+    static const struct {
+        enum launch_remark_kind kind;
+        const char *title;
+    } rows[] = {
+        {REMARK_OPEN, "missing"}, {REMARK_ASSUMED, "assumed"}, {REMARK_UNMODELLED, "not modelled"}};
+    for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
+        const char *title = rows[r].title;
+        for (size_t i = 0; i < launch->remarks; i++)
+            if (launch->remark[i].kind == rows[r].kind && !is_said_before(launch, i)) {
+                put_alike(out, title, launch, i);
+                title = "";
+            }
+    }
+    put_names(out, "unknown", launch, REMARK_UNKNOWN);
+    put_names(out, "ignored", launch, REMARK_IGNORED);
+}
+
+/* ---- options ---- */
+
+/* Options that say the same, and what a search looks for. */
+static const char *const same[][2] = {{"ulysses", "hp"},
+                                      {"zero", "weights"},
+                                      {"checkpoint", "activations"},
+                                      {"nodes", "gpus"},
+                                      {"loopback", "gpus"}};
+static const char *const workload[] = {"model", "gpus", "seq", "batch", "dtype", "states"};
+
+static bool is_given(const struct options *options, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(same); i++)
+        if (strcmp(same[i][1], name) == 0 && options_given(options, same[i][0]))
+            return true;
+    return options_given(options, name);
+}
+
+/* Whether a sweep varies it. */
+static bool is_varied(const struct options *options, const char *name)
+{
+    size_t count, size = strlen(name);
+    if (options_find(options->sets, "vary") == NULL)
+        return false;
+    const char *const *vary = options_list(options, "vary", &count);
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(vary[i], name, size) == 0 && vary[i][size] == '=')
+            return true;
+        for (size_t k = 0; k < ARRAY_LEN(same); k++)
+            if (strcmp(same[k][1], name) == 0 &&
+                strncmp(vary[i], same[k][0], strlen(same[k][0])) == 0 &&
+                vary[i][strlen(same[k][0])] == '=')
+                return true;
+    }
+    return false;
+}
+
+static bool is_workload(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(workload); i++)
+        if (strcmp(workload[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the command looks for the length itself. */
+static bool looks_for_length(const struct options *options)
+{
+    if (options_find(options->sets, "longest") == NULL)
+        return false;
+    const char *goal = options_text(options, "goal");
+    return options_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
+}
+
+/* Appends "--name value". */
+static void put_option(struct text *out, const struct launch_option *option)
+{
+    text_printf(out, " --%s", option->name);
+    if (option->value != NULL)
+        options_put_word(out, option->value);
+}
+
+struct from {
+    struct launch launch;
+    struct text taken, replaced, left; /* options, as a command has them */
+};
+
+static enum status take_options(struct from *from, struct options *options, bool search,
+                                struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    bool length = looks_for_length(options);
+    for (size_t i = 0; i < from->launch.options && status == STATUS_OK; i++) {
+        const struct launch_option *option = &from->launch.option[i];
+        bool searched = search && !is_workload(option->name);
+        if ((length && strcmp(option->name, "seq") == 0) || searched) {
+            put_option(&from->left, option);
+        } else if (is_given(options, option->name) || is_varied(options, option->name)) {
+            put_option(&from->replaced, option);
+        } else {
+            put_option(&from->taken, option);
+            status = options_supply(options, option->name, option->value, diag);
+        }
+    }
+    return status;
+}
+
+/* How many GPUs there are, as far as options or files say. */
+static enum status count_gpus(const struct options *options, const struct launch *launch,
+                              int64_t *gpus, struct diag *diag)
+{
+    struct arena arena = {0};
+    struct cluster cluster;
+    enum status status = STATUS_OK;
+    const char *name = options_text(options, "cluster");
+    int64_t nodes = options_count(options, "nodes");
+    *gpus = options_count(options, "gpus");
+    if (*gpus == 0 && options_given(options, "loopback"))
+        *gpus = options_count(options, "loopback");
+    if (*gpus == 0 && nodes == 0)
+        *gpus = launch_gpus(launch);
+    if (*gpus == 0 && name != NULL) {
+        size_t before = diag->size;
+        status = cluster_load(&cluster, &arena, name, diag);
+        diag_place(diag, before, "--cluster");
+        if (status == STATUS_OK)
+            *gpus = nodes > 0 ? nodes * cluster.gpus_per_node : cluster.gpus;
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static enum status read_files(struct launch *launch, struct options *options, struct diag *diag)
+{
+    size_t count;
+    const char *const *files = options_list(options, "from", &count);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
+        status = launch_read(launch, options->argument[i], diag);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = launch_read(launch, files[i], diag);
+    return status;
+}
+
+/* "x.sh: arguments of Megatron-LM; as options:" and the rest. */
+static void print(const struct from *from, struct text *out)
+{
+    const char *between = "";
+    text_puts(out, "from ");
+    for (int i = 0; i < LAUNCH_FRAMEWORKS; i++)
+        if (from->launch.has[i] && i != LAUNCH_LAUNCHER) {
+            text_printf(out, "%s%s", between, launch_framework_names[i]);
+            between = " and ";
+        }
+    text_puts(out, *between == '\0' ? "a model's file, as options:\n" : ", as options:\n");
+    text_printf(out, "%*s", INDENT, "");
+    put_wrapped(out, from->taken.size > 0 ? from->taken.data : " none", 2 * INDENT, INDENT, " \\");
+    if (from->replaced.size > 0) {
+        text_printf(out, "%*s%-13s ", INDENT, "", "given instead");
+        put_wrapped(out, from->replaced.data, INDENT + 14, INDENT + 14, "");
+    }
+    if (from->left.size > 0) {
+        text_printf(out, "%*s%-13s ", INDENT, "", "looked for");
+        put_wrapped(out, from->left.data, INDENT + 14, INDENT + 14, "");
+    }
+    put_remarks(out, &from->launch);
+}
+
+enum status from_apply(struct options *options, bool search, struct diag *diag)
+{
+    struct from from = {0};
+    struct text out = {0};
+    bool arguments = options->argument_count > 0;
+    for (size_t i = 0; i < options->argument_count; i++)
+        arguments = arguments && launch_is_path(options->argument[i]);
+    if (!arguments && !options_given(options, "from"))
+        return STATUS_OK;
+    if (!arguments && options->argument_count > 0)
+        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                          "gives a configuration, and '%s' has one of its own; leave one of them "
+                          "out",
+                          options->argument[0]);
+    const char *set = options_text(options, "set");
+    struct launch_given given = {.as_dense = options_find(options->sets, "as-dense") != NULL &&
+                                             options_given(options, "as-dense"),
+                                 .model = options_given(options, "model"),
+                                 .vocab = set != NULL && strstr(set, "vocab=") != NULL};
+    enum status status = read_files(&from.launch, options, diag);
+    if (status == STATUS_OK)
+        status = count_gpus(options, &from.launch, &given.gpus, diag);
+    if (status == STATUS_OK)
+        status = launch_options(&from.launch, given, diag);
+    if (status == STATUS_OK)
+        status = take_options(&from, options, search, diag);
+    if (status == STATUS_OK) {
+        print(&from, &out);
+        fputs(out.data, stderr);
+        options_withdraw(options, "from");
+        options->argument_count = 0;
+    }
+    text_release(&out);
+    text_release(&from.taken);
+    text_release(&from.replaced);
+    text_release(&from.left);
+    launch_release(&from.launch);
+    return status;
+}

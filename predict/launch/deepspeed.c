@@ -1,0 +1,297 @@
+/* DeepSpeed: the JSON configuration (deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py) and the arguments of
+ * Megatron-DeepSpeed (megatron/arguments.py). */
+#include "predict/launch/launch_tables.h"
+#include "predict/launch/megatron_model.h"
+
+#include <string.h>
+
+#define SETS LAUNCH_SETS
+#define ALSO LAUNCH_ALSO_SETS
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+
+/* clang-format off */
+static const struct launch_row json_rows[] = {
+    {"train_batch_size",                   SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"train_micro_batch_size_per_gpu",     SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"gradient_accumulation_steps",        SETS, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
+    {"bf16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"bfloat16.enabled",                   ALSO, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"fp16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
+    {"zero_optimization.stage",            SETS, LAUNCH_COUNT,  LAUNCH_ZERO, NULL, NULL},
+    {"zero_optimization.mics_shard_size",  SETS, LAUNCH_COUNT,  LAUNCH_SHARD_RANKS, NULL, NULL},
+    {"zero_optimization.offload_optimizer.device",     SETS, LAUNCH_TEXT,   LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
+    {"zero_optimization.offload_optimizer.pin_memory", SETS, LAUNCH_SWITCH, LAUNCH_PINNED, NULL, NULL},
+    {"zero_optimization.cpu_offload",      ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"activation_checkpointing.cpu_checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
+    {"sequence_parallel_size",             ALSO, LAUNCH_COUNT,  LAUNCH_SP, NULL, NULL},
+    {"tensor_parallel.autotp_size",        ALSO, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+
+    {"zero_optimization.offload_param.device", UNMODELLED, "parameters on the host: they stay on the device here, which needs more memory; gathers from the host take PCIe's time", NULL},
+    {"zero_optimization.offload_optimizer.ratio", UNMODELLED, "all optimizer states go to the host here", NULL},
+    {"zero_optimization.zero_hpz_partition_size", UNMODELLED, "a second copy of parameters in each node (ZeRO++): gathers cross nodes here", NULL},
+    {"zero_optimization.zero_quantized_*", UNMODELLED, "collectives in 8 or 4 bits (ZeRO++): 16 bits here, two to four times the bytes", NULL},
+    {"zero_optimization.mics_hierarchical_params_gather", UNMODELLED, "the order of gathers: one level here", NULL},
+    {"zero_optimization.elastic_checkpoint", IGNORED},
+    {"zero_optimization.overlap_comm",     IGNORED}, {"zero_optimization.contiguous_gradients", IGNORED},
+    {"zero_optimization.reduce_scatter",   IGNORED}, {"zero_optimization.allgather_partitions", IGNORED},
+    {"zero_optimization.round_robin_gradients", IGNORED}, {"zero_optimization.sub_group_size", IGNORED},
+    {"zero_optimization.stage3_gather_*",  IGNORED}, {"zero_optimization.offload_optimizer.*", IGNORED},
+    {"zero_optimization.offload_param.*",  IGNORED}, {"zero_optimization.load_from_fp32_weights", IGNORED},
+    {"zero_optimization.ignore_unused_parameters", IGNORED}, {"zero_optimization.memory_efficient_linear", IGNORED},
+    {"zero_optimization.*",                UNMODELLED, "sizes of buckets, of what is prefetched and of what stays gathered: DeepSpeed's defaults are predicted", "500000000 5e8 5e+08 50000000 5e7 5e+07 100000 1e5 1000000000 1e9 1e+09"},
+    {"activation_checkpointing.partition_activations", UNMODELLED, "checkpoints over tensor ranks: they are, here, where ranks share tokens", NULL},
+    {"activation_checkpointing.*",         IGNORED},
+    {"communication_data_type",            UNMODELLED, "the type of reductions: fp32 where ranks share a sequence, else 16 bits", NULL},
+    {"seq_parallel_communication_data_type", UNMODELLED, "the type of reductions: fp32 where ranks share a sequence, else 16 bits", NULL},
+    {"prescale_gradients",                 IGNORED}, {"gradient_predivide_factor", IGNORED}, {"gradient_clipping", IGNORED},
+    {"optimizer.type",                     UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
+    {"optimizer.*",                        IGNORED}, {"scheduler.*", IGNORED}, {"fp16.*", IGNORED}, {"bf16.*", IGNORED},
+    {"zero_allow_untested_optimizer",      IGNORED}, {"zero_force_ds_cpu_optimizer", IGNORED},
+    {"data_types.grad_accum_dtype",        UNMODELLED, "gradients are summed in bf16 here", "bf16"},
+    {"amp.*",                              UNMODELLED, "apex' mixed precision: bf16 is predicted", NULL},
+    {"compression_training.*",             UNMODELLED, "compression of weights", NULL},
+    {"quantize_training.*",                UNMODELLED, "compression of weights", NULL},
+    {"sparse_attention.*",                 UNMODELLED, "sparse attention: full causal attention is predicted, which is more work", NULL},
+    {"curriculum_learning.*",              UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
+    {"data_efficiency.*",                  UNMODELLED, "lengths and layers that vary: the whole step is predicted", NULL},
+    {"progressive_layer_drop.*",           UNMODELLED, "layers that are left out: all are predicted", NULL},
+    {"compile.*",                          UNMODELLED, "DeepCompile: eager layers are predicted", NULL},
+    {"moe.*",                              UNMODELLED, "experts: a dense model is predicted", NULL},
+    {"hybrid_engine.*",                    UNMODELLED, "generation between steps: only the training step is predicted", NULL},
+    {"zenflow.*",                          UNMODELLED, "another optimizer's schedule", NULL},
+    {"steps_per_print", IGNORED}, {"wall_clock_breakdown", IGNORED}, {"dump_state", IGNORED}, {"flops_profiler.*", IGNORED},
+    {"tensorboard.*", IGNORED}, {"wandb.*", IGNORED}, {"csv_monitor.*", IGNORED}, {"comet.*", IGNORED}, {"comms_logger.*", IGNORED},
+    {"elasticity.*", IGNORED}, {"checkpoint.*", IGNORED}, {"aio.*", IGNORED}, {"nebula.*", IGNORED}, {"autotuning.*", IGNORED},
+    {"memory_breakdown", IGNORED}, {"disable_allgather", IGNORED}, {"train_steps", IGNORED}, {"seed", IGNORED}, {"_*", IGNORED},
+};
+
+static const struct launch_row argument_rows[] = {
+    {"--num-layers",                      SETS, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
+    {"--hidden-size",                     SETS, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
+    {"--num-attention-heads",             SETS, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
+    {"--kv-channels",                     SETS, LAUNCH_COUNT,  LAUNCH_HEAD_DIM, NULL, NULL},
+    {"--ffn-hidden-size",                 SETS, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
+    {"--swiglu",                          SETS, LAUNCH_SWITCH, LAUNCH_SWIGLU, NULL, NULL},
+    {"--disable-bias-linear",             SETS, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
+    {"--untie-embeddings-and-output-weights", SETS, LAUNCH_SWITCH, LAUNCH_UNTIED, NULL, NULL},
+    {"--num-key-value-heads",             SETS, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"--normalization",                   SETS, LAUNCH_TEXT,   LAUNCH_NORM, NULL, NULL},
+    {"--layernorm-epsilon",               SETS, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--use-rotary-position-embeddings",  SETS, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
+    {"--rotary-position-embeddings-theta", SETS, LAUNCH_COUNT, LAUNCH_ROPE_THETA, NULL, NULL},
+    {"--vocab-size",                      ALSO, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
+    {"--merge-file",                      ALSO, LAUNCH_PRESENCE,  LAUNCH_MERGES, NULL, NULL},
+    {"--seq-length",                      SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"--max-position-embeddings",         SETS, LAUNCH_COUNT,  LAUNCH_POSITIONS_MAX, NULL, NULL},
+    {"--deepspeed",                       SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
+    {"--deepspeed_config",                SETS, LAUNCH_TEXT,   LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
+    {"--zero-stage",                      SETS, LAUNCH_COUNT,  LAUNCH_ZERO, NULL, NULL},
+    {"--no-pipeline-parallel",            SETS, LAUNCH_SWITCH, LAUNCH_NO_PIPELINE, NULL, NULL},
+    {"--micro-batch-size",                SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--global-batch-size",               SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"--ds-sequence-parallel-fpdt",       SETS, LAUNCH_SWITCH, LAUNCH_CHUNKED, NULL, NULL},
+    {"--ds-sequence-parallel-fpdt-chunk-size", SETS, LAUNCH_COUNT, LAUNCH_CHUNK, NULL, NULL},
+    {"--ds-sequence-parallel-fpdt-offloading", SETS, LAUNCH_SWITCH, LAUNCH_CHUNKS_HOST, NULL, NULL},
+    {"--ds-sequence-parallel-size",       SETS, LAUNCH_COUNT,  LAUNCH_SP, NULL, NULL},
+    {"--tensor-model-parallel-size",      SETS, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"--sequence-parallel",               SETS, LAUNCH_SWITCH, LAUNCH_TOKENS_SPLIT, NULL, NULL},
+    {"--pipeline-model-parallel-size",    SETS, LAUNCH_COUNT,  LAUNCH_PP, NULL, NULL},
+    {"--attention-dropout",               SETS, LAUNCH_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
+    {"--hidden-dropout",                  SETS, LAUNCH_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
+    {"--deepspeed-activation-checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
+    {"--checkpoint-activations",          SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
+    {"--checkpoint-in-cpu",               ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
+    {"--recompute-granularity",           ALSO, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
+    {"--recompute-method",                ALSO, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
+    {"--recompute-num-layers",            ALSO, LAUNCH_COUNT,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
+    {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
+    {"--use-flash-attn-v2",               SETS, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
+    {"--use-flash-attn*",                 ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
+    {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
+    {"--num-experts",                     ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--topk",                            ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+
+    {"--cpu-optimizer",                   ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"--rotary-percent",                  UNMODELLED, "all of a head is rotated here: under 1 % of a step", "1.0 1"},
+    {"--rampup-batch-size",               UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
+    {"--curriculum-learning*",            UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
+    {"--random-ltd",                      UNMODELLED, "tokens that layers leave out: all are predicted", NULL},
+    {"--optimizer",                       UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "adam"},
+    {"--moe-*",                           UNMODELLED, "of a mixture of experts: a dense model is predicted", NULL},
+    {"--expert-*",                        UNMODELLED, "of a mixture of experts: a dense model is predicted", NULL},
+    {"--contigious-checkpointing",        IGNORED}, {"--synchronize-each-layer", IGNORED}, {"--profile-backward", IGNORED},
+    {"--partition-activations",           UNMODELLED, "checkpoints over tensor ranks: they are, here, where ranks share tokens", NULL},
+    MEGATRON_IGNORED,
+    {"--no-gradient-accumulation-fusion", IGNORED}, {"--local_rank", IGNORED}, {"--universal-checkpoint", IGNORED},
+    {"--use-dataset-only", IGNORED}, {"--no-scatter-gather-tensors-in-pipeline", IGNORED}, {"--inference", IGNORED},
+};
+/* clang-format on */
+const struct launch_table launch_json_table = {json_rows, ARRAY_LEN(json_rows)};
+const struct launch_table launch_argument_table = {argument_rows, ARRAY_LEN(argument_rows)};
+
+/* ---- fields of choices ---- */
+
+static bool has_host_optimizer(const struct choices *c)
+{
+    return c->optimizer == CHOICE_OPTIMIZER_HOST;
+}
+
+/* What goes to the host is sharded, if over one rank. */
+static int zero_stage(const struct choices *c)
+{
+    static const int stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
+    return has_host_optimizer(c) && stages[c->weights] == 0 ? 1 : stages[c->weights];
+}
+
+static void config_fields(struct launch *l, const struct choices *c)
+{
+    bool copies = c->weights == CHOICE_WEIGHTS_HSDP && expressible_sharing(c) > c->shard;
+    bool host = c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
+                c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
+    launch_say_count(l, LAUNCH_ACCUMULATION, c->accumulation);
+    launch_say_count(l, LAUNCH_ZERO, zero_stage(c));
+    if (copies)
+        launch_say_count(l, LAUNCH_SHARD_RANKS, c->shard);
+    if (has_host_optimizer(c)) {
+        launch_say_text(l, LAUNCH_OPTIMIZER_DEVICE, "cpu");
+        launch_say_count(l, LAUNCH_PINNED, 1);
+    }
+    launch_say_count(l, LAUNCH_CHECKPOINTS_HOST, host);
+}
+
+void launch_deepspeed_fields(struct launch *l, const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    megatron_model_fields(l, m);
+    if (m->kv_heads != m->heads)
+        launch_say_count(l, LAUNCH_KV_HEADS, m->kv_heads);
+    if (m->norm == NORM_RMSNORM)
+        launch_say_text(l, LAUNCH_NORM, "rmsnorm");
+    if (m->positions == POSITIONS_ROPE)
+        launch_say_count(l, LAUNCH_ROPE, 1);
+    text_printf(&l->comments, "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
+                (long long)m->vocab);
+    megatron_batch_fields(l, c);
+    config_fields(l, c);
+    launch_say_count(l, LAUNCH_DEEPSPEED, 1);
+    launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG, "ds_config.json");
+    if (c->pp == 1 && zero_stage(c) > 1)
+        launch_say_count(l, LAUNCH_NO_PIPELINE, 1);
+    if (c->attention == CHOICE_ATTENTION_FPDT) {
+        launch_say_count(l, LAUNCH_CHUNKED, 1);
+        launch_say_count(l, LAUNCH_CHUNK, c->chunk);
+        if (c->kv_offload == KV_OFFLOAD_ON)
+            launch_say_count(l, LAUNCH_CHUNKS_HOST, 1);
+    }
+    launch_say_count(l, LAUNCH_SP, c->cp * c->hp);
+    launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
+    launch_say_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
+    if (expressible_recomputes(c)) {
+        launch_say_count(l, LAUNCH_DEEPSPEED_CHECKPOINTS, 1);
+        launch_say_count(l, LAUNCH_CHECKPOINTS, 1);
+    }
+    if (c->dtype == DTYPE_F32)
+        return;
+    launch_say_count(l, LAUNCH_FLASH, 1);
+    launch_say_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
+}
+
+/* ---- options of fields ---- */
+
+static enum status weight_options(struct launch *l, struct diag *diag)
+{
+    int64_t stage = launch_count(l, LAUNCH_ZERO, 0), shard = launch_count(l, LAUNCH_SHARD_RANKS, 0);
+    if (stage < 0 || stage > 3)
+        return launch_bad(l, LAUNCH_ZERO, diag, "a stage of ZeRO is 0 to 3");
+    bool parts = stage == 3 && shard > 0;
+    launch_option(l, LAUNCH_ZERO, "weights",
+                  weights_names[parts ? CHOICE_WEIGHTS_HSDP : CHOICE_WEIGHTS_REPLICATED + stage]);
+    if (parts)
+        launch_option_count(l, LAUNCH_SHARD_RANKS, "shard", shard);
+    bool host = launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme") ||
+                launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD);
+    if (host)
+        launch_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
+    if (launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_DEVICE,
+                         "states are in the host's memory here, and no disk's time is predicted");
+    return STATUS_OK;
+}
+
+static void recompute_options(struct launch *l)
+{
+    bool full = launch_on(l, LAUNCH_CHECKPOINTS) || launch_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS) ||
+                launch_is(l, LAUNCH_GRANULARITY, "full");
+    bool selective =
+        launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
+    bool host = launch_on(l, LAUNCH_CHECKPOINTS_HOST);
+    if (!full && !selective && !l->has[LAUNCH_MEGATRON_DEEPSPEED]) {
+        launch_remark(l, REMARK_ASSUMED, "full recomputation", (struct loc){0},
+                      "the configuration does not say whether the program recomputes layers: "
+                      "--activations keep says it does not");
+        full = true;
+    }
+    launch_option(l, LAUNCH_CHECKPOINTS, "activations",
+                  full && host ? "offload"
+                  : full       ? "full"
+                  : selective  ? "selective-core"
+                               : "keep");
+}
+
+/* The batch that the micro-batch and its number make. */
+static void batch_options(struct launch *l, struct launch_given given,
+                          const struct launch_degrees *d)
+{
+    int64_t ranks = d->tp * d->pp * d->hp, micro = launch_count(l, LAUNCH_MICRO_BATCH, 1);
+    int64_t accumulation = launch_count(l, LAUNCH_ACCUMULATION, 0);
+    if (!launch_said(l, LAUNCH_GLOBAL_BATCH) && accumulation > 0 && given.gpus >= ranks &&
+        micro > 0 && micro < 1 << 20 && accumulation < 1 << 20)
+        launch_option_count(l, LAUNCH_ACCUMULATION, "batch",
+                            micro * accumulation * (given.gpus / ranks));
+    megatron_batch_options(l);
+}
+
+enum status launch_deepspeed_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    bool arguments = l->has[LAUNCH_MEGATRON_DEEPSPEED];
+    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
+                               .pp = launch_count(l, LAUNCH_PP, 1),
+                               .cp = 1,
+                               .hp = launch_count(l, LAUNCH_SP, 1),
+                               .fpdt = launch_on(l, LAUNCH_CHUNKED)};
+    enum status status = megatron_model_options(l, given, diag);
+    if (status == STATUS_OK)
+        status = megatron_check_degrees(l, given, &d, diag);
+    if (status != STATUS_OK)
+        return status;
+    launch_degree_options(l, d);
+    launch_option(l, LAUNCH_FIELDS, "profile", "deepspeed");
+    status = weight_options(l, diag);
+    if (status != STATUS_OK)
+        return status;
+    batch_options(l, given, &d);
+    recompute_options(l);
+    if (d.fpdt && launch_said(l, LAUNCH_CHUNK))
+        launch_option_count(l, LAUNCH_CHUNK, "chunk", launch_count(l, LAUNCH_CHUNK, 0));
+    if (d.fpdt)
+        launch_option(l, LAUNCH_CHUNKS_HOST, "kv-offload",
+                      launch_on(l, LAUNCH_CHUNKS_HOST) ? "on" : "off");
+    bool f16 = launch_on(l, LAUNCH_FP16), bf16 = launch_on(l, LAUNCH_BF16);
+    launch_option(l, f16 ? LAUNCH_FP16 : LAUNCH_BF16, "dtype", f16 ? "f16" : bf16 ? "bf16" : "f32");
+    if (!arguments)
+        return STATUS_OK;
+    if (launch_on(l, LAUNCH_FLASH) || d.fpdt)
+        launch_option(l, LAUNCH_FLASH, "attention", "fa2");
+    else
+        launch_remark(l, REMARK_UNMODELLED, "no --use-flash-attn", (struct loc){0},
+                      "FlashAttention-2 is predicted: without it scores go to memory, which takes "
+                      "longer and grows with the square of the length");
+    double dropout = launch_number(l, LAUNCH_DROPOUT, 0.1);
+    if (!d.fpdt)
+        launch_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
+    return STATUS_OK;
+}

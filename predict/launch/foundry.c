@@ -1,0 +1,121 @@
+/* llm-foundry's YAML (scripts/train/yamls): MPT and Hugging Face models under Composer's FSDP. */
+#include "predict/launch/launch_parts.h"
+#include "predict/launch/launch_tables.h"
+
+#include <string.h>
+
+#define ALSO LAUNCH_ALSO_SETS
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+
+/* clang-format off */
+static const struct launch_row rows[] = {
+    {"max_seq_len",                  ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"variables.max_seq_len",        ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"model.name",                   ALSO, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
+    {"model.pretrained_model_name_or_path", ALSO, LAUNCH_TEXT, LAUNCH_MODEL, NULL, NULL},
+    {"model.d_model",                ALSO, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
+    {"model.n_heads",                ALSO, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
+    {"model.n_layers",               ALSO, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
+    {"model.expansion_ratio",        ALSO, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
+    {"model.vocab_size",             ALSO, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"model.no_bias",                ALSO, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
+    {"model.attn_config.attn_impl",  ALSO, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
+    {"model.attn_config.kv_n_heads", ALSO, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"model.attn_config.rope",       ALSO, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
+    {"model.attn_config.alibi",      ALSO, LAUNCH_SWITCH, LAUNCH_ALIBI, NULL, NULL},
+    {"model.attn_config.qk_ln",      ALSO, LAUNCH_SWITCH, LAUNCH_QK_NORM, NULL, NULL},
+    {"global_train_batch_size",      ALSO, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"device_train_microbatch_size", ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"precision",                    ALSO, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
+    {"fsdp_config.sharding_strategy", ALSO, LAUNCH_TEXT,  LAUNCH_SHARDING, NULL, NULL},
+    {"fsdp_config.activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
+    {"fsdp_config.activation_cpu_offload", ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
+
+    {"model.loss_fn",                UNMODELLED, "the fused cross entropy is predicted", "fused_crossentropy"},
+    {"model.attn_config.*",          UNMODELLED, "a detail of attention", NULL},
+    {"model.ffn_config.*",           UNMODELLED, "another feed-forward part than the usual one: not alike", NULL},
+    {"model.peft_config*",           UNMODELLED, "adapters: all weights are trained here; not alike", NULL},
+    {"fsdp_config.mixed_precision",  UNMODELLED, "mixed precision DEFAULT is predicted: gradients are reduced in fp32", "DEFAULT"},
+    {"fsdp_config.device_mesh",      UNMODELLED, "shards within part of the ranks: --shard says them", NULL},
+    {"fsdp_config.cpu_offload",      UNMODELLED, "parameters on the host: they stay on the device here", NULL},
+    {"model.*", IGNORED}, {"variables.*", IGNORED}, {"data_*", IGNORED}, {"global_seed", IGNORED}, {"run_name", IGNORED}, {"tokenizer*", IGNORED},
+    {"train_loader.*", IGNORED}, {"eval_*", IGNORED}, {"scheduler.*", IGNORED}, {"optimizer.*", IGNORED}, {"algorithms.*", IGNORED},
+    {"max_duration", IGNORED}, {"seed", IGNORED}, {"device_eval_batch_size", IGNORED}, {"fsdp_config.*", IGNORED}, {"progress_bar", IGNORED},
+    {"log_to_console", IGNORED}, {"console_log_interval", IGNORED}, {"callbacks.*", IGNORED}, {"loggers.*", IGNORED}, {"save_*", IGNORED},
+    {"load_*", IGNORED}, {"autoresume", IGNORED}, {"dist_timeout", IGNORED}, {"icl_*", IGNORED}, {"python_log_level", IGNORED},
+};
+/* clang-format on */
+const struct launch_table launch_foundry_table = {rows, ARRAY_LEN(rows)};
+
+/* MPT: LayerNorm, GELU, a tied head; ALiBi or learned positions, of which neither changes the products. */
+static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    if (launch_has_option(l, "model") || !launch_said(l, LAUNCH_HIDDEN))
+        return launch_model_named(l, given);
+    struct transformer m = {.layers = launch_count(l, LAUNCH_LAYERS, 0),
+                            .hidden = launch_count(l, LAUNCH_HIDDEN, 0),
+                            .heads = launch_count(l, LAUNCH_HEADS, 0),
+                            .vocab = launch_count(l, LAUNCH_VOCAB, 50368)};
+    if (m.layers < 1 || m.hidden < 1 || m.heads < 1 || m.hidden > 1 << 20)
+        return launch_bad(l, LAUNCH_HIDDEN, diag,
+                          "a model needs d_model, n_heads and n_layers of at least 1");
+    bool biases = !launch_on(l, LAUNCH_NO_BIAS), alibi = launch_on(l, LAUNCH_ALIBI);
+    m.kv_heads = launch_count(l, LAUNCH_KV_HEADS, m.heads);
+    m.head_dim = m.hidden / m.heads;
+    m.ffn = m.hidden * launch_count(l, LAUNCH_FFN, 4);
+    m.activation = ACTIVATION_GELU;
+    m.norm = NORM_LAYERNORM;
+    m.norm_eps = 1e-5;
+    m.bias_qkv = m.bias_o = m.bias_ffn = biases;
+    m.tied_head = true;
+    m.positions = launch_on(l, LAUNCH_ROPE) ? POSITIONS_ROPE
+                  : alibi                   ? POSITIONS_NONE
+                                            : POSITIONS_LEARNED;
+    m.rope_theta = 10000;
+    m.max_positions = launch_count(l, LAUNCH_SEQ, 2048);
+    if (alibi)
+        launch_remark_on(
+            l, REMARK_UNMODELLED, LAUNCH_ALIBI,
+            "ALiBi adds a bias to scores: attention without it is predicted, which takes "
+            "a few percent of attention less");
+    return launch_model_option(l, &m, true, diag);
+}
+
+enum status launch_foundry_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    enum status status = model_options(l, given, diag);
+    if (status != STATUS_OK)
+        return status;
+    launch_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
+    launch_option(l, LAUNCH_FIELDS, "profile", "fsdp1");
+    launch_option(l, LAUNCH_SHARDING, "weights",
+                  launch_is(l, LAUNCH_SHARDING, "SHARD_GRAD_OP")  ? "zero2"
+                  : launch_is(l, LAUNCH_SHARDING, "NO_SHARD")     ? "replicated"
+                  : launch_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
+                                                                  : "zero3");
+    if (launch_said(l, LAUNCH_SEQ))
+        launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
+    if (launch_said(l, LAUNCH_GLOBAL_BATCH))
+        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
+                            launch_count(l, LAUNCH_GLOBAL_BATCH, 0));
+    if (launch_count(l, LAUNCH_MICRO_BATCH, 1) > 1)
+        launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch",
+                            launch_count(l, LAUNCH_MICRO_BATCH, 1));
+    launch_option(l, LAUNCH_CHECKPOINTS, "activations",
+                  !launch_on(l, LAUNCH_CHECKPOINTS)       ? "keep"
+                  : launch_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
+                                                          : "full");
+    launch_option(l, LAUNCH_DTYPE, "dtype",
+                  launch_is(l, LAUNCH_DTYPE, "fp32")       ? "f32"
+                  : launch_is(l, LAUNCH_DTYPE, "amp_fp16") ? "f16"
+                                                           : "bf16");
+    if (launch_is(l, LAUNCH_ATTENTION, "triton"))
+        launch_option(l, LAUNCH_ATTENTION, "attention", "triton");
+    else if (launch_is(l, LAUNCH_ATTENTION, "flash"))
+        launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
+    else if (launch_said(l, LAUNCH_ATTENTION))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
+                         "fused kernels are predicted: without them scores go to memory");
+    return STATUS_OK;
+}

@@ -1,0 +1,340 @@
+#include "predict/launch/launch_parts.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const launch_framework_names[LAUNCH_FRAMEWORKS] = {
+    "a torchtitan configuration",   "arguments of Megatron-LM",
+    "a DeepSpeed configuration",    "arguments of Megatron-DeepSpeed",
+    "an Accelerate configuration",  "arguments of TRL or Hugging Face's Trainer",
+    "an llm-foundry configuration", "a launcher"};
+
+void launch_release(struct launch *launch)
+{
+    free(launch->remark);
+    text_release(&launch->comments);
+    arena_release(&launch->arena);
+    *launch = (struct launch){0};
+}
+
+/* ---- fields ---- */
+
+bool launch_said(const struct launch *launch, enum launch_field field)
+{
+    return launch->value[field].said;
+}
+
+int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise)
+{
+    return launch_said(launch, field) ? launch->value[field].count : otherwise;
+}
+
+double launch_number(const struct launch *launch, enum launch_field field, double otherwise)
+{
+    return launch_said(launch, field) ? launch->value[field].number : otherwise;
+}
+
+bool launch_on(const struct launch *launch, enum launch_field field)
+{
+    return launch_count(launch, field, 0) != 0;
+}
+
+const char *launch_text(const struct launch *launch, enum launch_field field)
+{
+    return launch->value[field].text;
+}
+
+bool launch_is(const struct launch *launch, enum launch_field field, const char *text)
+{
+    return launch_said(launch, field) && strcasecmp(launch->value[field].text, text) == 0;
+}
+
+void launch_say_count(struct launch *launch, enum launch_field field, int64_t count)
+{
+    launch->value[field] = (struct launch_value){
+        .said = true,
+        .count = count,
+        .number = (double)count,
+        .text = arena_printf(&launch->arena, "%lld", (long long)count),
+    };
+}
+
+void launch_say_number(struct launch *launch, enum launch_field field, double number)
+{
+    launch->value[field] = (struct launch_value){
+        .said = true, .number = number, .text = arena_printf(&launch->arena, "%g", number)};
+}
+
+void launch_say_text(struct launch *launch, enum launch_field field, const char *text)
+{
+    launch->value[field] =
+        (struct launch_value){.said = true, .text = arena_text(&launch->arena, text, strlen(text))};
+}
+
+/* ---- remarks and options ---- */
+
+static void add_remark(struct launch *launch, struct launch_remark remark)
+{
+    launch->remark = heap_grow(launch->remark, &launch->remark_capacity, launch->remarks + 1,
+                               sizeof *launch->remark);
+    launch->remark[launch->remarks++] = remark;
+}
+
+static const char *format_text(struct launch *launch, const char *format, va_list args)
+{
+    char text[512];
+    vsnprintf(text, sizeof text, format, args);
+    return arena_text(&launch->arena, text, strlen(text));
+}
+
+void launch_remark(struct launch *launch, enum launch_remark_kind kind, const char *name,
+                   struct loc at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_remark(launch, (struct launch_remark){kind, arena_text(&launch->arena, name, strlen(name)),
+                                              format_text(launch, format, args), at});
+    va_end(args);
+}
+
+void launch_remark_on(struct launch *launch, enum launch_remark_kind kind, enum launch_field field,
+                      const char *format, ...)
+{
+    const struct launch_value *value = &launch->value[field];
+    va_list args;
+    va_start(args, format);
+    add_remark(launch, (struct launch_remark){
+                           kind, arena_printf(&launch->arena, "%s %s", value->name, value->text),
+                           format_text(launch, format, args), value->at});
+    va_end(args);
+}
+
+enum status launch_bad(const struct launch *launch, enum launch_field field, struct diag *diag,
+                       const char *format, ...)
+{
+    const struct launch_value *value = &launch->value[field];
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return diag_error(diag, value->at, STATUS_BAD_INPUT, "%s: %s", value->name, text);
+}
+
+bool launch_has_option(const struct launch *launch, const char *name)
+{
+    for (size_t i = 0; i < launch->options; i++)
+        if (strcmp(launch->option[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void launch_option(struct launch *launch, enum launch_field field, const char *name,
+                   const char *value)
+{
+    assert(launch->options < LAUNCH_OPTIONS_MAX && !launch_has_option(launch, name));
+    launch->option[launch->options++] = (struct launch_option){
+        .name = name,
+        .value = value == NULL ? NULL : arena_text(&launch->arena, value, strlen(value)),
+        .at = field < LAUNCH_FIELDS ? launch->value[field].at : (struct loc){0},
+    };
+}
+
+void launch_option_count(struct launch *launch, enum launch_field field, const char *name,
+                         int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    launch_option(launch, field, name, text);
+}
+
+/* ---- settings into fields ---- */
+
+static bool matches(const char *pattern, const char *name)
+{
+    size_t size = strlen(pattern);
+    if (size > 0 && pattern[size - 1] == '*')
+        return strncmp(pattern, name, size - 1) == 0;
+    return strcmp(pattern, name) == 0;
+}
+
+const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
+{
+    const struct launch_table *table = launch_table(framework);
+    for (size_t i = 0; i < table->count; i++)
+        if (matches(table->row[i].name, name))
+            return &table->row[i];
+    return NULL;
+}
+
+/* Whether a value says that what the setting is about does not happen. */
+static bool is_off(const char *value)
+{
+    static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
+    for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
+        if (strcasecmp(value, offs[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a value is among those of a row that are what is predicted. */
+static bool is_usual(const char *usual, const char *value)
+{
+    size_t size = value == NULL ? 0 : strlen(value);
+    for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
+        word += *word == ' ';
+        if (strncasecmp(word, value, size) == 0 && (word[size] == '\0' || word[size] == ' '))
+            return true;
+    }
+    return false;
+}
+
+static bool parse_switch(const char *value, int64_t *on)
+{
+    static const char *const ons[] = {"true", "yes", "1", "on"};
+    *on = 1;
+    if (value == NULL)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(ons); i++)
+        if (strcasecmp(value, ons[i]) == 0)
+            return true;
+    *on = 0;
+    return is_off(value);
+}
+
+/* Fills *value from what is written; false: it is of another kind. */
+static bool parse_value(enum launch_kind kind, const char *text, struct launch_value *value)
+{
+    switch (kind) {
+    case LAUNCH_COUNT:
+        if (text == NULL)
+            return false;
+        if (parse_i64(text, strlen(text), &value->count)) {
+            value->number = (double)value->count;
+            return true;
+        }
+        if (!parse_double(text, strlen(text), &value->number) || value->number > 1e15 ||
+            value->number < -1e15 || value->number != (double)(int64_t)value->number)
+            return false;
+        value->count = (int64_t)value->number; /* 1e6 */
+        return true;
+    case LAUNCH_SWITCH:
+        return parse_switch(text, &value->count);
+    case LAUNCH_PRESENCE:
+        value->count = 1;
+        return true;
+    case LAUNCH_NUMBER:
+        return text != NULL && parse_double(text, strlen(text), &value->number);
+    case LAUNCH_TEXT:
+        return text != NULL;
+    }
+    return false;
+}
+
+static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
+                                         "a text"};
+
+static enum status set_field(struct launch *launch, const struct launch_row *row,
+                             const struct setting *setting, struct diag *diag)
+{
+    struct launch_value *value = &launch->value[row->field], before = *value;
+    struct launch_value read = {.said = true, .at = setting->at};
+    if (setting->value != NULL && strcmp(setting->value, "auto") == 0) {
+        add_remark(launch,
+                   (struct launch_remark){REMARK_IGNORED,
+                                          arena_printf(&launch->arena, "%s auto", setting->name),
+                                          NULL, setting->at});
+        return STATUS_OK;
+    }
+    if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_PRESENCE)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
+                          setting->name, kind_names[row->kind]);
+    if (!parse_value(row->kind, setting->value, &read))
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
+                          setting->name, setting->value == NULL ? "" : setting->value,
+                          kind_names[row->kind]);
+    read.text = setting->value == NULL
+                    ? ""
+                    : arena_text(&launch->arena, setting->value, strlen(setting->value));
+    read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
+    if (before.said && strcmp(before.at.name, read.at.name) != 0 &&
+        (before.count != read.count || before.number != read.number ||
+         (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+                          "%s is '%.60s', and %s:%u says '%.60s'; leave one of them out",
+                          setting->name, read.text, before.at.name, before.at.line, before.text);
+    *value = read;
+    return STATUS_OK;
+}
+
+/* Files that do not go together. */
+static enum status check_kinds(const struct launch *launch, struct diag *diag)
+{
+    static const enum launch_framework alone[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
+                                                  LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY};
+    for (size_t i = 0; i < ARRAY_LEN(alone); i++)
+        for (int other = 0; other < LAUNCH_FRAMEWORKS; other++) {
+            bool pair = alone[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
+            if (launch->has[alone[i]] && launch->has[other] && other != (int)alone[i] && !pair)
+                return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                                  "%s and %s are of different programs; leave one of them out",
+                                  launch_framework_names[alone[i]], launch_framework_names[other]);
+        }
+    return STATUS_OK;
+}
+
+enum status launch_take(struct launch *launch, enum launch_framework framework,
+                        const struct settings *settings, struct diag *diag)
+{
+    launch->has[framework] = true;
+    enum status status = check_kinds(launch, diag);
+    for (size_t i = 0; i < settings->count && status == STATUS_OK; i++) {
+        const struct setting *setting = &settings->row[i];
+        bool launcher = setting->kind == SETTING_LAUNCHER;
+        const struct launch_row *row =
+            launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting->name);
+        const char *open = settings_open_part(setting->value, &launch->arena);
+        struct launch_remark remark = {
+            .name = arena_text(&launch->arena, setting->name, strlen(setting->name)),
+            .at = setting->at};
+        bool sets = row != NULL && (row->use == LAUNCH_SETS || row->use == LAUNCH_ALSO_SETS);
+        if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_PRESENCE)) {
+            struct setting flag = *setting; /* further arguments stand behind a flag */
+            flag.value = open == NULL ? setting->value : NULL;
+            status = set_field(launch, row, &flag, diag);
+            if (open == NULL || row->kind == LAUNCH_PRESENCE)
+                continue;
+            remark.name = "further arguments";
+        }
+        if (open != NULL && row != NULL && row->use != LAUNCH_IGNORED) {
+            remark.kind = REMARK_OPEN;
+            remark.text = open;
+        } else if (row == NULL) {
+            remark.kind = launcher ? REMARK_IGNORED : REMARK_UNKNOWN;
+        } else if (row->use == LAUNCH_UNMODELLED &&
+                   (setting->value == NULL ||
+                    (!is_off(setting->value) && !is_usual(row->usual, setting->value)))) {
+            remark.kind = REMARK_UNMODELLED;
+            remark.text = row->note;
+            if (setting->value != NULL && strlen(setting->value) < 40)
+                remark.name = arena_printf(&launch->arena, "%s %s", setting->name, setting->value);
+        } else {
+            remark.kind = REMARK_IGNORED;
+            remark.name = row->name; /* one name for many: "metrics.*" */
+        }
+        add_remark(launch, remark);
+    }
+    return status;
+}
+
+int64_t launch_gpus(const struct launch *launch)
+{
+    int64_t nodes = launch_count(launch, LAUNCH_NODES, 1);
+    if (launch_said(launch, LAUNCH_PROCESSES))
+        return launch_count(launch, LAUNCH_PROCESSES, 0);
+    return nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+}

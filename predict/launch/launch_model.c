@@ -1,0 +1,112 @@
+/* The model of a launch file as the option --model. */
+#include "predict/launch/launch_parts.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Whether two models are one in all that a file says of them. */
+static bool is_same(const struct transformer *a, const struct transformer *b)
+{
+    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
+           a->vocab == b->vocab && a->activation == b->activation && a->norm == b->norm &&
+           a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
+           a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm && a->tied_head == b->tied_head &&
+           fabs(a->norm_eps - b->norm_eps) < 1e-12 &&
+           (a->positions != POSITIONS_ROPE || fabs(a->rope_theta - b->rope_theta) < 1e-6) &&
+           (a->positions != POSITIONS_LEARNED || a->max_positions == b->max_positions) &&
+           a->attention_window == b->attention_window &&
+           a->window_from_layer == b->window_from_layer &&
+           a->full_attention_every == b->full_attention_every;
+}
+
+static enum status find_preset(struct launch *launch, const struct transformer *model,
+                               const char **found, struct diag *diag)
+{
+    const char *const *names;
+    size_t count;
+    *found = NULL;
+    enum status status = transformer_presets(&names, &count, &launch->arena, diag);
+    for (size_t i = 0; i < count && status == STATUS_OK && *found == NULL; i++) {
+        struct transformer preset;
+        status = transformer_load(&preset, &launch->arena, names[i], NULL, diag);
+        if (status == STATUS_OK && is_same(model, &preset))
+            *found = names[i];
+    }
+    return status;
+}
+
+enum status launch_model_option(struct launch *launch, struct transformer *model, bool has_vocab,
+                                struct diag *diag)
+{
+    const char *preset = NULL;
+    enum status status = STATUS_OK;
+    if (launch_has_option(launch, "model"))
+        return diag_error(diag, launch->value[LAUNCH_LAYERS].at, STATUS_BAD_INPUT,
+                          "the sizes of a model are given here and by a second file, %s; leave one "
+                          "of them out",
+                          launch->option[0].value);
+    if (has_vocab)
+        status = find_preset(launch, model, &preset, diag);
+    if (preset != NULL)
+        launch_option(launch, LAUNCH_LAYERS, "model", preset);
+    if (status != STATUS_OK || preset != NULL)
+        return status;
+    struct text line = {0};
+    transformer_put_line(&line, model, has_vocab);
+    launch_option(launch, LAUNCH_LAYERS, "model", line.data);
+    text_release(&line);
+    return STATUS_OK;
+}
+
+/* Names on the Hugging Face hub, without the owner, of which the sizes are known here. A name goes on with "-hf",
+ * "-Instruct" and the like. */
+static const struct hub_model {
+    const char *name, *model;
+} hub_models[] = {
+    {"Meta-Llama-3-8B", "llama3-8b"},
+    {"Meta-Llama-3.1-8B", "llama3-8b"},
+    {"Llama-3.1-8B", "llama3-8b"},
+    {"Llama-3-8B", "llama3-8b"},
+    {"Meta-Llama-3-70B", "llama3-70b"},
+    {"Meta-Llama-3.1-70B", "llama3-70b"},
+    {"Llama-3.1-70B", "llama3-70b"},
+    {"Llama-3.3-70B", "llama3-70b"},
+    {"Llama-2-7b", "llama2-7b"},
+    {"Llama-2-70b", "llama2-70b"},
+    {"Mistral-7B-v0.3", "mistral-7b"},
+    {"Mistral-7B-Instruct-v0.3", "mistral-7b"},
+    {"Mistral-7B-v0.1", "layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=32000,"
+                        "attention_window=4096"},
+    {"Qwen2-7B", "qwen2-7b"},
+    {"Qwen2.5-7B", "qwen2-7b"},
+    {"gpt2", "gpt2"},
+};
+
+enum status launch_model_named(struct launch *launch, struct launch_given given)
+{
+    const char *path = launch_text(launch, LAUNCH_MODEL);
+    if (!launch_said(launch, LAUNCH_MODEL) || launch_has_option(launch, "model"))
+        return STATUS_OK;
+    const char *config = arena_printf(&launch->arena, "%s/config.json", path);
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    if (access(config, R_OK) == 0) {
+        launch_option(launch, LAUNCH_MODEL, "model", config);
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(hub_models); i++) {
+        size_t size = strlen(hub_models[i].name);
+        if (strncasecmp(name, hub_models[i].name, size) != 0 ||
+            (name[size] != '\0' && name[size] != '-'))
+            continue;
+        launch_option(launch, LAUNCH_MODEL, "model", hub_models[i].model);
+        return STATUS_OK;
+    }
+    if (given.model)
+        return STATUS_OK;
+    launch_remark_on(launch, REMARK_OPEN, LAUNCH_MODEL,
+                     "its sizes are in its config.json: give that with --from or --model");
+    return STATUS_OK;
+}

@@ -1,0 +1,48 @@
+/* Options of what was read, by the framework that it is of. */
+#include "predict/launch/launch_parts.h"
+
+#include <string.h>
+
+void launch_degree_options(struct launch *launch, struct launch_degrees d)
+{
+    bool ring = d.cp > 1, heads = d.hp > 1;
+    const char *strategy = d.fpdt          ? "fpdt"
+                           : ring && heads ? "2d"
+                           : ring          ? "ring"
+                           : heads         ? "ulysses"
+                           : d.tp > 1      ? "megatron-sp"
+                                           : "local";
+    launch_option(launch, LAUNCH_FIELDS, "strategy", strategy);
+    if (d.tp > 1)
+        launch_option_count(launch, LAUNCH_TP, "tp", d.tp);
+    if (d.pp > 1)
+        launch_option_count(launch, LAUNCH_PP, "pp", d.pp);
+    if (ring)
+        launch_option_count(launch, LAUNCH_CP, "cp", d.cp);
+    if (heads || d.fpdt)
+        launch_option_count(launch, launch_said(launch, LAUNCH_SP) ? LAUNCH_SP : LAUNCH_CP, "hp",
+                            d.hp);
+}
+
+enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    int64_t gpus = launch_gpus(launch);
+    if (given.gpus <= 0)
+        given.gpus = gpus;
+    if (launch->has[LAUNCH_TORCHTITAN])
+        status = launch_torchtitan_options(launch, given, diag);
+    else if (launch->has[LAUNCH_MEGATRON])
+        status = launch_megatron_options(launch, given, diag);
+    else if (launch->has[LAUNCH_FOUNDRY])
+        status = launch_foundry_options(launch, given, diag);
+    else if (launch->has[LAUNCH_TRAINER] || launch->has[LAUNCH_ACCELERATE])
+        status = launch_trainer_options(launch, given, diag);
+    else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON])
+        status = launch_deepspeed_options(launch, given, diag);
+    if (status == STATUS_OK && gpus > 0)
+        launch_option_count(
+            launch, launch_said(launch, LAUNCH_PROCESSES) ? LAUNCH_PROCESSES : LAUNCH_GPUS_A_NODE,
+            "gpus", gpus);
+    return status;
+}

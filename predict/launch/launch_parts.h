@@ -1,0 +1,79 @@
+/* predict/launch/launch_parts.h: what the sources of predict/launch share. */
+#ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
+#define PREDICT_LAUNCH_LAUNCH_PARTS_H
+
+#include "predict/launch/launch.h"
+
+/* ---- fields ---- */
+
+bool launch_said(const struct launch *launch, enum launch_field field);
+/* Its count, or else the value it has where it is not said. */
+int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise);
+double launch_number(const struct launch *launch, enum launch_field field, double otherwise);
+bool launch_on(const struct launch *launch, enum launch_field field);
+const char *launch_text(const struct launch *launch, enum launch_field field);
+bool launch_is(const struct launch *launch, enum launch_field field, const char *text);
+
+void launch_say_count(struct launch *launch, enum launch_field field, int64_t count);
+void launch_say_number(struct launch *launch, enum launch_field field, double number);
+void launch_say_text(struct launch *launch, enum launch_field field, const char *text);
+
+/* ---- remarks and options ---- */
+
+void launch_remark(struct launch *launch, enum launch_remark_kind kind, const char *name,
+                   struct loc at, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A remark on a field that was said. */
+void launch_remark_on(struct launch *launch, enum launch_remark_kind kind, enum launch_field field,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+enum status launch_bad(const struct launch *launch, enum launch_field field, struct diag *diag,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Adds an option that comes from a field (LAUNCH_FIELDS: from none). */
+void launch_option(struct launch *launch, enum launch_field field, const char *name,
+                   const char *value);
+void launch_option_count(struct launch *launch, enum launch_field field, const char *name,
+                         int64_t value);
+bool launch_has_option(const struct launch *launch, const char *name);
+
+/* ---- settings into fields ---- */
+
+/* Takes settings by a framework's table. */
+enum status launch_take(struct launch *launch, enum launch_framework framework,
+                        const struct settings *settings, struct diag *diag);
+const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
+
+/* ---- the model ---- */
+
+/* Adds the option "model" for a transformer: a preset where one is the same, else a line. */
+enum status launch_model_option(struct launch *launch, struct transformer *model, bool has_vocab,
+                                struct diag *diag);
+/* For the name of a model on the Hugging Face hub, or a path. */
+enum status launch_model_named(struct launch *launch, struct launch_given given);
+
+/* ---- frameworks ---- */
+
+/* The degrees as options, with the strategy that they are. */
+struct launch_degrees {
+    int64_t tp, pp, cp, hp;
+    bool fpdt;
+};
+void launch_degree_options(struct launch *launch, struct launch_degrees degrees);
+
+/* Each adds the options that its fields mean. */
+enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
+                                      struct diag *diag);
+enum status launch_megatron_options(struct launch *launch, struct launch_given given,
+                                    struct diag *diag);
+enum status launch_deepspeed_options(struct launch *launch, struct launch_given given,
+                                     struct diag *diag);
+enum status launch_trainer_options(struct launch *launch, struct launch_given given,
+                                   struct diag *diag);
+enum status launch_foundry_options(struct launch *launch, struct launch_given given,
+                                   struct diag *diag);
+
+/* Each sets the fields that choices mean. */
+void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
+void launch_megatron_fields(struct launch *launch, const struct choices *choices);
+void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
+
+#endif

@@ -1,0 +1,373 @@
+/* Which kind of launch file a text is, and its settings by the tables of that kind. */
+#include "predict/launch/launch_parts.h"
+
+#include "base/json.h"
+#include "predict/launch/shell.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t size = strlen(path), end_size = strlen(end);
+    return size > end_size && strcmp(path + size - end_size, end) == 0;
+}
+
+bool launch_is_path(const char *path)
+{
+    static const char *const ends[] = {".toml", ".sh", ".json", ".yaml", ".yml"};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends_with(path, ends[i]))
+            return true;
+    return false;
+}
+
+/* ---- JSON ---- */
+
+static bool has_key(struct json_node root, const char *key)
+{
+    return json_find(root, key).value != NULL;
+}
+
+/* A model's file becomes the option "model". */
+static enum status read_json(struct launch *launch, const char *name, const char *text, size_t size,
+                             struct diag *diag)
+{
+    struct json json = {0};
+    struct settings settings = {0};
+    enum status status = json_parse(&json, name, text, size, diag);
+    bool model = false;
+    if (status == STATUS_OK) {
+        struct json_node root = json_root(&json);
+        model = has_key(root, "model_type") || has_key(root, "longhaul_transformer");
+    }
+    json_release(&json);
+    if (status == STATUS_OK && model) {
+        if (launch_has_option(launch, "model"))
+            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                              "a second model; leave one of them out");
+        launch_option(launch, LAUNCH_FIELDS, "model", name);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = settings_read_json(&settings, name, text, size, diag);
+    if (status == STATUS_OK)
+        status = launch_take(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
+    settings_release(&settings);
+    return status;
+}
+
+/* ---- YAML ---- */
+
+static enum status read_yaml(struct launch *launch, const char *name, const char *text, size_t size,
+                             struct diag *diag)
+{
+    struct settings settings = {0};
+    enum launch_framework framework = LAUNCH_FRAMEWORKS;
+    enum status status = settings_read_yaml(&settings, name, text, size, diag);
+    if (settings_find(&settings, "distributed_type") != NULL ||
+        settings_find(&settings, "compute_environment") != NULL)
+        framework = LAUNCH_ACCELERATE;
+    else if (settings_find(&settings, "device_train_microbatch_size") != NULL ||
+             settings_find(&settings, "global_train_batch_size") != NULL)
+        framework = LAUNCH_FOUNDRY;
+    else if (settings_find(&settings, "model_name_or_path") != NULL ||
+             settings_find(&settings, "per_device_train_batch_size") != NULL ||
+             settings_find(&settings, "learning_rate") != NULL)
+        framework = LAUNCH_TRAINER;
+    if (status == STATUS_OK && framework == LAUNCH_FRAMEWORKS)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "this YAML is of no kind that is read: Accelerate's has "
+                            "distributed_type, TRL's model_name_or_path, llm-foundry's "
+                            "global_train_batch_size");
+    if (status == STATUS_OK)
+        status = launch_take(launch, framework, &settings, diag);
+    settings_release(&settings);
+    return status;
+}
+
+/* ---- arguments ---- */
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' &&
+           (isalpha((unsigned char)word[1]) || (word[1] == '-' && word[2] != '\0'));
+}
+
+/* Adds the arguments of word[first..end) as settings; words that are known only in a run become remarks. */
+static void add_arguments(struct launch *launch, struct settings *settings, const char *name,
+                          const struct shell_command *command, size_t first, size_t end,
+                          enum setting_kind kind)
+{
+    struct text value = {0}, option = {0};
+    for (size_t i = first; i < end;) {
+        const struct shell_word *word = &command->word[i++];
+        struct loc at = {.name = name, .line = word->line};
+        const char *open = settings_open_part(word->text, &launch->arena);
+        if (open != NULL)
+            launch_remark(launch, REMARK_OPEN, "further arguments", at, "%.200s", open);
+        if (!is_option(word->text))
+            continue;
+        const char *equals = strchr(word->text, '=');
+        size_t size = equals != NULL ? (size_t)(equals - word->text) : strlen(word->text);
+        bool any = equals != NULL;
+        option.size = value.size = 0;
+        text_append(&option, word->text, size);
+        text_puts(&value, any ? equals + 1 : "");
+        while (i < end && !any && !is_option(command->word[i].text) &&
+               (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
+            text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
+        any = any || value.size > 0;
+        settings_add(settings, option.data, any ? value.data : NULL, at)->kind = kind;
+    }
+    text_release(&value);
+    text_release(&option);
+}
+
+/* The word behind which a program's arguments begin: "x.py", or the module after -m (the last one: launchers are
+ * modules, too). 0: there is none. */
+static size_t find_program(const struct shell_command *command)
+{
+    static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
+                                            "accelerate.commands.launch",
+                                            "deepspeed.launcher.runner"};
+    static const char *const others[] = {"[",  "[[", "test", "echo", "printf",
+                                         "cp", "ls", "cd",   "rm"};
+    for (size_t k = 0; k < ARRAY_LEN(others); k++)
+        if (command->count == 0 || strcmp(command->word[0].text, others[k]) == 0)
+            return 0;
+    for (size_t i = 0; i < command->count; i++) {
+        const char *word = command->word[i].text;
+        if (ends_with(word, ".py"))
+            return i;
+        if (strcmp(word, "trl") == 0 && i + 1 < command->count)
+            return i + 1;
+        bool module = i > 0 && strcmp(command->word[i - 1].text, "-m") == 0;
+        for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
+            module = module && strcmp(word, launchers[k]) != 0;
+        if (module)
+            return i;
+    }
+    return 0;
+}
+
+/* Renames arguments of torchtitan ("--training.seq_len") and of Trainer ("--per-device-train-batch-size") to the
+ * settings of their files. */
+static void rename_as_file(struct settings *settings, bool underscores)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        struct setting *setting = &settings->row[i];
+        if (setting->kind == SETTING_LAUNCHER)
+            continue;
+        size_t dashes = strspn(setting->name, "-");
+        char *name =
+            arena_text(&settings->arena, setting->name + dashes, strlen(setting->name) - dashes);
+        for (char *c = name; underscores && *c != '\0'; c++)
+            if (*c == '-')
+                *c = '_';
+        setting->name = name;
+    }
+}
+
+static bool has_prefix(const struct settings *settings, const char *prefix)
+{
+    for (size_t i = 0; i < settings->count; i++)
+        if (settings->row[i].kind == SETTING_PROGRAM &&
+            strncmp(settings->row[i].name, prefix, strlen(prefix)) == 0)
+            return true;
+    return false;
+}
+
+static enum launch_framework framework_of(struct settings *settings)
+{
+    static const char *const titan[] = {"--training.", "--model.", "--job.", "--parallelism."};
+    for (size_t i = 0; i < ARRAY_LEN(titan); i++)
+        if (has_prefix(settings, titan[i])) {
+            rename_as_file(settings, true);
+            return LAUNCH_TORCHTITAN;
+        }
+    bool megatron = settings_find(settings, "--num-layers") != NULL ||
+                    settings_find(settings, "--seq-length") != NULL ||
+                    settings_find(settings, "--tensor-model-parallel-size") != NULL ||
+                    settings_find(settings, "--micro-batch-size") != NULL;
+    bool deepspeed = settings_find(settings, "--deepspeed") != NULL ||
+                     settings_find(settings, "--deepspeed_config") != NULL ||
+                     has_prefix(settings, "--ds-sequence");
+    if (megatron)
+        return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
+    rename_as_file(settings, true);
+    return LAUNCH_TRAINER;
+}
+
+/* Whether a command is only arguments, as plan --emit writes them. */
+static bool is_arguments(const struct shell_command *command)
+{
+    return command->count > 0 && is_option(command->word[0].text) && !command->unsure;
+}
+
+static size_t count_options(const struct shell_command *command)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < command->count; i++)
+        count += is_option(command->word[i].text);
+    return count;
+}
+
+/* The command that launches a training: of those that start a program, the one with most arguments. */
+static const struct shell_command *find_launch(const struct shell_script *script)
+{
+    const struct shell_command *best = NULL;
+    for (size_t i = 0; i < script->count; i++) {
+        const struct shell_command *command = &script->command[i];
+        if (find_program(command) == 0 || count_options(command) == 0)
+            continue;
+        if (best == NULL || count_options(command) > count_options(best))
+            best = command;
+    }
+    return best;
+}
+
+static void remark_others(struct launch *launch, const char *name,
+                          const struct shell_script *script, const struct shell_command *launched)
+{
+    for (size_t i = 0; i < script->count; i++) {
+        const struct shell_command *command = &script->command[i];
+        if (command == launched || find_program(command) == 0 || count_options(command) == 0)
+            continue;
+        launch_remark(launch, REMARK_IGNORED, "another command",
+                      (struct loc){.name = name, .line = command->line}, "%s", "");
+    }
+}
+
+/* Here-documents that are JSON, as scripts write DeepSpeed's configuration. */
+static enum status read_documents(struct launch *launch, const char *name,
+                                  const struct shell_script *script, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < script->documents && status == STATUS_OK; i++) {
+        const char *text = script->document[i].text;
+        if (text[strspn(text, " \t\r\n")] != '{')
+            continue;
+        struct text lines = {0}; /* so that messages name the lines of the script */
+        for (uint32_t line = 1; line < script->document[i].line; line++)
+            text_putc(&lines, '\n');
+        text_puts(&lines, text);
+        status = read_json(launch, name, lines.data, lines.size, diag);
+        text_release(&lines);
+    }
+    return status;
+}
+
+static enum status read_script(struct launch *launch, const char *name, const char *text,
+                               size_t size, struct diag *diag)
+{
+    struct shell_script script = {0};
+    struct settings settings = {0};
+    enum status status = shell_read(&script, name, text, size, diag);
+    const struct shell_command *launched = find_launch(&script);
+    if (status == STATUS_OK && launched != NULL) {
+        size_t program = find_program(launched);
+        add_arguments(launch, &settings, name, launched, 1, program, SETTING_LAUNCHER);
+        add_arguments(launch, &settings, name, launched, program + 1, launched->count,
+                      SETTING_PROGRAM);
+        remark_others(launch, name, &script, launched);
+    }
+    for (size_t i = 0; launched == NULL && i < script.count; i++)
+        if (is_arguments(&script.command[i]))
+            add_arguments(launch, &settings, name, &script.command[i], 0, script.command[i].count,
+                          SETTING_PROGRAM);
+    if (status == STATUS_OK && settings.count == 0)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "no command that starts a training is found: a program (x.py, or -m "
+                            "module) with arguments, or arguments alone");
+    if (status == STATUS_OK)
+        status = launch_take(launch, framework_of(&settings), &settings, diag);
+    if (status == STATUS_OK)
+        status = read_documents(launch, name, &script, diag);
+    settings_release(&settings);
+    shell_release(&script);
+    return status;
+}
+
+/* ---- any of them ---- */
+
+/* A JSON object, with arguments of a program behind it: what plan --emit deepspeed writes. */
+static enum status read_json_first(struct launch *launch, const char *name, const char *text,
+                                   size_t size, const char *object, struct diag *diag)
+{
+    const char *end = strstr(object, "\n}");
+    struct text rest = {0};
+    if (end == NULL)
+        return read_json(launch, name, text, size, diag);
+    end += 2;
+    struct text json = {0};
+    for (const char *c = text; c < object; c++) /* comments, of which lines stay */
+        if (*c == '\n')
+            text_putc(&json, '\n');
+    text_append(&json, object, (size_t)(end - object));
+    enum status status = read_json(launch, name, json.data, json.size, diag);
+    for (const char *c = text; c < end; c++)
+        if (*c == '\n')
+            text_putc(&rest, '\n');
+    text_puts(&rest, end);
+    if (status == STATUS_OK && strstr(end, "--") != NULL)
+        status = read_script(launch, name, rest.data, rest.size, diag);
+    text_release(&json);
+    text_release(&rest);
+    return status;
+}
+
+/* The first character that is no comment and no blank. */
+static const char *first_mark(const char *text)
+{
+    for (;;) {
+        text += strspn(text, " \t\r\n");
+        if (*text != '#')
+            return text;
+        text += strcspn(text, "\n");
+    }
+}
+
+enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
+                             struct diag *diag)
+{
+    struct settings settings = {0};
+    enum status status;
+    name = arena_text(&launch->arena, name, strlen(name));
+    if (size > ((size_t)1 << 24))
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "a launch file has at most 16 MiB");
+    text = arena_text(&launch->arena, text, size); /* which ends in NUL */
+    const char *mark = first_mark(text);
+    if (ends_with(name, ".yaml") || ends_with(name, ".yml"))
+        return read_yaml(launch, name, text, size, diag);
+    if (*mark == '{')
+        return read_json_first(launch, name, text, size, mark, diag);
+    if (ends_with(name, ".json"))
+        return read_json(launch, name, text, size, diag);
+    if (!ends_with(name, ".toml") && *mark != '[')
+        return read_script(launch, name, text, size, diag);
+    status = settings_read_toml(&settings, name, text, size, diag);
+    if (status == STATUS_OK)
+        status = launch_take(launch, LAUNCH_TORCHTITAN, &settings, diag);
+    settings_release(&settings);
+    return status;
+}
+
+enum status launch_read(struct launch *launch, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = STATUS_OK;
+    bool line = strstr(path, " --") != NULL || (path[0] == '-' && path[1] == '-');
+    if (line && access(path, F_OK) != 0)
+        return launch_read_text(launch, "the line", path, strlen(path), diag);
+    status = text_read(&text, path, diag);
+    if (status == STATUS_OK && text.size > 0)
+        status = launch_read_text(launch, path, text.data, text.size, diag);
+    else if (status == STATUS_OK)
+        status =
+            diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT, "the file is empty");
+    text_release(&text);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* predict/launch/launch_tables.h: the table of each framework's settings; each stands in its framework's source. */
+#ifndef PREDICT_LAUNCH_LAUNCH_TABLES_H
+#define PREDICT_LAUNCH_LAUNCH_TABLES_H
+
+#include "predict/launch/launch.h"
+
+extern const struct launch_table launch_torchtitan_table, launch_megatron_table, launch_json_table,
+    launch_argument_table, launch_accelerate_table, launch_trainer_table, launch_foundry_table;
+
+#endif

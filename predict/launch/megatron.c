@@ -1,0 +1,417 @@
+/* Megatron-LM, megatron/training/arguments.py: core 0.7 to 0.14, and the names that earlier versions had. */
+#include "predict/launch/launch_tables.h"
+#include "predict/launch/megatron_model.h"
+
+#include "schedule/pipeline/pipeline.h"
+
+#include <string.h>
+
+#define SETS LAUNCH_SETS
+#define ALSO LAUNCH_ALSO_SETS
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+
+/* clang-format off */
+static const struct launch_row rows[] = {
+    {"--num-layers",                      SETS, LAUNCH_COUNT,  LAUNCH_LAYERS, NULL, NULL},
+    {"--hidden-size",                     SETS, LAUNCH_COUNT,  LAUNCH_HIDDEN, NULL, NULL},
+    {"--num-attention-heads",             SETS, LAUNCH_COUNT,  LAUNCH_HEADS, NULL, NULL},
+    {"--kv-channels",                     SETS, LAUNCH_COUNT,  LAUNCH_HEAD_DIM, NULL, NULL},
+    {"--ffn-hidden-size",                 SETS, LAUNCH_COUNT,  LAUNCH_FFN, NULL, NULL},
+    {"--swiglu",                          SETS, LAUNCH_SWITCH, LAUNCH_SWIGLU, NULL, NULL},
+    {"--disable-bias-linear",             SETS, LAUNCH_SWITCH, LAUNCH_NO_BIAS, NULL, NULL},
+    {"--untie-embeddings-and-output-weights", SETS, LAUNCH_SWITCH, LAUNCH_UNTIED, NULL, NULL},
+    {"--group-query-attention",           SETS, LAUNCH_SWITCH, LAUNCH_GROUPED, NULL, NULL},
+    {"--num-query-groups",                SETS, LAUNCH_COUNT,  LAUNCH_KV_HEADS, NULL, NULL},
+    {"--add-qkv-bias",                    SETS, LAUNCH_SWITCH, LAUNCH_QKV_BIAS, NULL, NULL},
+    {"--qk-layernorm",                    SETS, LAUNCH_SWITCH, LAUNCH_QK_NORM, NULL, NULL},
+    {"--normalization",                   SETS, LAUNCH_TEXT,   LAUNCH_NORM, NULL, NULL},
+    {"--norm-epsilon",                    SETS, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--layernorm-epsilon",               ALSO, LAUNCH_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--position-embedding-type",         SETS, LAUNCH_TEXT,   LAUNCH_POSITIONS, NULL, NULL},
+    {"--use-rotary-position-embeddings",  ALSO, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
+    {"--rotary-base",                     SETS, LAUNCH_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
+    {"--window-size",                     SETS, LAUNCH_TEXT,   LAUNCH_WINDOW, NULL, NULL},
+    {"--window-attn-skip-freq",           SETS, LAUNCH_TEXT,   LAUNCH_WINDOW_SKIP, NULL, NULL},
+    {"--vocab-size",                      SETS, LAUNCH_COUNT,  LAUNCH_VOCAB, NULL, NULL},
+    {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
+    {"--merge-file",                      ALSO, LAUNCH_PRESENCE,  LAUNCH_MERGES, NULL, NULL},
+    {"--seq-length",                      SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"--encoder-seq-length",              ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"--max-position-embeddings",         SETS, LAUNCH_COUNT,  LAUNCH_POSITIONS_MAX, NULL, NULL},
+    {"--micro-batch-size",                SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--batch-size",                      ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--global-batch-size",               SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"--tensor-model-parallel-size",      SETS, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"--model-parallel-size",             ALSO, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
+    {"--sequence-parallel",               SETS, LAUNCH_SWITCH, LAUNCH_TOKENS_SPLIT, NULL, NULL},
+    {"--pipeline-model-parallel-size",    SETS, LAUNCH_COUNT,  LAUNCH_PP, NULL, NULL},
+    {"--num-virtual-stages-per-pipeline-rank", SETS, LAUNCH_COUNT, LAUNCH_VIRTUAL, NULL, NULL},
+    {"--num-layers-per-virtual-pipeline-stage", ALSO, LAUNCH_COUNT, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"--use-tp-pp-dp-mapping",            SETS, LAUNCH_SWITCH, LAUNCH_STAGES_INNER, NULL, NULL},
+    {"--context-parallel-size",           SETS, LAUNCH_COUNT,  LAUNCH_CP, NULL, NULL},
+    {"--cp-comm-type",                    SETS, LAUNCH_TEXT,   LAUNCH_CP_COMM, NULL, NULL},
+    {"--hierarchical-context-parallel-sizes", SETS, LAUNCH_TEXT, LAUNCH_CP_SIZES, NULL, NULL},
+    {"--use-megatron-fsdp",               SETS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--use-custom-fsdp",                 ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--use-torch-fsdp2",                 ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--data-parallel-sharding-strategy", SETS, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
+    {"--no-gradient-accumulation-fusion", SETS, LAUNCH_SWITCH, LAUNCH_NO_FUSION, NULL, NULL},
+    {"--ckpt-format",                     SETS, LAUNCH_TEXT,   LAUNCH_CHECKPOINT_FORMAT, NULL, NULL},
+    {"--num-distributed-optimizer-instances", SETS, LAUNCH_COUNT, LAUNCH_INSTANCES, NULL, NULL},
+    {"--outer-dp-sharding-strategy",      SETS, LAUNCH_TEXT,   LAUNCH_OUTER_SHARDING, NULL, NULL},
+    {"--use-distributed-optimizer",       SETS, LAUNCH_SWITCH, LAUNCH_SHARDED_OPTIMIZER, NULL, NULL},
+    {"--overlap-grad-reduce",             SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_GRADS, NULL, NULL},
+    {"--overlap-param-gather",            SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_PARAMS, NULL, NULL},
+    {"--optimizer-cpu-offload",           SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"--use-precision-aware-optimizer",   SETS, LAUNCH_SWITCH, LAUNCH_PRECISION_AWARE, NULL, NULL},
+    {"--attention-dropout",               SETS, LAUNCH_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
+    {"--hidden-dropout",                  SETS, LAUNCH_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
+    {"--recompute-granularity",           SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
+    {"--recompute-method",                SETS, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
+    {"--recompute-num-layers",            SETS, LAUNCH_COUNT,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
+    {"--recompute-modules",               ALSO, LAUNCH_TEXT,   LAUNCH_MODULES, NULL, NULL},
+    {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
+    {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
+    {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
+    {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
+    {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
+    {"--num-experts",                     ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--moe-router-topk",                 ALSO, LAUNCH_COUNT,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+    {"--moe-ffn-hidden-size",             ALSO, LAUNCH_COUNT,  LAUNCH_EXPERT_FFN, NULL, NULL},
+    {"--moe-shared-expert-intermediate-size", ALSO, LAUNCH_COUNT, LAUNCH_SHARED_FFN, NULL, NULL},
+
+    {"--fp8-format",             UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
+    {"--fp8-*",                  UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
+    {"--fp4-*",                  UNMODELLED, "matrix products in 4 bits: bf16 is predicted, whose products take up to four times as long", NULL},
+    {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
+    {"--grad-reduce-in-bf16",    UNMODELLED, "gradients are summed and reduced in fp32 here: 2 bytes a parameter more, and twice the bytes of the reduction", NULL},
+    {"--cross-entropy-loss-fusion", UNMODELLED, "the loss is predicted with fp32 logits: up to 10 bytes a logit more, under 1 % of the time", NULL},
+    {"--cross-entropy-fusion-impl", UNMODELLED, "the same", NULL},
+    {"--tp-comm-overlap*",       UNMODELLED, "tensor ranks' collectives are predicted after products: up to their whole time too slow", NULL},
+    {"--defer-embedding-wgrad-compute", UNMODELLED, "the order of the last stage's gradients: under 1 % of a step", NULL},
+    {"--overlap-p2p-communication-warmup-flush", UNMODELLED, "messages between stages wait here: about 1 % of a step", NULL},
+    {"--account-for-*",          UNMODELLED, "embedding and head count as layers when stages are cut: stages here have equal layers, and the last one takes longest", NULL},
+    {"--decoder-first-pipeline-num-layers", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"--decoder-last-pipeline-num-layers",  UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"--pipeline-model-parallel-layout",    UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"--pipeline-model-parallel-split-rank", UNMODELLED, "encoders and decoders: only decoders are predicted", NULL},
+    {"--cpu-offloading*",        UNMODELLED, "activations on the host: they stay on the device here, which needs more memory", NULL},
+    {"--distribute-saved-activations", UNMODELLED, "inputs of layers over tensor ranks: whole ones are kept without --sequence-parallel", NULL},
+    {"--enable-cuda-graph",      UNMODELLED, "no host time of launches: --profile ideal has none", NULL},
+    {"--external-cuda-graph",    UNMODELLED, "no host time of launches: --profile ideal has none", NULL},
+    {"--cuda-graph-*",           UNMODELLED, "no host time of launches: --profile ideal has none", NULL},
+    {"--main-grads-dtype",       UNMODELLED, "gradients are fp32 here", "fp32"},
+    {"--main-params-dtype",      UNMODELLED, "parameters of the optimizer are fp32 here: --states says others", "fp32"},
+    {"--exp-avg*",               UNMODELLED, "moments are fp32 here: --states 8bit says others", "fp32"},
+    {"--optimizer",              UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "adam"},
+    {"--multi-latent-attention", UNMODELLED, "latent attention: grouped queries are predicted, which have other products and other keys; not alike", NULL},
+    {"--q-lora-rank",            UNMODELLED, "latent attention, as above", NULL},
+    {"--kv-lora-rank",           UNMODELLED, "latent attention, as above", NULL},
+    {"--mtp-num-layers",         UNMODELLED, "layers that predict further tokens: about a layer and a head each", NULL},
+    {"--expert-model-parallel-size", UNMODELLED, "experts over ranks: a dense model is predicted", NULL},
+    {"--expert-tensor-parallel-size", UNMODELLED, "experts over ranks: a dense model is predicted", NULL},
+    {"--moe-*",                  UNMODELLED, "of a mixture of experts: a dense model is predicted", NULL},
+    {"--cp-*",                   UNMODELLED, "a detail of context parallelism", NULL},
+    {"--squared-relu",           UNMODELLED, "GELU is predicted, which has the same products", NULL},
+    {"--rotary-percent",         UNMODELLED, "all of a head is rotated here: under 1 % of a step", "1.0 1"},
+    {"--transformer-impl",       UNMODELLED, "TransformerEngine's layers are predicted", "transformer_engine"},
+    {"--spec",                   UNMODELLED, "another layer than the usual one: not alike", NULL},
+    {"--hybrid-*",               UNMODELLED, "layers other than attention: not alike", NULL},
+    {"--reset-attention-mask",   UNMODELLED, "documents do not see each other: full causal attention is predicted, which is more work", NULL},
+    {"--context-parallel-ulysses-degree", UNMODELLED, "of a fork", NULL},
+
+    MEGATRON_IGNORED,
+    {"--apply-layernorm-1p",     IGNORED}, {"--use-mcore-models", IGNORED}, {"--calculate-per-token-loss", IGNORED},
+    {"--use-checkpoint-args",    IGNORED}, {"--empty-unused-memory-level", IGNORED}, {"--manual-gc*", IGNORED},
+    {"--attention-softmax-in-fp32", IGNORED}, {"--rotary-*", IGNORED}, {"--use-rope-scaling", IGNORED},
+    {"--rope-scaling-factor",    IGNORED}, {"--no-rope-fusion", IGNORED}, {"--no-create-attention-mask-in-dataloader", IGNORED},
+    {"--te-rng-tracker",         IGNORED}, {"--dist-ckpt-*", IGNORED}, {"--use-dist-ckpt", IGNORED}, {"--auto-detect-ckpt-format", IGNORED},
+    {"--ddp-*",                  IGNORED}, {"--align-grad-reduce", IGNORED}, {"--mock-data", IGNORED}, {"--tiktoken-*", IGNORED},
+    {"--use-cpu-initialization", IGNORED}, {"--profile*", IGNORED}, {"--use-pytorch-profiler", IGNORED}, {"--nccl-communicator-config-path", IGNORED},
+    {"--high-priority-stream-groups", IGNORED}, {"--enable-ft-package", IGNORED}, {"--check-weight-hash-across-dp-replicas-interval", IGNORED},
+    {"--decoupled-*",            IGNORED}, {"--first-last-layers-bf16", IGNORED}, {"--straggler-*", IGNORED}, {"--no-check-for-nan-in-loss-and-grad", IGNORED},
+    {"--no-load-*",              IGNORED}, {"--no-save-*", IGNORED}, {"--local-rank", IGNORED}, {"--lazy-mpu-init", IGNORED}, {"--is-hybrid-model", IGNORED},
+};
+/* clang-format on */
+const struct launch_table launch_megatron_table = {rows, ARRAY_LEN(rows)};
+
+/* ---- fields of choices ---- */
+
+static bool is_sharded(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
+}
+
+/* Copies of the shards. */
+static uint32_t shard_copies(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_sharing(c) / c->shard : 1;
+}
+
+static void context_fields(struct launch *l, const struct choices *c)
+{
+    launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
+    if (c->cp > 1 && c->hp > 1) {
+        launch_say_text(l, LAUNCH_CP_COMM, "a2a+p2p");
+        launch_say_text(l, LAUNCH_CP_SIZES, arena_printf(&l->arena, "%u %u", c->hp, c->cp));
+    } else if (c->hp > 1) {
+        launch_say_text(l, LAUNCH_CP_COMM, "a2a");
+    } else if (c->cp > 1) {
+        launch_say_text(l, LAUNCH_CP_COMM, c->rotation == ROTATE_ALL_GATHER ? "all_gather" : "p2p");
+    }
+}
+
+/* Megatron-FSDP wants its checkpoint format and no fusion of gradient accumulation; the optimizer on the host wants
+ * the precision-aware one, and that the distributed one. */
+static void weight_fields(struct launch *l, const struct choices *c)
+{
+    bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
+    bool host = c->optimizer == CHOICE_OPTIMIZER_HOST;
+    if (is_sharded(c) || zero2) {
+        launch_say_count(l, LAUNCH_FSDP, 1);
+        launch_say_text(l, LAUNCH_SHARDING, zero2 ? "optim_grads" : "optim_grads_params");
+        launch_say_count(l, LAUNCH_NO_FUSION, 1);
+        launch_say_text(l, LAUNCH_CHECKPOINT_FORMAT, "fsdp_dtensor");
+    }
+    if (shard_copies(c) > 1) {
+        launch_say_count(l, LAUNCH_INSTANCES, shard_copies(c));
+        launch_say_text(l, LAUNCH_OUTER_SHARDING, "no_shard");
+    }
+    if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
+        launch_say_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
+    if (expressible_sharing(c) > 1 && !c->profile->reduce_at_end)
+        launch_say_count(l, LAUNCH_OVERLAP_GRADS, 1);
+    if (is_sharded(c))
+        launch_say_count(l, LAUNCH_OVERLAP_PARAMS, 1);
+    if (host) {
+        launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, 1);
+        launch_say_count(l, LAUNCH_PRECISION_AWARE, 1);
+    }
+}
+
+static void activation_fields(struct launch *l, const struct choices *c)
+{
+    if (c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE) {
+        launch_say_text(l, LAUNCH_GRANULARITY, "selective");
+    } else if (expressible_recomputes(c)) {
+        launch_say_text(l, LAUNCH_GRANULARITY, "full");
+        launch_say_text(l, LAUNCH_METHOD, "uniform");
+        launch_say_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
+    }
+}
+
+void launch_megatron_fields(struct launch *l, const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    static const char *const positions[POSITIONS_COUNT] = {"rope", "learned_absolute", "none"};
+    megatron_model_fields(l, m);
+    if (m->kv_heads != m->heads) {
+        launch_say_count(l, LAUNCH_GROUPED, 1);
+        launch_say_count(l, LAUNCH_KV_HEADS, m->kv_heads);
+    }
+    if (m->bias_qkv && !m->bias_o && !m->bias_ffn)
+        launch_say_count(l, LAUNCH_QKV_BIAS, 1);
+    if (m->qk_norm)
+        launch_say_count(l, LAUNCH_QK_NORM, 1);
+    launch_say_text(l, LAUNCH_NORM, m->norm == NORM_RMSNORM ? "RMSNorm" : "LayerNorm");
+    launch_say_text(l, LAUNCH_POSITIONS, positions[m->positions]);
+    if (m->attention_window > 0) /* keys before the query's own, keys after it */
+        launch_say_text(l, LAUNCH_WINDOW,
+                        arena_printf(&l->arena, "%lld,0", (long long)m->attention_window - 1));
+    if (m->attention_window > 0 && m->full_attention_every > 0)
+        launch_say_text(l, LAUNCH_WINDOW_SKIP,
+                        arena_printf(&l->arena, "%lld", (long long)m->full_attention_every));
+    launch_say_count(l, LAUNCH_VOCAB, m->vocab);
+    megatron_batch_fields(l, c);
+    if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
+        launch_say_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
+    if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)
+        launch_say_count(l, LAUNCH_STAGES_INNER, 1);
+    context_fields(l, c);
+    weight_fields(l, c);
+    launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
+    launch_say_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
+    activation_fields(l, c);
+    if (c->dtype == DTYPE_F32)
+        return;
+    launch_say_text(l, LAUNCH_ATTENTION, c->attention_impl == ATTENTION_CUDNN ? "fused" : "flash");
+    launch_say_count(l, c->dtype == DTYPE_F16 ? LAUNCH_FP16 : LAUNCH_BF16, 1);
+}
+
+/* ---- options of fields ---- */
+
+/* The two sizes of a hierarchy, heads first; false: they are none. */
+static bool read_sizes(const char *text, int64_t cp, int64_t *heads)
+{
+    int64_t ring = 0;
+    const char *blank = strchr(text, ' ');
+    return blank != NULL && parse_i64(text, (size_t)(blank - text), heads) &&
+           parse_i64(blank + 1, strlen(blank + 1), &ring) && *heads > 0 && *heads * ring == cp;
+}
+
+static enum status context_options(struct launch *l, struct launch_degrees *d, struct diag *diag)
+{
+    int64_t cp = launch_count(l, LAUNCH_CP, 1);
+    d->cp = cp;
+    d->hp = 1;
+    if (cp <= 1)
+        return STATUS_OK;
+    if (launch_is(l, LAUNCH_CP_COMM, "a2a")) {
+        d->cp = 1;
+        d->hp = cp;
+    } else if (launch_is(l, LAUNCH_CP_COMM, "a2a+p2p")) {
+        if (!launch_said(l, LAUNCH_CP_SIZES) ||
+            !read_sizes(launch_text(l, LAUNCH_CP_SIZES), cp, &d->hp))
+            return launch_bad(l, LAUNCH_CP_COMM, diag,
+                              "needs --hierarchical-context-parallel-sizes A B, head ranks and "
+                              "ring, that make %lld",
+                              (long long)cp);
+        d->cp = cp / d->hp;
+    } else if (launch_said(l, LAUNCH_CP_COMM) && !launch_is(l, LAUNCH_CP_COMM, "p2p") &&
+               !launch_is(l, LAUNCH_CP_COMM, "all_gather")) {
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CP_COMM,
+                         "one kind for all layers is predicted: p2p");
+    }
+    return STATUS_OK;
+}
+
+static enum status weight_options(struct launch *l, struct launch_given given,
+                                  const struct launch_degrees *d, struct diag *diag)
+{
+    static const char *const names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    int64_t instances = launch_count(l, LAUNCH_INSTANCES, 1);
+    int64_t sharing = given.gpus / (d->tp * d->pp);
+    int weights =
+        launch_on(l, LAUNCH_SHARDED_OPTIMIZER) ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
+    if (launch_on(l, LAUNCH_FSDP)) {
+        weights = CHOICE_WEIGHTS_ZERO3; /* of --use-torch-fsdp2 */
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+            if (launch_is(l, LAUNCH_SHARDING, names[i]))
+                weights = CHOICE_WEIGHTS_REPLICATED + (int)i;
+    }
+    bool parts =
+        instances > 1 && (weights == CHOICE_WEIGHTS_ZERO3 || weights == CHOICE_WEIGHTS_ZERO1);
+    if (parts && sharing == 0)
+        return launch_bad(l, LAUNCH_INSTANCES, diag,
+                          "the number of GPUs says over how many ranks a copy is shared: give "
+                          "--cluster, and --gpus");
+    if (parts && sharing % instances != 0)
+        return launch_bad(l, LAUNCH_INSTANCES, diag,
+                          "%lld copies do not divide %lld ranks that hold the same weights",
+                          (long long)instances, (long long)sharing);
+    if (parts && weights == CHOICE_WEIGHTS_ZERO3)
+        weights = CHOICE_WEIGHTS_HSDP;
+    launch_option(l, launch_on(l, LAUNCH_FSDP) ? LAUNCH_FSDP : LAUNCH_SHARDED_OPTIMIZER, "weights",
+                  weights_names[weights]);
+    if (parts)
+        launch_option_count(l, LAUNCH_INSTANCES, "shard", sharing / instances);
+    if (launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
+        launch_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+    if (launch_on(l, LAUNCH_OVERLAP_GRADS) && d->cp * d->hp == 1)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OVERLAP_GRADS,
+                         "profile megatron reduces gradients after the backward: too slow by what "
+                         "a reduction takes (--profile megatron-te hides it)");
+    return STATUS_OK;
+}
+
+static void recompute_options(struct launch *l)
+{
+    bool selective =
+        launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
+    bool full = launch_is(l, LAUNCH_GRANULARITY, "full") || launch_on(l, LAUNCH_CHECKPOINTS);
+    launch_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELDS, "activations",
+                  full        ? "full"
+                  : selective ? "selective-core"
+                              : "keep");
+    if (full && launch_is(l, LAUNCH_METHOD, "block"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_METHOD,
+                         "%lld layers of each stage are recomputed: all are, here, which is slower "
+                         "and needs less memory",
+                         (long long)launch_count(l, LAUNCH_RECOMPUTED_LAYERS, 1));
+    else if (full && launch_count(l, LAUNCH_RECOMPUTED_LAYERS, 1) > 1)
+        launch_remark_on(
+            l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
+            "the input of each layer is kept here: memory of inputs is that many times "
+            "less");
+    if (selective && launch_said(l, LAUNCH_MODULES) && !launch_is(l, LAUNCH_MODULES, "core_attn"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                         "core_attn alone is recomputed here: other modules are kept, which needs "
+                         "more memory");
+}
+
+static enum status batch_options(struct launch *l, struct diag *diag)
+{
+    int64_t virtual = launch_count(l, LAUNCH_VIRTUAL, 0), pp = launch_count(l, LAUNCH_PP, 1);
+    int64_t per_part = launch_count(l, LAUNCH_VIRTUAL_LAYERS, 0);
+    int64_t layers = launch_count(l, LAUNCH_LAYERS, 0);
+    if (per_part > 0 && (pp < 1 || layers % (pp * per_part) != 0))
+        return launch_bad(l, LAUNCH_VIRTUAL_LAYERS, diag,
+                          "%lld layers do not divide over %lld stages in parts of that many",
+                          (long long)layers, (long long)pp);
+    if (per_part > 0)
+        virtual = layers / (pp * per_part);
+    if (virtual > 1 && pp > 1) {
+        launch_option(l, LAUNCH_VIRTUAL, "pipeline", "interleaved");
+        launch_option_count(l, LAUNCH_VIRTUAL, "virtual-stages", virtual);
+    }
+    if (launch_on(l, LAUNCH_STAGES_INNER) && pp > 1)
+        launch_option(l, LAUNCH_STAGES_INNER, "stage-placement", "inner");
+    megatron_batch_options(l);
+    return STATUS_OK;
+}
+
+static void number_options(struct launch *l)
+{
+    bool f16 = launch_on(l, LAUNCH_FP16), bf16 = launch_on(l, LAUNCH_BF16);
+    launch_option(l,
+                  f16    ? LAUNCH_FP16
+                  : bf16 ? LAUNCH_BF16
+                         : LAUNCH_FIELDS,
+                  "dtype",
+                  f16    ? "f16"
+                  : bf16 ? "bf16"
+                         : "f32");
+    if (launch_is(l, LAUNCH_ATTENTION, "fused"))
+        launch_option(l, LAUNCH_ATTENTION, "attention", "cudnn");
+    else if (launch_is(l, LAUNCH_ATTENTION, "flash") || launch_on(l, LAUNCH_FLASH))
+        launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
+    else if (launch_said(l, LAUNCH_ATTENTION) && !launch_is(l, LAUNCH_ATTENTION, "auto"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
+                         "fused kernels are predicted: without them scores go to memory");
+    double dropout = launch_number(l, LAUNCH_DROPOUT, 0.1); /* the default of both Megatrons */
+    launch_option(l, LAUNCH_DROPOUT, "dropout", dropout > 0 ? "on" : "off");
+    if (!launch_said(l, LAUNCH_DROPOUT))
+        launch_remark(l, REMARK_ASSUMED, "--dropout on", (struct loc){0},
+                      "--attention-dropout is not given, and 0.1 by default");
+}
+
+enum status launch_megatron_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
+                               .pp = launch_count(l, LAUNCH_PP, 1)};
+    enum status status = megatron_model_options(l, given, diag);
+    if (status == STATUS_OK)
+        status = context_options(l, &d, diag);
+    if (status == STATUS_OK)
+        status = megatron_check_degrees(l, given, &d, diag);
+    if (status != STATUS_OK)
+        return status;
+    launch_degree_options(l, d);
+    launch_option(l, LAUNCH_FIELDS, "profile", d.cp * d.hp > 1 ? "megatron-te" : "megatron");
+    if (d.cp > 1 && launch_is(l, LAUNCH_CP_COMM, "all_gather"))
+        launch_option(l, LAUNCH_CP_COMM, "rotate", "all-gather");
+    if (d.tp > 1 && !launch_on(l, LAUNCH_TOKENS_SPLIT))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_TP,
+                         "without --sequence-parallel norms and inputs are whole on every tensor "
+                         "rank: here they are shared, which needs less memory");
+    status = weight_options(l, given, &d, diag);
+    if (status == STATUS_OK)
+        status = batch_options(l, diag);
+    if (status != STATUS_OK)
+        return status;
+    recompute_options(l);
+    number_options(l);
+    return STATUS_OK;
+}

@@ -1,0 +1,223 @@
+#include "predict/launch/megatron_model.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* ---- fields of choices ---- */
+
+void megatron_model_fields(struct launch *l, const struct transformer *m)
+{
+    launch_say_count(l, LAUNCH_LAYERS, m->layers);
+    launch_say_count(l, LAUNCH_HIDDEN, m->hidden);
+    launch_say_count(l, LAUNCH_HEADS, m->heads);
+    if (m->heads * m->head_dim != m->hidden)
+        launch_say_count(l, LAUNCH_HEAD_DIM, m->head_dim);
+    launch_say_count(l, LAUNCH_FFN, m->ffn);
+    if (m->activation == ACTIVATION_SWIGLU)
+        launch_say_count(l, LAUNCH_SWIGLU, 1);
+    if (!m->bias_o && !m->bias_ffn)
+        launch_say_count(l, LAUNCH_NO_BIAS, 1);
+    if (!m->tied_head)
+        launch_say_count(l, LAUNCH_UNTIED, 1);
+    launch_say_number(l, LAUNCH_NORM_EPS, m->norm_eps);
+    if (m->positions == POSITIONS_ROPE)
+        launch_say_count(l, LAUNCH_ROPE_THETA, (int64_t)m->rope_theta);
+}
+
+/* Both refuse a length that positions do not reach; a learned table has as many rows as they say. */
+void megatron_batch_fields(struct launch *l, const struct choices *c)
+{
+    bool table = c->model->positions == POSITIONS_LEARNED;
+    launch_say_count(l, LAUNCH_SEQ, c->seq);
+    launch_say_count(l, LAUNCH_POSITIONS_MAX,
+                     table && c->model->max_positions > c->seq ? c->model->max_positions : c->seq);
+    launch_say_count(l, LAUNCH_MICRO_BATCH, c->micro_batch);
+    launch_say_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
+    launch_say_count(l, LAUNCH_TP, c->tp);
+    if (c->tp > 1)
+        launch_say_count(l, LAUNCH_TOKENS_SPLIT, 1); /* ranks have parts of the tokens */
+    launch_say_count(l, LAUNCH_PP, c->pp);
+}
+
+/* ---- the model of fields ---- */
+
+static enum status need(const struct launch *l, enum launch_field field, const char *name,
+                        struct diag *diag)
+{
+    if (launch_said(l, field))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                      "the arguments give no %s; give it, or the model with --model", name);
+}
+
+/* Experts as a dense feed-forward part of the width that a token passes. */
+static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
+                                struct diag *diag)
+{
+    int64_t experts = launch_count(l, LAUNCH_EXPERTS, 1);
+    int64_t width = launch_count(l, LAUNCH_EXPERT_FFN, m->ffn);
+    int64_t active =
+        launch_count(l, LAUNCH_EXPERTS_A_TOKEN, 2) * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
+    if (experts <= 1)
+        return STATUS_OK;
+    if (!given.as_dense)
+        return launch_bad(l, LAUNCH_EXPERTS, diag,
+                          "a mixture of %lld experts is not modelled: what is missing is which "
+                          "rank has which expert and the all-to-alls between them; the nearest "
+                          "dense model has the %lld of a feed-forward width that one token passes",
+                          (long long)experts, (long long)active);
+    m->ffn = active;
+    return STATUS_OK;
+}
+
+static void read_positions(struct launch *l, struct transformer *m)
+{
+    bool rope = launch_on(l, LAUNCH_ROPE) || launch_is(l, LAUNCH_POSITIONS, "rope") ||
+                launch_is(l, LAUNCH_POSITIONS, "yarn");
+    bool none = launch_is(l, LAUNCH_POSITIONS, "none");
+    m->positions = rope ? POSITIONS_ROPE : none ? POSITIONS_NONE : POSITIONS_LEARNED;
+    if (rope)
+        m->rope_theta = launch_number(l, LAUNCH_ROPE_THETA, 10000);
+    if (m->positions == POSITIONS_LEARNED)
+        m->max_positions = launch_count(l, LAUNCH_POSITIONS_MAX, launch_count(l, LAUNCH_SEQ, 0));
+    if (!rope && !none && launch_said(l, LAUNCH_POSITIONS) &&
+        !launch_is(l, LAUNCH_POSITIONS, "learned_absolute"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_POSITIONS,
+                         "learned positions are predicted: one table more");
+}
+
+/* "(4095,0)" or "4095,0", and every how many layers sees all keys. */
+static enum status read_window(struct launch *l, struct transformer *m, struct diag *diag)
+{
+    if (!launch_said(l, LAUNCH_WINDOW))
+        return STATUS_OK;
+    const char *text = launch_text(l, LAUNCH_WINDOW);
+    text += *text == '(';
+    int64_t keys;
+    if (!parse_i64(text, strcspn(text, ", "), &keys) || keys < 0)
+        return launch_bad(l, LAUNCH_WINDOW, diag, "'%s' is not KEYS,0", text);
+    m->attention_window = keys + 1;
+    if (launch_said(l, LAUNCH_WINDOW_SKIP) &&
+        !parse_i64(launch_text(l, LAUNCH_WINDOW_SKIP), strlen(launch_text(l, LAUNCH_WINDOW_SKIP)),
+                   &m->full_attention_every))
+        return launch_bad(l, LAUNCH_WINDOW_SKIP, diag,
+                          "lists of layers are not modelled: a number N is, of which every N-th "
+                          "layer sees all keys");
+    return STATUS_OK;
+}
+
+static void read_vocabulary(struct launch *l, struct launch_given given, struct transformer *m)
+{
+    static const struct {
+        const char *tokenizer;
+        int64_t vocab;
+    } known[] = {{"GPT2BPETokenizer", 50257}, {"Llama2Tokenizer", 32000}};
+    m->vocab = launch_count(l, LAUNCH_VOCAB, 0);
+    for (size_t i = 0; i < ARRAY_LEN(known) && m->vocab == 0 && !given.vocab; i++) {
+        bool merges = i == 0 && launch_said(l, LAUNCH_MERGES) && !launch_said(l, LAUNCH_TOKENIZER);
+        if (!merges && !launch_is(l, LAUNCH_TOKENIZER, known[i].tokenizer))
+            continue;
+        m->vocab = known[i].vocab;
+        launch_remark_on(l, REMARK_ASSUMED, merges ? LAUNCH_MERGES : LAUNCH_TOKENIZER,
+                         "a vocabulary of %lld tokens", (long long)m->vocab);
+    }
+    if (m->vocab == 0 && !given.vocab && !given.model)
+        launch_remark(l, REMARK_OPEN, "vocabulary", (struct loc){0},
+                      "the tokenizer's: give its tokens, as in --set vocab=128256");
+}
+
+static void read_biases(const struct launch *l, struct transformer *m)
+{
+    bool all = !launch_on(l, LAUNCH_NO_BIAS);
+    m->bias_o = m->bias_ffn = all;
+    m->bias_qkv = all || launch_on(l, LAUNCH_QKV_BIAS);
+}
+
+/* Megatron's default: 4 h, and of SwiGLU two thirds of it in multiples of 64; Megatron-DeepSpeed's is the same. */
+static int64_t default_ffn(const struct launch *l, int64_t hidden)
+{
+    if (!launch_on(l, LAUNCH_SWIGLU))
+        return 4 * hidden;
+    return (int64_t)((double)(4 * hidden * 2) / 3) / 64 * 64;
+}
+
+enum status megatron_model_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    struct transformer m = {0};
+    if (launch_has_option(l, "model") && !launch_said(l, LAUNCH_LAYERS))
+        return STATUS_OK;
+    if (!launch_said(l, LAUNCH_LAYERS) && !launch_said(l, LAUNCH_HIDDEN))
+        return STATUS_OK; /* the model is given by an option */
+    enum status status = need(l, LAUNCH_LAYERS, "--num-layers", diag);
+    if (status == STATUS_OK)
+        status = need(l, LAUNCH_HIDDEN, "--hidden-size", diag);
+    if (status == STATUS_OK)
+        status = need(l, LAUNCH_HEADS, "--num-attention-heads", diag);
+    if (status != STATUS_OK)
+        return status;
+    m.layers = launch_count(l, LAUNCH_LAYERS, 0);
+    m.hidden = launch_count(l, LAUNCH_HIDDEN, 0);
+    m.heads = launch_count(l, LAUNCH_HEADS, 0);
+    m.kv_heads = m.heads;
+    bool grouped = launch_on(l, LAUNCH_GROUPED) || l->has[LAUNCH_MEGATRON_DEEPSPEED];
+    if (grouped)
+        m.kv_heads =
+            launch_count(l, LAUNCH_KV_HEADS, l->has[LAUNCH_MEGATRON_DEEPSPEED] ? m.heads : 1);
+    if (m.heads < 1 || m.hidden < 1 || m.layers < 1)
+        return launch_bad(l, LAUNCH_HEADS, diag, "sizes of a model are at least 1");
+    m.head_dim = launch_count(l, LAUNCH_HEAD_DIM, m.hidden / m.heads);
+    m.ffn = launch_count(l, LAUNCH_FFN, default_ffn(l, m.hidden));
+    m.activation = launch_on(l, LAUNCH_SWIGLU) ? ACTIVATION_SWIGLU : ACTIVATION_GELU;
+    m.norm = launch_is(l, LAUNCH_NORM, "rmsnorm") ? NORM_RMSNORM : NORM_LAYERNORM;
+    m.norm_eps = launch_number(l, LAUNCH_NORM_EPS, 1e-5);
+    m.qk_norm = launch_on(l, LAUNCH_QK_NORM);
+    m.tied_head = !launch_on(l, LAUNCH_UNTIED);
+    read_biases(l, &m);
+    read_positions(l, &m);
+    read_vocabulary(l, given, &m);
+    status = read_window(l, &m, diag);
+    if (status == STATUS_OK)
+        status = read_experts(l, given, &m, diag);
+    return status == STATUS_OK ? launch_model_option(l, &m, m.vocab > 0, diag) : status;
+}
+
+void megatron_batch_options(struct launch *l)
+{
+    if (launch_said(l, LAUNCH_SEQ))
+        launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
+    if (launch_said(l, LAUNCH_GLOBAL_BATCH))
+        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
+                            launch_count(l, LAUNCH_GLOBAL_BATCH, 0));
+    if (launch_count(l, LAUNCH_MICRO_BATCH, 1) > 1)
+        launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch",
+                            launch_count(l, LAUNCH_MICRO_BATCH, 1));
+}
+
+enum status megatron_check_degrees(const struct launch *l, struct launch_given given,
+                                   const struct launch_degrees *d, struct diag *diag)
+{
+    static const struct {
+        enum launch_field field;
+        const char *what;
+    } degrees[] = {{LAUNCH_TP, "tensor"},
+                   {LAUNCH_PP, "pipeline"},
+                   {LAUNCH_CP, "context"},
+                   {LAUNCH_SP, "sequence"}};
+    for (size_t i = 0; i < ARRAY_LEN(degrees); i++)
+        if (launch_said(l, degrees[i].field) && (launch_count(l, degrees[i].field, 1) < 1 ||
+                                                 launch_count(l, degrees[i].field, 1) > 1 << 20))
+            return launch_bad(l, degrees[i].field, diag, "a %s degree is at least 1",
+                              degrees[i].what);
+    int64_t ranks = d->tp * d->pp;
+    if (ranks > 1 << 20 || (ranks *= d->cp * d->hp) > 1 << 20)
+        return launch_bad(l, LAUNCH_TP, diag, "the degrees make more ranks than are modelled");
+    if (given.gpus > 0 && given.gpus % ranks != 0)
+        return diag_error(
+            diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
+            "%lld GPUs%s are no multiple of tp %lld x pp %lld x cp %lld = %lld, which the file "
+            "asks for; --gpus %lld would do, or more",
+            (long long)given.gpus, given.gpus == launch_gpus(l) ? ", as the file starts them," : "",
+            (long long)d->tp, (long long)d->pp, (long long)(d->cp * d->hp), (long long)ranks,
+            (long long)ranks);
+    return STATUS_OK;
+}

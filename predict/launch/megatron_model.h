@@ -1,0 +1,48 @@
+/* predict/launch/megatron_model.h: what Megatron-LM and Megatron-DeepSpeed have in common: the model, the batch, and
+ * arguments without an effect on a step. */
+#ifndef PREDICT_LAUNCH_MEGATRON_MODEL_H
+#define PREDICT_LAUNCH_MEGATRON_MODEL_H
+
+#include "predict/launch/launch_parts.h"
+
+/* Sizes, SwiGLU, biases, the head, and the base of rotations: all but what the two name differently. */
+void megatron_model_fields(struct launch *launch, const struct transformer *model);
+/* Length, batch, tensor ranks and stages. */
+void megatron_batch_fields(struct launch *launch, const struct choices *choices);
+
+/* The option "model", by the defaults of the two. */
+enum status megatron_model_options(struct launch *launch, struct launch_given given,
+                                   struct diag *diag);
+/* seq, batch, micro-batch. */
+void megatron_batch_options(struct launch *launch);
+/* Whether the degrees make the GPUs. */
+enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
+                                   const struct launch_degrees *degrees, struct diag *diag);
+
+/* Data, rates, checkpoints on disk, evaluation and logs; clipping and its likes, which cost nothing that differs. */
+#define MEGATRON_ROW(name)                                                                         \
+    {                                                                                              \
+        name, LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL                               \
+    }
+#define MEGATRON_IGNORED                                                                           \
+    MEGATRON_ROW("--train-*"), MEGATRON_ROW("--lr*"), MEGATRON_ROW("--min-lr"),                    \
+        MEGATRON_ROW("--override-*"), MEGATRON_ROW("--weight-decay*"), MEGATRON_ROW("--adam-*"),   \
+        MEGATRON_ROW("--clip-grad"), MEGATRON_ROW("--init-method-*"), MEGATRON_ROW("--seed"),      \
+        MEGATRON_ROW("--data-*"), MEGATRON_ROW("--vocab-file"), MEGATRON_ROW("--tokenizer-*"),     \
+        MEGATRON_ROW("--split"), MEGATRON_ROW("--num-workers"), MEGATRON_ROW("--num-dataset-*"),   \
+        MEGATRON_ROW("--log-*"), MEGATRON_ROW("--tensorboard-*"), MEGATRON_ROW("--wandb-*"),       \
+        MEGATRON_ROW("--timing-*"), MEGATRON_ROW("--save*"), MEGATRON_ROW("--load*"),              \
+        MEGATRON_ROW("--eval-*"), MEGATRON_ROW("--exit-*"), MEGATRON_ROW("--distributed-*"),       \
+        MEGATRON_ROW("--initial-loss-scale"), MEGATRON_ROW("--loss-scale*"),                       \
+        MEGATRON_ROW("--min-loss-scale"), MEGATRON_ROW("--hysteresis"),                            \
+        MEGATRON_ROW("--no-query-key-layer-scaling"), MEGATRON_ROW("--apply-query-key-*"),         \
+        MEGATRON_ROW("--make-vocab-size-divisible-by"),                                            \
+        MEGATRON_ROW("--no-masked-softmax-fusion"), MEGATRON_ROW("--no-bias-*"),                   \
+        MEGATRON_ROW("--accumulate-*"), MEGATRON_ROW("--no-mmap-*"), MEGATRON_ROW("--mmap-*"),     \
+        MEGATRON_ROW("--no-load-optim"), MEGATRON_ROW("--finetune"), MEGATRON_ROW("--sft"),        \
+        MEGATRON_ROW("--dataloader-type"), MEGATRON_ROW("--eod-mask-loss"),                        \
+        MEGATRON_ROW("--reset-position-ids"), MEGATRON_ROW("--async-save"),                        \
+        MEGATRON_ROW("--no-async-tensor-model-parallel-allreduce"),                                \
+        MEGATRON_ROW("--extra-vocab-size")
+
+#endif

@@ -1,0 +1,145 @@
+#include "predict/launch/settings.h"
+
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void settings_release(struct settings *settings)
+{
+    free(settings->row);
+    arena_release(&settings->arena);
+    *settings = (struct settings){0};
+}
+
+struct setting *settings_add(struct settings *settings, const char *name, const char *value,
+                             struct loc at)
+{
+    settings->row =
+        heap_grow(settings->row, &settings->capacity, settings->count + 1, sizeof *settings->row);
+    struct setting *setting = &settings->row[settings->count++];
+    *setting = (struct setting){
+        .name = arena_text(&settings->arena, name, strlen(name)),
+        .value = value == NULL ? NULL : arena_text(&settings->arena, value, strlen(value)),
+        .at = at,
+    };
+    return setting;
+}
+
+const struct setting *settings_find(const struct settings *settings, const char *name)
+{
+    for (size_t i = settings->count; i-- > 0;)
+        if (strcmp(settings->row[i].name, name) == 0)
+            return &settings->row[i];
+    return NULL;
+}
+
+const char *settings_open_part(const char *value, struct arena *arena)
+{
+    const char *open = value == NULL ? NULL : strchr(value, SETTING_OPEN);
+    if (open == NULL)
+        return NULL;
+    open += strspn(open, "\001\002");
+    return arena_text(arena, open, strcspn(open, "\001\002"));
+}
+
+/* ---- JSON ---- */
+
+struct json_walk {
+    struct settings *settings;
+    struct json_node root;
+    struct diag *diag;
+    struct text path;
+};
+
+static enum status walk(struct json_walk *w, struct json_node node);
+
+static enum status put_scalar(struct json_walk *w, struct json_node node, struct text *out)
+{
+    const char *string;
+    double number;
+    bool flag;
+    enum status status = STATUS_OK;
+    if (json_is_string(node)) {
+        status = json_as_string(node, &string, w->diag);
+        if (status == STATUS_OK)
+            text_puts(out, string);
+    } else if (json_is_number(node)) {
+        status = json_as_double(node, -1e300, 1e300, &number, w->diag);
+        if (status == STATUS_OK)
+            text_put_double(out, number);
+    } else {
+        status = json_as_bool(node, &flag, w->diag);
+        if (status == STATUS_OK)
+            text_puts(out, flag ? "true" : "false");
+    }
+    return status;
+}
+
+static enum status put_elements(struct json_walk *w, struct json_node array, struct text *out)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < json_count(array) && status == STATUS_OK; i++) {
+        struct json_node element = json_at(array, i);
+        if (i > 0)
+            text_putc(out, ' ');
+        if (json_is_object(element) || element.value == NULL)
+            text_puts(out, "...");
+        else if (json_is_array(element))
+            status = put_elements(w, element, out);
+        else
+            status = put_scalar(w, element, out);
+    }
+    return status;
+}
+
+static enum status walk_members(struct json_walk *w, struct json_node object)
+{
+    size_t before = w->path.size;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < json_members(object) && status == STATUS_OK; i++) {
+        const char *name;
+        struct json_node member = json_member(object, i, &name);
+        text_printf(&w->path, "%s%s", before > 0 ? "." : "", name);
+        status = walk(w, member);
+        w->path.size = before;
+        w->path.data[before] = '\0';
+    }
+    return status;
+}
+
+static enum status walk(struct json_walk *w, struct json_node node)
+{
+    if (json_is_object(node))
+        return walk_members(w, node);
+    struct text value = {0};
+    enum status status = STATUS_OK;
+    text_puts(&value, "");
+    if (json_is_array(node))
+        status = put_elements(w, node, &value);
+    else if (node.value != NULL)
+        status = put_scalar(w, node, &value);
+    if (status == STATUS_OK && node.value != NULL)
+        settings_add(w->settings, w->path.data, value.data,
+                     (struct loc){.name = w->root.doc->name, .line = json_loc(node).line});
+    text_release(&value);
+    return status;
+}
+
+enum status settings_read_json(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag)
+{
+    struct json json = {0};
+    struct json_walk w = {.settings = settings, .diag = diag};
+    enum status status = json_parse(&json, name, text, size, diag);
+    if (status == STATUS_OK) {
+        w.root = json_root(&json);
+        text_puts(&w.path, "");
+        status = json_is_object(w.root)
+                     ? walk(&w, w.root)
+                     : json_error(w.root, diag, "expected an object: a configuration of DeepSpeed");
+    }
+    text_release(&w.path);
+    json_release(&json);
+    return status;
+}

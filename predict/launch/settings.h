@@ -1,0 +1,67 @@
+/* predict/launch/settings.h: the settings of a launch file as a flat list, whatever its format.
+ *
+ * A setting is a name, the text of its value and the line that it stands on. Tables are flattened: "seq_len" in the
+ * table [training] of a TOML file is "training.seq_len", and so are nested objects of JSON and YAML. Elements of an
+ * array are separated by blanks. An argument of a program keeps its dashes: "--seq-length". A value that is null is
+ * not set, and makes no setting.
+ *
+ * A value that only a run of the script knows ($1, `hostname`) holds what it depends on between two marks; such a
+ * value is told apart by settings_open_part(). */
+#ifndef PREDICT_LAUNCH_SETTINGS_H
+#define PREDICT_LAUNCH_SETTINGS_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum setting_kind {
+    SETTING_PROGRAM,  /* of the program or the file */
+    SETTING_LAUNCHER, /* an argument of torchrun, deepspeed, accelerate launch or srun */
+};
+
+/* The marks around what a value depends on. */
+#define SETTING_OPEN '\001'
+#define SETTING_CLOSE '\002'
+
+struct setting {
+    const char *name;
+    const char *value; /* NULL: an argument without one, a flag */
+    struct loc at;
+    enum setting_kind kind;
+};
+
+/* All-zero is empty. Texts live in the arena. */
+struct settings {
+    struct arena arena;
+    struct setting *row; /* heap */
+    size_t count, capacity;
+};
+
+void settings_release(struct settings *settings);
+
+/* Adds one; name and value are copied, at.name is borrowed. value may be NULL. */
+struct setting *settings_add(struct settings *settings, const char *name, const char *value,
+                             struct loc at);
+
+/* The last one of that name; NULL: there is none. */
+const struct setting *settings_find(const struct settings *settings, const char *name);
+
+/* What a value depends on that only a run of the script knows, copied into arena; NULL: nothing. */
+const char *settings_open_part(const char *value, struct arena *arena);
+
+/* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in
+ * messages and is borrowed. */
+
+/* TOML 1.0 without dates, times and arrays of tables. */
+enum status settings_read_toml(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag);
+enum status settings_read_json(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag);
+/* One YAML document, a mapping. Aliases and merge keys are refused. */
+enum status settings_read_yaml(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag);
+
+#endif

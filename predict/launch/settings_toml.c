@@ -1,0 +1,371 @@
+/* TOML: tables, dotted keys, strings of all four kinds, numbers, booleans, arrays and inline tables. What a
+ * configuration does not use (dates, arrays of tables) is refused by name. */
+#include "predict/launch/settings.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 32 };
+
+struct toml {
+    struct settings *settings;
+    const char *name;
+    const char *at, *end, *line_start;
+    uint32_t line;
+    unsigned depth;
+    struct text path; /* of the present key, with its table */
+    struct diag *diag;
+};
+
+static struct loc here(const struct toml *t)
+{
+    return (struct loc){
+        .name = t->name, .line = t->line, .column = (uint32_t)(t->at - t->line_start) + 1};
+}
+
+static enum status bad(const struct toml *t, const char *what)
+{
+    return diag_error(t->diag, here(t), STATUS_BAD_INPUT, "%s", what);
+}
+
+static char peek(const struct toml *t, size_t ahead)
+{
+    return (size_t)(t->end - t->at) > ahead ? t->at[ahead] : '\0';
+}
+
+static bool begins(const struct toml *t, const char *word)
+{
+    size_t size = strlen(word);
+    return (size_t)(t->end - t->at) >= size && memcmp(t->at, word, size) == 0;
+}
+
+/* Moves over one character, and counts lines. */
+static void take(struct toml *t)
+{
+    if (*t->at++ == '\n') {
+        t->line++;
+        t->line_start = t->at;
+    }
+}
+
+static void skip_blanks(struct toml *t)
+{
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\t'))
+        t->at++;
+}
+
+/* Skips blanks, comments and, with lines, line ends. */
+static void skip(struct toml *t, bool lines)
+{
+    for (;;) {
+        skip_blanks(t);
+        if (t->at < t->end && *t->at == '#')
+            while (t->at < t->end && *t->at != '\n')
+                t->at++;
+        if (t->at >= t->end || !lines || (*t->at != '\n' && *t->at != '\r'))
+            return;
+        take(t);
+    }
+}
+
+static enum status end_line(struct toml *t)
+{
+    skip(t, false);
+    if (t->at < t->end && *t->at == '\r')
+        t->at++;
+    if (t->at < t->end && *t->at != '\n')
+        return bad(t, "the line should end here");
+    if (t->at < t->end)
+        take(t);
+    return STATUS_OK;
+}
+
+/* ---- strings ---- */
+
+static void put_utf8(struct text *out, uint32_t code)
+{
+    if (code < 0x80) {
+        text_putc(out, (char)code);
+    } else if (code < 0x800) {
+        text_putc(out, (char)(0xC0 | code >> 6));
+        text_putc(out, (char)(0x80 | (code & 0x3F)));
+    } else if (code < 0x10000) {
+        text_putc(out, (char)(0xE0 | code >> 12));
+        text_putc(out, (char)(0x80 | (code >> 6 & 0x3F)));
+        text_putc(out, (char)(0x80 | (code & 0x3F)));
+    } else {
+        text_putc(out, (char)(0xF0 | code >> 18));
+        text_putc(out, (char)(0x80 | (code >> 12 & 0x3F)));
+        text_putc(out, (char)(0x80 | (code >> 6 & 0x3F)));
+        text_putc(out, (char)(0x80 | (code & 0x3F)));
+    }
+}
+
+static enum status read_code(struct toml *t, int digits, struct text *out)
+{
+    uint32_t code = 0;
+    for (int i = 0; i < digits; i++) {
+        if (!isxdigit((unsigned char)peek(t, 0)))
+            return bad(t, "\\u takes 4 and \\U 8 hexadecimal digits");
+        char c = *t->at++;
+        code = code << 4 | (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return bad(t, "this is no character");
+    put_utf8(out, code);
+    return STATUS_OK;
+}
+
+static enum status read_escape(struct toml *t, bool lines, struct text *out)
+{
+    static const char from[] = "btnfr\"\\e", to[] = "\b\t\n\f\r\"\\\033";
+    char c = peek(t, 0);
+    const char *known = c == '\0' ? NULL : strchr(from, c);
+    if (known != NULL) {
+        t->at++;
+        text_putc(out, to[known - from]);
+        return STATUS_OK;
+    }
+    if (c == 'u' || c == 'U') {
+        t->at++;
+        return read_code(t, c == 'u' ? 4 : 8, out);
+    }
+    if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
+        while (t->at < t->end && isspace((unsigned char)*t->at))
+            take(t);
+        return STATUS_OK;
+    }
+    return bad(t, "unknown escape in a string; a literal string is written between ' and '");
+}
+
+/* The string that begins here, of any of the four kinds. */
+static enum status read_string(struct toml *t, struct text *out)
+{
+    char quote = *t->at;
+    char three[4] = {quote, quote, quote, '\0'};
+    bool lines = begins(t, three);
+    t->at += lines ? 3 : 1;
+    if (lines && peek(t, 0) == '\r')
+        t->at++;
+    if (lines && peek(t, 0) == '\n')
+        take(t);
+    while (t->at < t->end) {
+        if (lines ? begins(t, three) : *t->at == quote) {
+            t->at += lines ? 3 : 1;
+            for (int more = 0; lines && more < 2 && peek(t, 0) == quote; more++)
+                text_putc(out, *t->at++);
+            return STATUS_OK;
+        }
+        if (*t->at == '\0')
+            return bad(t, "a string holds no NUL");
+        if (!lines && *t->at == '\n')
+            break;
+        if (quote == '"' && *t->at == '\\') {
+            t->at++;
+            enum status status = read_escape(t, lines, out);
+            if (status != STATUS_OK)
+                return status;
+            continue;
+        }
+        text_putc(out, *t->at);
+        take(t);
+    }
+    return bad(t, "the string has no end");
+}
+
+/* ---- keys ---- */
+
+static bool is_bare(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+/* Appends a key, which may be dotted, to the path. */
+static enum status read_key(struct toml *t)
+{
+    do {
+        skip_blanks(t);
+        if (t->path.size > 0)
+            text_putc(&t->path, '.');
+        size_t before = t->path.size;
+        if (peek(t, 0) == '"' || peek(t, 0) == '\'') {
+            enum status status = read_string(t, &t->path);
+            if (status != STATUS_OK)
+                return status;
+        } else {
+            while (t->at < t->end && is_bare(*t->at))
+                text_putc(&t->path, *t->at++);
+        }
+        if (t->path.size == before)
+            return bad(t, "a key is expected here: letters, digits, _ and -");
+        skip_blanks(t);
+    } while (peek(t, 0) == '.' && t->at++ != NULL);
+    return STATUS_OK;
+}
+
+/* ---- values ---- */
+
+/* A number or a word: true, 8192, 1_000, 3e-4, inf. */
+static enum status read_plain(struct toml *t, struct text *out)
+{
+    size_t before = out->size;
+    struct toml start = *t;
+    while (t->at < t->end && (is_bare(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':')) {
+        if (*t->at != '_')
+            text_putc(out, *t->at);
+        t->at++;
+    }
+    const char *word = out->size > before ? out->data + before : "";
+    double number;
+    bool is_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
+    if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL))
+        return bad(&start, "dates and times are not read");
+    if (word[0] == '+')
+        word++;
+    if (is_word || parse_double(word, strlen(word), &number) ||
+        (word[0] == '0' && word[1] != '\0' && strchr("xob", word[1]) != NULL))
+        return STATUS_OK;
+    return bad(&start, "a value is expected here: a string between quotes, a number, true, false, "
+                       "an array or a table");
+}
+
+static enum status read_table(struct toml *t);
+static enum status read_value(struct toml *t, struct text *out, bool nested);
+
+/* Its elements, separated by blanks; those of a nested one stand between brackets. */
+static enum status read_array(struct toml *t, struct text *out, bool nested)
+{
+    enum status status = STATUS_OK;
+    bool first = true;
+    t->at++;
+    if (nested)
+        text_putc(out, '[');
+    for (skip(t, true); status == STATUS_OK && peek(t, 0) != ']'; skip(t, true)) {
+        if (!first)
+            text_putc(out, ' ');
+        first = false;
+        status = read_value(t, out, true);
+        if (status != STATUS_OK)
+            return status;
+        skip(t, true);
+        if (peek(t, 0) == ',')
+            t->at++;
+        else if (peek(t, 0) != ']')
+            return bad(t, "',' or ']' is expected in an array");
+    }
+    t->at++;
+    if (nested)
+        text_putc(out, ']');
+    return status;
+}
+
+/* nested: within an array. An inline table makes settings of its own. */
+static enum status read_value(struct toml *t, struct text *out, bool nested)
+{
+    enum status status;
+    if (++t->depth > DEPTH_MAX)
+        return bad(t, "nested too deep");
+    if (peek(t, 0) == '"' || peek(t, 0) == '\'') {
+        status = read_string(t, out);
+    } else if (peek(t, 0) == '[') {
+        status = read_array(t, out, nested);
+    } else if (peek(t, 0) == '{') {
+        if (nested)
+            return bad(t, "tables in an array are not read");
+        status = read_table(t);
+    } else {
+        status = read_plain(t, out);
+    }
+    t->depth--;
+    return status;
+}
+
+static void cut(struct text *text, size_t size)
+{
+    text->size = size;
+    text->data[size] = '\0';
+}
+
+/* name = value, of which the name's table is in the path already. */
+static enum status read_pair(struct toml *t)
+{
+    size_t before = t->path.size;
+    struct loc at = {.name = t->name, .line = t->line};
+    struct text value = {0};
+    enum status status = read_key(t);
+    if (status == STATUS_OK && peek(t, 0) != '=')
+        status = bad(t, "'=' is expected after a key");
+    if (status == STATUS_OK) {
+        t->at++;
+        skip_blanks(t);
+        text_puts(&value, "");
+        bool table = peek(t, 0) == '{';
+        status = read_value(t, &value, false);
+        if (status == STATUS_OK && !table && settings_find(t->settings, t->path.data) != NULL)
+            status = diag_error(t->diag, at, STATUS_BAD_INPUT, "%s is given twice", t->path.data);
+        if (status == STATUS_OK && !table)
+            settings_add(t->settings, t->path.data, value.data, at);
+    }
+    cut(&t->path, before);
+    text_release(&value);
+    return status;
+}
+
+static enum status read_table(struct toml *t)
+{
+    t->at++;
+    for (skip_blanks(t); peek(t, 0) != '}'; skip_blanks(t)) {
+        enum status status = read_pair(t);
+        if (status != STATUS_OK)
+            return status;
+        skip_blanks(t);
+        if (peek(t, 0) == ',')
+            t->at++;
+        else if (peek(t, 0) != '}')
+            return bad(t, "',' or '}' is expected in a table on one line");
+    }
+    t->at++;
+    return STATUS_OK;
+}
+
+static enum status read_header(struct toml *t)
+{
+    if (begins(t, "[["))
+        return bad(t, "arrays of tables ([[name]]) are not read");
+    t->at++;
+    cut(&t->path, 0);
+    enum status status = read_key(t);
+    if (status == STATUS_OK && peek(t, 0) != ']')
+        return bad(t, "']' is expected after the name of a table");
+    if (status != STATUS_OK)
+        return status;
+    t->at++;
+    return end_line(t);
+}
+
+enum status settings_read_toml(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag)
+{
+    struct toml t = {
+        .settings = settings,
+        .name = name,
+        .at = text,
+        .end = text + size,
+        .line_start = text,
+        .line = 1,
+        .diag = diag,
+    };
+    enum status status = STATUS_OK;
+    text_puts(&t.path, "");
+    for (skip(&t, true); status == STATUS_OK && t.at < t.end; skip(&t, true)) {
+        if (*t.at == '[') {
+            status = read_header(&t);
+        } else {
+            status = read_pair(&t);
+            if (status == STATUS_OK)
+                status = end_line(&t);
+        }
+    }
+    text_release(&t.path);
+    return status;
+}

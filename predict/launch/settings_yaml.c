@@ -1,0 +1,187 @@
+/* YAML through libyaml: its events, flattened. */
+#include "predict/launch/settings.h"
+
+#include <string.h>
+#include <yaml.h>
+
+enum { DEPTH_MAX = 32 };
+
+struct yaml {
+    struct settings *settings;
+    const char *name;
+    struct diag *diag;
+    yaml_parser_t parser;
+    yaml_event_t event;
+    bool has_event;
+    struct text path;
+    unsigned depth;
+};
+
+static enum status next(struct yaml *y)
+{
+    if (y->has_event)
+        yaml_event_delete(&y->event);
+    y->has_event = false;
+    if (yaml_parser_parse(&y->parser, &y->event) == 0)
+        return diag_error(y->diag,
+                          (struct loc){.name = y->name,
+                                       .line = (uint32_t)y->parser.problem_mark.line + 1,
+                                       .column = (uint32_t)y->parser.problem_mark.column + 1},
+                          STATUS_BAD_INPUT, "this is not YAML: %s",
+                          y->parser.problem != NULL ? y->parser.problem : "it cannot be read");
+    y->has_event = true;
+    return STATUS_OK;
+}
+
+static struct loc here(const struct yaml *y)
+{
+    return (struct loc){.name = y->name, .line = (uint32_t)y->event.start_mark.line + 1};
+}
+
+/* The text of a scalar event; a NUL ends it, as in every text here. */
+static const char *scalar(const struct yaml *y)
+{
+    return (const char *)y->event.data.scalar.value;
+}
+
+static bool is_null(const struct yaml *y)
+{
+    static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+    if (y->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    for (size_t i = 0; i < sizeof nulls / sizeof nulls[0]; i++)
+        if (strcmp(scalar(y), nulls[i]) == 0)
+            return true;
+    return false;
+}
+
+static enum status refuse_alias(const struct yaml *y)
+{
+    return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+                      "aliases (*name) are not read: write the value out");
+}
+
+/* Skips the value whose first event is the present one. */
+static enum status skip(struct yaml *y)
+{
+    unsigned open = 0;
+    do {
+        yaml_event_type_t type = y->event.type;
+        if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
+            open++;
+        if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT)
+            open--;
+        if (open == 0)
+            return STATUS_OK;
+    } while (next(y) == STATUS_OK);
+    return STATUS_BAD_INPUT;
+}
+
+/* The elements of a sequence, separated by blanks; what is nested in it comes out as "...". */
+static enum status read_sequence(struct yaml *y, struct text *value)
+{
+    enum status status = next(y);
+    while (status == STATUS_OK && y->event.type != YAML_SEQUENCE_END_EVENT) {
+        if (value->size > 0)
+            text_putc(value, ' ');
+        if (y->event.type == YAML_SCALAR_EVENT)
+            text_puts(value, scalar(y));
+        else if (y->event.type == YAML_ALIAS_EVENT)
+            return refuse_alias(y);
+        else {
+            text_puts(value, "...");
+            status = skip(y);
+        }
+        if (status == STATUS_OK)
+            status = next(y);
+    }
+    return status;
+}
+
+static enum status read_mapping(struct yaml *y);
+
+/* The value of the key that is the end of the path; its first event is the present one. */
+static enum status read_value(struct yaml *y, struct loc at)
+{
+    struct text value = {0};
+    enum status status = STATUS_OK;
+    text_puts(&value, "");
+    switch (y->event.type) {
+    case YAML_SCALAR_EVENT:
+        if (!is_null(y))
+            settings_add(y->settings, y->path.data, scalar(y), at);
+        break;
+    case YAML_SEQUENCE_START_EVENT:
+        status = read_sequence(y, &value);
+        if (status == STATUS_OK)
+            settings_add(y->settings, y->path.data, value.data, at);
+        break;
+    case YAML_MAPPING_START_EVENT:
+        status = read_mapping(y);
+        break;
+    default:
+        status = refuse_alias(y);
+    }
+    text_release(&value);
+    return status;
+}
+
+/* From the event of its start to that of its end. */
+static enum status read_mapping(struct yaml *y)
+{
+    size_t before = y->path.size;
+    if (++y->depth > DEPTH_MAX)
+        return diag_error(y->diag, here(y), STATUS_BAD_INPUT, "nested more than %d deep",
+                          DEPTH_MAX);
+    enum status status = next(y);
+    while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {
+        if (y->event.type != YAML_SCALAR_EVENT)
+            return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+                              "a key is expected here: a plain word");
+        struct loc at = here(y);
+        if (strcmp(scalar(y), "<<") == 0)
+            return diag_error(y->diag, at, STATUS_BAD_INPUT,
+                              "merge keys (<<) are not read: write the keys out");
+        text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar(y));
+        status = next(y);
+        if (status == STATUS_OK)
+            status = read_value(y, at);
+        y->path.size = before;
+        y->path.data[before] = '\0';
+        if (status == STATUS_OK)
+            status = next(y);
+    }
+    y->depth--;
+    return status;
+}
+
+enum status settings_read_yaml(struct settings *settings, const char *name, const char *text,
+                               size_t size, struct diag *diag)
+{
+    struct yaml y = {.settings = settings, .name = name, .diag = diag};
+    if (yaml_parser_initialize(&y.parser) == 0)
+        heap_out();
+    yaml_parser_set_input_string(&y.parser, (const unsigned char *)text, size);
+    text_puts(&y.path, "");
+    enum status status = next(&y); /* the start of the stream */
+    if (status == STATUS_OK)
+        status = next(&y); /* of the document */
+    if (status == STATUS_OK && y.event.type == YAML_DOCUMENT_START_EVENT)
+        status = next(&y);
+    if (status == STATUS_OK && y.event.type != YAML_MAPPING_START_EVENT)
+        status = diag_error(diag, here(&y), STATUS_BAD_INPUT, "expected keys with values");
+    if (status == STATUS_OK)
+        status = read_mapping(&y);
+    if (status == STATUS_OK)
+        status = next(&y); /* the end of the document */
+    if (status == STATUS_OK)
+        status = next(&y);
+    if (status == STATUS_OK && y.event.type != YAML_STREAM_END_EVENT)
+        status = diag_error(diag, here(&y), STATUS_BAD_INPUT,
+                            "a second document begins here; a file has one");
+    if (y.has_event)
+        yaml_event_delete(&y.event);
+    yaml_parser_delete(&y.parser);
+    text_release(&y.path);
+    return status;
+}

@@ -1,0 +1,701 @@
+/* The commands of a shell script: which of them run, and what assignments leave. */
+#include "predict/launch/shell_parts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether commands run, or a test holds. */
+enum answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
+
+enum frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
+
+struct frame {
+    enum frame_kind kind;
+    enum answer outer; /* whether what is around it runs */
+    uint32_t line;
+    bool decided, open; /* a branch was taken; one may have been */
+};
+
+struct here_document {
+    const char *mark; /* the line that ends it */
+    bool quoted, tabs;
+};
+
+struct script {
+    struct shell *shell;
+    const char *at, *end;
+    uint32_t line;
+    enum answer runs;   /* the commands of the present place */
+    enum answer last;   /* how the last command ended */
+    char joined;        /* '&' or '|' where && or || stood before the present command */
+    bool inverted;      /* '!' before it */
+    uint32_t open_line; /* of the condition that makes `runs` open */
+    struct frame frame[SHELL_DEPTH_MAX];
+    unsigned frames;
+    struct here_document pending[4];
+    unsigned pendings;
+};
+
+static enum status bad(const struct script *s, const char *what)
+{
+    return diag_error(s->shell->diag, (struct loc){.name = s->shell->name, .line = s->line},
+                      STATUS_BAD_INPUT, "%s", what);
+}
+
+void shell_release(struct shell_script *script)
+{
+    for (size_t i = 0; i < script->count; i++)
+        free(script->command[i].word);
+    free(script->command);
+    free(script->document);
+    arena_release(&script->arena);
+    *script = (struct shell_script){0};
+}
+
+/* ---- tests ---- */
+
+static enum answer invert(enum answer answer)
+{
+    return (enum answer)(ANSWER_YES - answer);
+}
+
+static enum answer yes_if(bool holds)
+{
+    return holds ? ANSWER_YES : ANSWER_NO;
+}
+
+static bool is_open(const char *text)
+{
+    return strchr(text, SETTING_OPEN) != NULL;
+}
+
+static enum answer compare(const char *left, const char *sign, const char *right)
+{
+    static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
+    int64_t a, b;
+    if (is_open(left) || is_open(right))
+        return ANSWER_OPEN;
+    if (strcmp(sign, "=") == 0 || strcmp(sign, "==") == 0)
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) == 0);
+    if (strcmp(sign, "!=") == 0)
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) != 0);
+    if (!parse_i64(left, strlen(left), &a) || !parse_i64(right, strlen(right), &b))
+        return ANSWER_OPEN;
+    const bool holds[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
+        if (strcmp(sign, signs[i]) == 0)
+            return yes_if(holds[i]);
+    return ANSWER_OPEN;
+}
+
+/* One test of word[0..count), without brackets. */
+static enum answer test_one(const struct shell_word *word, size_t count)
+{
+    if (count > 0 && strcmp(word[0].text, "!") == 0)
+        return invert(test_one(word + 1, count - 1));
+    if (count == 1)
+        return is_open(word[0].text) ? ANSWER_OPEN : yes_if(word[0].text[0] != '\0');
+    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-z") == 0)
+        return yes_if(word[1].text[0] == '\0');
+    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-n") == 0)
+        return yes_if(word[1].text[0] != '\0');
+    return count == 3 ? compare(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
+}
+
+/* Tests joined by && and || within [[ ]], from left to right. */
+static enum answer test(const struct shell_word *word, size_t count)
+{
+    enum answer all = ANSWER_YES;
+    char joined = '&';
+    for (size_t begin = 0, i = 0; i <= count; i++) {
+        bool and = i < count && strcmp(word[i].text, "&&") == 0;
+        bool or = i < count && strcmp(word[i].text, "||") == 0;
+        if (i < count && !and&&! or)
+            continue;
+        enum answer one = test_one(word + begin, i - begin);
+        all = joined == '&' ? (one < all ? one : all) : (one > all ? one : all);
+        joined = or ? '|' : '&';
+        begin = i + 1;
+    }
+    return all;
+}
+
+/* How a command ends: a test by what it says, another one well. */
+static enum answer end_of(const struct shell_words *words)
+{
+    const char *name = words->count > 0 ? words->word[0].text : "";
+    size_t count = words->count;
+    if (strcmp(name, "false") == 0)
+        return ANSWER_NO;
+    if (strcmp(name, "test") == 0)
+        return test(words->word + 1, count - 1);
+    if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
+        return count > 2 ? test(words->word + 1, count - 2) : ANSWER_OPEN;
+    return is_open(name) ? ANSWER_OPEN : ANSWER_YES;
+}
+
+/* ---- assignments ---- */
+
+/* Appends what a part that may not run would have added. */
+static const char *open_mark(const struct script *s)
+{
+    return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
+}
+
+/* A=( ... ), A+=( ... ); text stands behind the '('. */
+static enum status assign_array(struct script *s, const char *name, size_t size, bool append)
+{
+    struct shell *shell = s->shell;
+    struct shell_words words = {0};
+    enum status status = STATUS_OK;
+    for (;;) {
+        while (s->at < s->end && strchr(" \t\r\n", *s->at) != NULL && *s->at != '\0')
+            s->line += *s->at++ == '\n';
+        if (s->at < s->end && *s->at == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
+            s->at += 2;
+            s->line++;
+            continue;
+        }
+        if (s->at < s->end && *s->at == '#') {
+            while (s->at < s->end && *s->at != '\n')
+                s->at++;
+            continue;
+        }
+        if (s->at >= s->end || *s->at == ')' || status != STATUS_OK)
+            break;
+        uint32_t lines = 0;
+        const char *begin = s->at, *end = shell_word_end(begin, s->end, &lines);
+        if (end == NULL || end == begin) {
+            status = bad(s, "this array cannot be read: a quote or a bracket has no end");
+            break;
+        }
+        status = shell_expand(shell, &words, begin, end, s->line);
+        s->line += lines;
+        s->at = end;
+    }
+    if (status == STATUS_OK && s->at >= s->end)
+        status = bad(s, "an array has no end: ')' is missing");
+    s->at += s->at < s->end;
+    if (status == STATUS_OK && s->runs != ANSWER_NO) {
+        struct shell_variable *variable = shell_variable(shell, name, size);
+        if (!append && s->runs == ANSWER_YES)
+            variable->value.count = 0;
+        if (s->runs == ANSWER_OPEN)
+            shell_add_word(shell, &variable->value, open_mark(s), strlen(open_mark(s)), s->line);
+        for (size_t i = 0; i < words.count && s->runs == ANSWER_YES; i++)
+            shell_add_word(shell, &variable->value, words.word[i].text, strlen(words.word[i].text),
+                           words.word[i].line);
+        variable->array = true;
+    }
+    free(words.word);
+    return status;
+}
+
+/* A=value, A+=value, the value at text[0..end). */
+static enum status assign(struct script *s, const char *name, size_t size, bool append,
+                          const char *text, const char *end, uint32_t line)
+{
+    struct text value = {0};
+    const struct shell_variable *old = shell_find(s->shell, name, size);
+    const char *before = old != NULL && old->value.count > 0 ? old->value.word[0].text : "";
+    text_puts(&value, append ? before : "");
+    enum status status = shell_expand_text(s->shell, &value, text, end, line, false);
+    if (status == STATUS_OK && s->runs == ANSWER_OPEN && strcmp(value.data, before) != 0) {
+        bool grows = before[0] != '\0' && strstr(value.data, before) != NULL;
+        value.size = 0;
+        text_printf(&value, "%s%s%s", grows ? before : "", grows ? " " : "", open_mark(s));
+    }
+    if (status == STATUS_OK && s->runs != ANSWER_NO)
+        shell_set(s->shell, name, size, value.data, line);
+    text_release(&value);
+    return status;
+}
+
+/* ---- places ---- */
+
+static enum status push(struct script *s, enum frame_kind kind)
+{
+    if (s->frames == SHELL_DEPTH_MAX)
+        return bad(s, "if, loops and case are nested too deep to be read");
+    s->frame[s->frames++] = (struct frame){.kind = kind, .outer = s->runs, .line = s->line};
+    return STATUS_OK;
+}
+
+/* What runs in a place that depends on something open. */
+static void run_maybe(struct script *s, const struct frame *frame)
+{
+    s->runs = frame->outer == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
+    if (frame->outer == ANSWER_YES)
+        s->open_line = frame->line;
+}
+
+static void enter_then(struct script *s, struct frame *frame)
+{
+    enum answer holds = s->last;
+    s->runs = ANSWER_NO;
+    if (frame->outer == ANSWER_NO || frame->decided)
+        return;
+    if (holds == ANSWER_YES) {
+        frame->decided = true;
+        s->runs = frame->outer;
+    }
+    if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->open))
+        run_maybe(s, frame);
+    frame->open = frame->open || holds == ANSWER_OPEN;
+}
+
+static void enter_else(struct script *s, const struct frame *frame)
+{
+    s->runs = frame->decided ? ANSWER_NO : frame->outer;
+    if (!frame->decided && frame->open)
+        run_maybe(s, frame);
+}
+
+static bool is_word(const char *text, size_t size, const char *word)
+{
+    return strlen(word) == size && memcmp(text, word, size) == 0;
+}
+
+/* Moves to the end of the command: what `for` counts over, or a function's name. */
+static void skip_command(struct script *s)
+{
+    uint32_t lines = 0;
+    while (s->at < s->end && *s->at != '\n' && *s->at != ';') {
+        const char *end = shell_word_end(s->at, s->end, &lines);
+        s->at = end == NULL || end == s->at ? s->at + 1 : end;
+    }
+    s->line += lines;
+}
+
+/* Moves behind the `in` of a case. */
+static void skip_to_in(struct script *s)
+{
+    uint32_t lines = 0;
+    while (s->at < s->end && *s->at != '\n') {
+        const char *end = shell_word_end(s->at, s->end, &lines);
+        bool in = end != NULL && is_word(s->at, (size_t)(end - s->at), "in");
+        s->at = end == NULL || end == s->at ? s->at + 1 : end;
+        if (in)
+            break;
+    }
+    s->line += lines;
+}
+
+/* The word that begins a command is one of the shell's own. *taken: it was, and the script stands behind it. */
+static enum status take_keyword(struct script *s, const char *end, bool *taken)
+{
+    const char *word = s->at;
+    size_t size = (size_t)(end - word);
+    struct frame *frame = s->frames > 0 ? &s->frame[s->frames - 1] : NULL;
+    enum status status = STATUS_OK;
+    *taken = true;
+    s->at = end;
+    if (is_word(word, size, "if")) {
+        status = push(s, FRAME_IF);
+    } else if (is_word(word, size, "while") || is_word(word, size, "until")) {
+        status = push(s, FRAME_LOOP);
+    } else if (is_word(word, size, "for") || is_word(word, size, "select")) {
+        status = push(s, FRAME_LOOP);
+        skip_command(s);
+    } else if (is_word(word, size, "case")) {
+        status = push(s, FRAME_CASE);
+        skip_to_in(s);
+        if (status == STATUS_OK)
+            run_maybe(s, &s->frame[s->frames - 1]);
+    } else if (is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
+        enter_then(s, frame);
+    } else if (is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
+        s->runs = frame->outer;
+    } else if (is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
+        enter_else(s, frame);
+    } else if (is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
+        run_maybe(s, frame);
+    } else if ((is_word(word, size, "fi") || is_word(word, size, "done") ||
+                is_word(word, size, "esac")) &&
+               frame != NULL) {
+        s->runs = frame->outer;
+        s->last = ANSWER_YES;
+        s->frames--;
+    } else if (is_word(word, size, "function")) {
+        skip_command(s);
+    } else if (is_word(word, size, "!")) {
+        s->inverted = true;
+        return STATUS_OK;
+    } else if (!is_word(word, size, "{") && !is_word(word, size, "}") &&
+               !is_word(word, size, "time")) {
+        s->at = word;
+        *taken = false;
+        return STATUS_OK;
+    }
+    s->joined = '\0';
+    return status;
+}
+
+/* ---- here-documents ---- */
+
+static enum status read_documents(struct script *s)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < s->pendings && status == STATUS_OK; i++) {
+        const struct here_document *here = &s->pending[i];
+        struct text body = {0}, filled = {0};
+        uint32_t first = s->line;
+        text_puts(&body, "");
+        text_puts(&filled, "");
+        while (s->at < s->end) {
+            const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
+            const char *line_end = newline == NULL ? s->end : newline;
+            const char *begin = s->at;
+            while (here->tabs && begin < line_end && *begin == '\t')
+                begin++;
+            s->at = newline == NULL ? s->end : newline + 1;
+            s->line += newline != NULL;
+            if (is_word(begin, (size_t)(line_end - begin), here->mark))
+                break;
+            text_append(&body, begin, (size_t)(line_end - begin));
+            text_putc(&body, '\n');
+        }
+        if (!here->quoted)
+            status =
+                shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
+        const struct text *text = here->quoted ? &body : &filled;
+        struct shell_script *script = s->shell->script;
+        if (status == STATUS_OK && s->runs != ANSWER_NO) {
+            script->document = heap_grow(script->document, &script->document_capacity,
+                                         script->documents + 1, sizeof *script->document);
+            script->document[script->documents++] =
+                (struct shell_document){arena_text(&script->arena, text->data, text->size), first};
+        }
+        text_release(&body);
+        text_release(&filled);
+    }
+    s->pendings = 0;
+    return status;
+}
+
+/* "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1": the sign is at s->at. */
+static enum status read_redirection(struct script *s)
+{
+    const char *sign = s->at;
+    uint32_t lines = 0;
+    while (s->at < s->end && (*s->at == '<' || *s->at == '>' || *s->at == '&'))
+        s->at++;
+    bool here = s->at - sign == 2 && sign[0] == '<' && sign[1] == '<';
+    bool tabs = here && s->at < s->end && *s->at == '-';
+    s->at += tabs;
+    if (s->at < s->end && *s->at == '(') { /* <( ... ) */
+        const char *end;
+        for (end = s->at; end < s->end && *end != ')' && *end != '\n'; end++)
+            ;
+        s->at = end < s->end ? end + 1 : end;
+        return STATUS_OK;
+    }
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
+        s->at++;
+    const char *word = s->at, *end = shell_word_end(word, s->end, &lines);
+    if (end == NULL)
+        return bad(s, "a quote has no end");
+    s->at = end;
+    s->line += lines;
+    if (!here || end == word || s->pendings == ARRAY_LEN(s->pending))
+        return STATUS_OK;
+    struct text mark = {0};
+    bool quoted = strchr("'\"\\", *word) != NULL;
+    for (; word < end; word++)
+        if (strchr("'\"\\", *word) == NULL)
+            text_putc(&mark, *word);
+    s->pending[s->pendings++] = (struct here_document){
+        .mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
+        .quoted = quoted,
+        .tabs = tabs,
+    };
+    text_release(&mark);
+    return STATUS_OK;
+}
+
+/* ---- commands ---- */
+
+static enum status run_script(struct script *s);
+
+/* The rest of a command that is a script itself: bash -c '...', eval ... */
+static enum status run_inner(struct script *s, const struct shell_words *words, size_t first,
+                             bool joined)
+{
+    struct text text = {0};
+    struct script inner = {.shell = s->shell,
+                           .runs = s->runs,
+                           .last = ANSWER_YES,
+                           .open_line = s->open_line,
+                           .line = words->word[first].line};
+    for (size_t i = first; i < words->count && (joined || i == first); i++)
+        text_printf(&text, "%s%s", i > first ? " " : "", words->word[i].text);
+    inner.at = text.data;
+    inner.end = text.data + text.size;
+    enum status status = STATUS_OK;
+    if (++s->shell->depth > SHELL_DEPTH_MAX)
+        status = bad(s, "scripts within scripts are nested too deep to be read");
+    else
+        status = run_script(&inner);
+    s->shell->depth--;
+    text_release(&text);
+    return status;
+}
+
+static bool is_named(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash == NULL ? path : slash + 1, name) == 0;
+}
+
+/* Keeps a command, or runs the script that it is about. */
+static enum status record(struct script *s, struct shell_words *words)
+{
+    struct shell_script *script = s->shell->script;
+    if (words->count == 0 || s->runs == ANSWER_NO)
+        return STATUS_OK;
+    if (is_named(words->word[0].text, "eval") && words->count > 1)
+        return run_inner(s, words, 1, true);
+    for (size_t i = 0; i + 2 < words->count; i++)
+        if ((is_named(words->word[i].text, "bash") || is_named(words->word[i].text, "sh")) &&
+            words->word[i + 1].text[0] == '-' && strchr(words->word[i + 1].text, 'c') != NULL &&
+            words->word[i + 1].text[1] != '-')
+            return run_inner(s, words, i + 2, false);
+    script->command =
+        heap_grow(script->command, &script->capacity, script->count + 1, sizeof *script->command);
+    script->command[script->count++] = (struct shell_command){
+        .word = words->word,
+        .count = words->count,
+        .line = words->word[0].line,
+        .unsure = s->runs == ANSWER_OPEN,
+    };
+    *words = (struct shell_words){0}; /* the script's now */
+    return STATUS_OK;
+}
+
+/* Whether a word is NAME=, NAME+=; *size: of the name, *begin: what stands behind. */
+static bool is_assignment(const char *word, const char *end, size_t *size, bool *append,
+                          const char **begin)
+{
+    *size = shell_name_size(word, end);
+    const char *at = word + *size;
+    *append = at + 1 < end && at[0] == '+' && at[1] == '=';
+    at += *append;
+    *begin = at + 1;
+    return *size > 0 && at < end && *at == '=';
+}
+
+static bool declares(const struct shell_words *words)
+{
+    static const char *const names[] = {"export", "declare", "local", "readonly", "typeset"};
+    for (size_t i = 0; words->count > 0 && i < ARRAY_LEN(names); i++)
+        if (strcmp(words->word[0].text, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Reads one word of a command: an assignment, or words. */
+static enum status read_word(struct script *s, struct shell_words *words)
+{
+    uint32_t lines = 0, line = s->line;
+    const char *word = s->at, *begin, *end = shell_word_end(word, s->end, &lines);
+    size_t size;
+    bool append;
+    if (end == NULL)
+        return bad(s, "a quote or a bracket has no end in the word that begins here");
+    s->at = end;
+    bool sets =
+        (words->count == 0 || declares(words)) && is_assignment(word, end, &size, &append, &begin);
+    if (sets && begin == end && end < s->end && *end == '(') {
+        s->at = end + 1;
+        return assign_array(s, word, size, append);
+    }
+    s->line += lines;
+    if (sets)
+        return assign(s, word, size, append, begin, end, line);
+    return shell_expand(s->shell, words, word, end, line);
+}
+
+/* Whether the present command runs, after && or ||. */
+static enum answer joined_runs(const struct script *s)
+{
+    enum answer runs = s->runs;
+    if (s->joined == '&' && s->last < runs)
+        return s->last;
+    if (s->joined == '|' && invert(s->last) < runs)
+        return invert(s->last);
+    return runs;
+}
+
+/* Runs one command from here to what separates it from the next. */
+static enum status read_command(struct script *s)
+{
+    struct shell_words words = {0};
+    enum answer runs = s->runs, before = s->last;
+    char joined = s->joined;
+    enum status status = STATUS_OK;
+    bool bracket = false;
+    s->runs = joined_runs(s);
+    if (s->runs == ANSWER_OPEN && runs == ANSWER_YES)
+        s->open_line = s->line;
+    while (status == STATUS_OK && s->at < s->end) {
+        char c = *s->at;
+        bool digits = (size_t)(s->end - s->at) > 1 && isdigit((unsigned char)c) &&
+                      (s->at[1] == '>' || s->at[1] == '<');
+        bool both = c == '&' && s->at + 1 < s->end && s->at[1] == '>';
+        if (c == ' ' || c == '\t' || c == '\r') {
+            s->at++;
+        } else if (c == '\\' && s->at + 1 < s->end && (s->at[1] == '\n' || s->at[1] == '\r')) {
+            s->at += s->at[1] == '\r' && s->at + 2 < s->end ? 3 : 2;
+            s->line++;
+        } else if (c == '#') {
+            while (s->at < s->end && *s->at != '\n')
+                s->at++;
+        } else if (bracket &&
+                   (c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>')) {
+            size_t size = s->at + 1 < s->end && s->at[1] == c ? 2 : 1;
+            shell_add_word(s->shell, &words, s->at, size, s->line);
+            s->at += size;
+        } else if (digits || both || c == '<' || c == '>') {
+            s->at += digits;
+            status = read_redirection(s);
+        } else if (strchr("\n;&|()", c) != NULL && c != '\0') {
+            break;
+        } else if (c == '\0') {
+            status = bad(s, "a NUL byte: this is no script");
+        } else {
+            status = read_word(s, &words);
+            bracket = words.count > 0 && strcmp(words.word[0].text, "[[") == 0 &&
+                      strcmp(words.word[words.count - 1].text, "]]") != 0;
+        }
+        if (words.count > SHELL_WORDS_MAX)
+            status = bad(s, "a command has too many words to be read");
+    }
+    if (status == STATUS_OK) {
+        enum answer end = end_of(&words);
+        end = s->inverted ? invert(end) : end;
+        s->last = joined == '&'   ? (end < before ? end : before)
+                  : joined == '|' ? (end > before ? end : before)
+                                  : end;
+        status = record(s, &words);
+    }
+    s->inverted = false;
+    s->joined = '\0';
+    s->runs = runs;
+    free(words.word);
+    return status;
+}
+
+/* "#SBATCH --nodes=4": what Slurm then sets. */
+static void read_batch_line(struct script *s, const char *end)
+{
+    static const struct {
+        const char *option, *variable;
+    } rows[] = {{"--nodes", "SLURM_NNODES"},
+                {"--nodes", "SLURM_JOB_NUM_NODES"},
+                {"-N", "SLURM_NNODES"},
+                {"-N", "SLURM_JOB_NUM_NODES"},
+                {"--gpus-per-node", "SLURM_GPUS_PER_NODE"},
+                {"--gpus-per-node", "SLURM_GPUS_ON_NODE"},
+                {"--ntasks-per-node", "SLURM_NTASKS_PER_NODE"}};
+    char line[128] = "", option[64], value[32];
+    snprintf(line, sizeof line, "%.*s", (int)(end - s->at < 127 ? end - s->at : 127), s->at);
+    if (sscanf(line, "#SBATCH %63[^= ]%*[= ]%31[0-9]", option, value) != 2)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strcmp(option, rows[i].option) == 0)
+            shell_set(s->shell, rows[i].variable, strlen(rows[i].variable), value, s->line);
+}
+
+static void skip_comment(struct script *s)
+{
+    const char *end = memchr(s->at, '\n', (size_t)(s->end - s->at));
+    end = end == NULL ? s->end : end;
+    read_batch_line(s, end);
+    s->at = end;
+}
+
+/* What separates commands: blanks, line ends, ; & | && || and brackets. */
+static enum status read_separator(struct script *s)
+{
+    char c = *s->at++;
+    if (c == '\n') {
+        s->line++;
+        return read_documents(s);
+    }
+    if ((c == '&' || c == '|') && s->at < s->end && *s->at == c) {
+        s->at++;
+        s->joined = c;
+    } else if (c == ';') {
+        s->joined = '\0';
+    }
+    return STATUS_OK;
+}
+
+/* (( ... )) as a command: what it says is not looked at. */
+static void skip_sum(struct script *s)
+{
+    while (s->at < s->end && *s->at != '\n' && *s->at != ')')
+        s->at++;
+    while (s->at < s->end && *s->at == ')')
+        s->at++;
+    s->last = ANSWER_OPEN;
+    s->joined = '\0';
+}
+
+static enum status run_script(struct script *s)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && s->at < s->end) {
+        char c = *s->at;
+        uint32_t lines = 0;
+        bool taken = false;
+        if (c == '#') {
+            skip_comment(s);
+            continue;
+        }
+        if (c == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
+            s->at += 2;
+            s->line++;
+            continue;
+        }
+        if (c == '(' && s->at + 1 < s->end && s->at[1] == '(') {
+            skip_sum(s);
+            continue;
+        }
+        if (c != '\0' && strchr(" \t\r\n;&|()", c) != NULL) {
+            status = read_separator(s);
+            continue;
+        }
+        const char *end = shell_word_end(s->at, s->end, &lines);
+        if (end != NULL && end > s->at)
+            status = take_keyword(s, end, &taken);
+        if (status == STATUS_OK && !taken)
+            status = read_command(s);
+    }
+    return status;
+}
+
+enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
+                       struct diag *diag)
+{
+    struct shell shell = {.script = script, .name = name, .diag = diag};
+    struct script s = {.shell = &shell,
+                       .at = text,
+                       .end = text + size,
+                       .line = 1,
+                       .runs = ANSWER_YES,
+                       .last = ANSWER_YES};
+    enum status status = run_script(&s);
+    if (status == STATUS_OK && s.frames > 0)
+        status = diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frames - 1].line},
+                            STATUS_BAD_INPUT, "%s has no end",
+                            s.frame[s.frames - 1].kind == FRAME_IF     ? "an if"
+                            : s.frame[s.frames - 1].kind == FRAME_LOOP ? "a loop"
+                                                                       : "a case");
+    for (size_t i = 0; i < shell.count; i++)
+        free(shell.variable[i].value.word);
+    free(shell.variable);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* predict/launch/shell.h: the commands that a shell script would run, with the words that they would get, as far as
+ * that can be known without running anything.
+ *
+ * Read: assignments of literal values, +=, arrays (A=( ... ), A+=( ... )), $A, ${A}, ${A:-default}, ${A:=default},
+ * ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over strings, numbers
+ * and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes and GPUs there are.
+ *
+ * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. What depends on them
+ * is open: it holds what it depends on between two marks (predict/launch/settings.h). A variable that the script
+ * does not set is open too; its positional arguments are $1, ... (open) and "$@" (empty). */
+#ifndef PREDICT_LAUNCH_SHELL_H
+#define PREDICT_LAUNCH_SHELL_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct shell_word {
+    const char *text;
+    uint32_t line;
+};
+
+struct shell_command {
+    struct shell_word *word;
+    size_t count;
+    uint32_t line;
+    bool unsure; /* whether it runs depends on something open */
+};
+
+struct shell_document {
+    const char *text; /* of a here-document, with its variables filled in */
+    uint32_t line;    /* of its first line */
+};
+
+/* All-zero is empty. Texts live in the arena, arrays on the heap. */
+struct shell_script {
+    struct arena arena;
+    struct shell_command *command;
+    size_t count, capacity;
+    struct shell_document *document;
+    size_t documents, document_capacity;
+};
+
+void shell_release(struct shell_script *script);
+
+/* Reads text[0..size); name stands for it in messages. */
+enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
+                       struct diag *diag);
+
+#endif

@@ -1,0 +1,57 @@
+/* predict/launch/shell_parts.h: what the two sources of shell.h share. */
+#ifndef PREDICT_LAUNCH_SHELL_PARTS_H
+#define PREDICT_LAUNCH_SHELL_PARTS_H
+
+#include "base/text.h"
+#include "predict/launch/settings.h"
+#include "predict/launch/shell.h"
+
+/* Words on the heap; their texts live in the script's arena. */
+struct shell_words {
+    struct shell_word *word;
+    size_t count, capacity;
+};
+
+struct shell_variable {
+    const char *name;
+    struct shell_words value;
+    bool array;
+};
+
+enum { SHELL_DEPTH_MAX = 24, SHELL_WORD_MAX = 1 << 20, SHELL_WORDS_MAX = 1 << 16 };
+
+struct shell {
+    struct shell_script *script;
+    const char *name;
+    struct shell_variable *variable; /* heap */
+    size_t count, capacity;
+    unsigned depth;  /* of nested expansions and scripts */
+    size_t expanded; /* bytes of all words so far */
+    struct diag *diag;
+};
+
+void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
+                    uint32_t line);
+/* NULL: the script does not set it. */
+struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size);
+/* The variable of that name, made where there is none. */
+struct shell_variable *shell_variable(struct shell *shell, const char *name, size_t size);
+/* Sets a variable to one word. */
+void shell_set(struct shell *shell, const char *name, size_t size, const char *value,
+               uint32_t line);
+
+/* Length of the name of a variable at the beginning of text; 0: none. */
+size_t shell_name_size(const char *text, const char *end);
+
+/* The end of the word that begins at text, quotes and nested constructs included; *lines counts the line ends in
+ * it. NULL: something in it has no end. */
+const char *shell_word_end(const char *text, const char *end, uint32_t *lines);
+
+/* Expands a raw word into any number of words. */
+enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
+                         const char *end, uint32_t line);
+/* The same as one text, which is not split: of an assignment, or a here-document (document). */
+enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
+                              const char *end, uint32_t line, bool document);
+
+#endif

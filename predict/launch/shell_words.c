@@ -1,0 +1,474 @@
+/* Words of a shell script and their expansion. */
+#include "predict/launch/shell_parts.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
+                    uint32_t line)
+{
+    words->word = heap_grow(words->word, &words->capacity, words->count + 1, sizeof *words->word);
+    words->word[words->count++] =
+        (struct shell_word){arena_text(&shell->script->arena, text, size), line};
+    shell->expanded += size + sizeof *words->word;
+}
+
+struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size)
+{
+    for (size_t i = 0; i < shell->count; i++)
+        if (strlen(shell->variable[i].name) == size &&
+            memcmp(shell->variable[i].name, name, size) == 0)
+            return &shell->variable[i];
+    return NULL;
+}
+
+struct shell_variable *shell_variable(struct shell *shell, const char *name, size_t size)
+{
+    struct shell_variable *found = shell_find(shell, name, size);
+    if (found != NULL)
+        return found;
+    shell->variable =
+        heap_grow(shell->variable, &shell->capacity, shell->count + 1, sizeof *shell->variable);
+    found = &shell->variable[shell->count++];
+    *found = (struct shell_variable){.name = arena_text(&shell->script->arena, name, size)};
+    return found;
+}
+
+void shell_set(struct shell *shell, const char *name, size_t size, const char *value, uint32_t line)
+{
+    struct shell_variable *variable = shell_variable(shell, name, size);
+    variable->value.count = 0;
+    variable->array = false;
+    shell_add_word(shell, &variable->value, value, strlen(value), line);
+}
+
+size_t shell_name_size(const char *text, const char *end)
+{
+    size_t size = 0;
+    while (text + size < end && (isalnum((unsigned char)text[size]) || text[size] == '_'))
+        size++;
+    return size > 0 && isdigit((unsigned char)text[0]) ? 0 : size;
+}
+
+/* ---- where things end ---- */
+
+/* Behind the `close` that belongs to the `open` before text; NULL: there is none. */
+static const char *balanced(const char *text, const char *end, char open, char close)
+{
+    unsigned depth = 1;
+    for (; text < end; text++) {
+        if (*text == '\\' && text + 1 < end) {
+            text++;
+        } else if (*text == '\'' && open == '(') {
+            const char *quote = memchr(text + 1, '\'', (size_t)(end - text - 1));
+            if (quote == NULL)
+                return NULL;
+            text = quote;
+        } else if (*text == open) {
+            depth++;
+        } else if (*text == close && --depth == 0) {
+            return text + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Behind the expansion whose '$' or '`' is at text; NULL: it has no end. */
+static const char *expansion_end(const char *text, const char *end)
+{
+    if (*text == '`') {
+        const char *quote = memchr(text + 1, '`', (size_t)(end - text - 1));
+        return quote == NULL ? NULL : quote + 1;
+    }
+    const char *next = text + 1;
+    if (next >= end)
+        return next;
+    if (*next == '(')
+        return balanced(next + 1, end, '(', ')');
+    if (*next == '{')
+        return balanced(next + 1, end, '{', '}');
+    size_t size = shell_name_size(next, end);
+    if (size > 0)
+        return next + size;
+    return strchr("0123456789@*#?$!-", *next) != NULL && *next != '\0' ? next + 1 : next;
+}
+
+/* Behind the mark that ends what is open. */
+static const char *mark_end(const char *text, const char *end)
+{
+    const char *close = memchr(text, SETTING_CLOSE, (size_t)(end - text));
+    return close == NULL ? text + 1 : close + 1;
+}
+
+static const char *double_end(const char *text, const char *end)
+{
+    while (text < end && *text != '"') {
+        if (*text == SETTING_OPEN)
+            text = mark_end(text, end);
+        else if (*text == '\\' && text + 1 < end)
+            text += 2;
+        else if (*text == '$' || *text == '`')
+            text = expansion_end(text, end);
+        else
+            text++;
+        if (text == NULL)
+            return NULL;
+    }
+    return text < end ? text + 1 : NULL;
+}
+
+const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
+{
+    const char *at = text;
+    while (at != NULL && at < end && strchr(" \t\r\n;&|<>()", *at) == NULL && *at != '\0') {
+        if (*at == SETTING_OPEN) {
+            at = mark_end(at, end);
+        } else if (*at == '\'') {
+            const char *quote = memchr(at + 1, '\'', (size_t)(end - at - 1));
+            at = quote == NULL ? NULL : quote + 1;
+        } else if (*at == '"') {
+            at = double_end(at + 1, end);
+        } else if (*at == '$' || *at == '`') {
+            at = expansion_end(at, end);
+        } else if (*at == '\\') {
+            at += at + 1 < end ? 2 : 1;
+        } else {
+            at++;
+        }
+    }
+    if (at == NULL)
+        return NULL;
+    for (const char *c = text; c < at; c++)
+        *lines += *c == '\n';
+    return at;
+}
+
+/* ---- arithmetic ---- */
+
+/* Whole numbers of up to 53 bits; what is not known, or larger, is NAN. */
+struct sum {
+    struct shell *shell;
+    const char *at, *end;
+    unsigned depth;
+};
+
+static double add(struct sum *s);
+
+static char next_sign(struct sum *s)
+{
+    while (s->at < s->end && isspace((unsigned char)*s->at))
+        s->at++;
+    return s->at < s->end ? *s->at : '\0';
+}
+
+static double primary(struct sum *s)
+{
+    char c = next_sign(s);
+    double value = NAN;
+    if (++s->depth > SHELL_DEPTH_MAX)
+        return NAN;
+    size_t size = shell_name_size(s->at, s->end);
+    if (c == '(') {
+        s->at++;
+        value = add(s);
+        if (next_sign(s) != ')')
+            value = NAN;
+        s->at += s->at < s->end;
+    } else if (c == '-' || c == '+') {
+        s->at++;
+        value = primary(s) * (c == '-' ? -1 : 1);
+    } else if (size > 0) {
+        struct shell_variable *variable = shell_find(s->shell, s->at, size);
+        int64_t number;
+        const char *text =
+            variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : "";
+        if (parse_i64(text, strlen(text), &number))
+            value = (double)number;
+        s->at += size;
+    } else {
+        const char *begin = s->at;
+        int64_t number;
+        while (s->at < s->end && isalnum((unsigned char)*s->at))
+            s->at++;
+        if (parse_i64(begin, (size_t)(s->at - begin), &number))
+            value = (double)number;
+    }
+    s->depth--;
+    return value;
+}
+
+static double multiply(struct sum *s)
+{
+    double value = primary(s);
+    for (char c = next_sign(s); c == '*' || c == '/' || c == '%'; c = next_sign(s)) {
+        s->at++;
+        double by = primary(s);
+        if (c == '*')
+            value *= by;
+        else if (by == 0)
+            value = NAN;
+        else
+            value = c == '/' ? trunc(value / by) : fmod(value, by);
+    }
+    return value;
+}
+
+static double add(struct sum *s)
+{
+    double value = multiply(s);
+    for (char c = next_sign(s); c == '+' || c == '-'; c = next_sign(s)) {
+        s->at++;
+        double by = multiply(s);
+        value += c == '+' ? by : -by;
+    }
+    return value;
+}
+
+/* ---- expansion ---- */
+
+/* Where characters go: words that are split at blanks, or one text. */
+struct sink {
+    struct shell *shell;
+    struct shell_words *words; /* NULL: one text */
+    struct text text;          /* the present word, or all of it */
+    bool begun;                /* there is a word, though it may be empty */
+    uint32_t line;
+};
+
+static void end_word(struct sink *sink)
+{
+    if (sink->words == NULL)
+        return;
+    if (sink->begun)
+        shell_add_word(sink->shell, sink->words, sink->text.size > 0 ? sink->text.data : "",
+                       sink->text.size, sink->line);
+    sink->begun = false;
+    sink->text.size = 0;
+}
+
+static void put(struct sink *sink, const char *text, size_t size)
+{
+    sink->begun = true;
+    text_append(&sink->text, text, size);
+    sink->shell->expanded += size;
+}
+
+/* The value of an expansion: split at blanks unless it is quoted; what is between marks stays whole. */
+static void put_value(struct sink *sink, const char *value, bool quoted)
+{
+    if (quoted || sink->words == NULL) {
+        put(sink, value, strlen(value));
+        return;
+    }
+    while (*value != '\0') {
+        size_t size = *value == SETTING_OPEN ? strcspn(value, "\002") : strcspn(value, " \t\n\001");
+        if (*value == SETTING_OPEN)
+            size += value[size] != '\0';
+        if (size > 0)
+            put(sink, value, size);
+        value += size;
+        if (*value != '\0' && strchr(" \t\n", *value) != NULL) {
+            end_word(sink);
+            value += strspn(value, " \t\n");
+        }
+    }
+}
+
+/* What is not known, as it stands in the script. */
+static void put_open(struct sink *sink, const char *text, const char *end)
+{
+    struct text mark = {0};
+    text_putc(&mark, SETTING_OPEN);
+    for (; text < end; text++)
+        text_putc(&mark, isspace((unsigned char)*text) || *text < ' ' ? ' ' : *text);
+    text_putc(&mark, SETTING_CLOSE);
+    put(sink, mark.data, mark.size);
+    text_release(&mark);
+}
+
+static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
+                               bool document);
+
+/* ${name:-word} and its relatives; the part behind the name is at text. */
+static enum status expand_default(struct sink *sink, const struct shell_variable *variable,
+                                  const char *whole, const char *text, const char *end, bool quoted)
+{
+    bool colon = *text == ':';
+    char sign = text[colon];
+    bool empty = variable == NULL || variable->value.count == 0 ||
+                 (colon && variable->value.word[0].text[0] == '\0');
+    const char *word = text + colon + 1;
+    if (sign == '+')
+        return empty ? STATUS_OK : expand_into(sink, word, end, quoted, false);
+    if (sign != '-' && sign != '=') {
+        put_open(sink, whole, end + 1);
+        return STATUS_OK;
+    }
+    if (empty)
+        return expand_into(sink, word, end, quoted, false);
+    put_value(sink, variable->value.word[0].text, quoted);
+    return STATUS_OK;
+}
+
+/* All words of an array; each keeps its line. joined: they make one word. */
+static void expand_array(struct sink *sink, const struct shell_variable *variable, bool quoted,
+                         bool joined)
+{
+    uint32_t line = sink->line;
+    bool apart = sink->words != NULL && !joined;
+    for (size_t i = 0; variable != NULL && i < variable->value.count; i++) {
+        if (i > 0 && !apart)
+            put(sink, " ", 1);
+        else if (i > 0)
+            end_word(sink);
+        if (apart)
+            sink->line = variable->value.word[i].line;
+        put_value(sink, variable->value.word[i].text, quoted);
+        sink->begun = sink->begun || quoted;
+    }
+    if (apart && variable != NULL && variable->value.count > 0)
+        end_word(sink);
+    sink->line = line;
+}
+
+/* "${...}", whose '$' is at text. */
+static enum status expand_braces(struct sink *sink, const char *text, const char *end, bool quoted)
+{
+    const char *name = text + 2, *close = end - 1;
+    size_t size = shell_name_size(name, close);
+    const char *rest = name + size;
+    const struct shell_variable *variable = size > 0 ? shell_find(sink->shell, name, size) : NULL;
+    if (size == 0 && close > name && (*name == '@' || *name == '*'))
+        return STATUS_OK; /* ${@:2}: no arguments are given */
+    if (size == 0 && close > name + 1 && isdigit((unsigned char)*name))
+        return expand_default(sink, NULL, text, name + 1, close, quoted);
+    if (size > 0 && close - rest == 3 && rest[0] == '[' && rest[2] == ']' &&
+        (rest[1] == '@' || rest[1] == '*')) {
+        expand_array(sink, variable, quoted, rest[1] == '*' && quoted);
+        return STATUS_OK;
+    }
+    if (size > 0 && rest < close && strchr(":-+=", *rest) != NULL)
+        return expand_default(sink, variable, text, rest, close, quoted);
+    if (size == 0 || rest != close || variable == NULL)
+        put_open(sink, text, end);
+    else if (variable->value.count > 0)
+        put_value(sink, variable->value.word[0].text, quoted);
+    return STATUS_OK;
+}
+
+/* "$((...))", whose '$' is at text. */
+static enum status expand_sum(struct sink *sink, const char *text, const char *end)
+{
+    struct text inner = {0};
+    text_puts(&inner, "");
+    enum status status =
+        shell_expand_text(sink->shell, &inner, text + 3, end - 2, sink->line, true);
+    struct sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
+    double value = status == STATUS_OK ? add(&s) : NAN;
+    char number[32];
+    if (status == STATUS_OK && next_sign(&s) == '\0' && fabs(value) < 9e15)
+        put(sink, number, (size_t)snprintf(number, sizeof number, "%.0f", value + 0.0));
+    else if (status == STATUS_OK)
+        put_open(sink, text, end);
+    text_release(&inner);
+    return status;
+}
+
+static enum status expand_dollar(struct sink *sink, const char *text, const char *end, bool quoted)
+{
+    const char *next = text + 1;
+    if (*text == '`' || next >= end) {
+        if (next < end)
+            put_open(sink, text, end);
+        else
+            put(sink, text, 1);
+        return STATUS_OK;
+    }
+    if (end - text >= 5 && next[0] == '(' && next[1] == '(' && end[-1] == ')' && end[-2] == ')')
+        return expand_sum(sink, text, end);
+    if (*next == '{')
+        return expand_braces(sink, text, end, quoted);
+    if (*next == '@' || *next == '*')
+        return STATUS_OK;
+    const struct shell_variable *variable =
+        shell_find(sink->shell, next, shell_name_size(next, end));
+    if (variable == NULL)
+        put_open(sink, text, end);
+    else if (variable->value.count > 0)
+        put_value(sink, variable->value.word[0].text, quoted);
+    return STATUS_OK;
+}
+
+/* text[0..end) within double quotes, or of a here-document. */
+static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
+                               bool document)
+{
+    enum status status = STATUS_OK;
+    if (++sink->shell->depth > SHELL_DEPTH_MAX || sink->shell->expanded > SHELL_WORD_MAX * 8)
+        return diag_error(
+            sink->shell->diag, (struct loc){.name = sink->shell->name, .line = sink->line},
+            STATUS_BAD_INPUT, "variables are nested too deep, or grow too large, to be read");
+    while (text < end && status == STATUS_OK) {
+        if (*text == SETTING_OPEN) {
+            const char *behind = mark_end(text, end);
+            put(sink, text, (size_t)(behind - text));
+            text = behind;
+        } else if (*text == '$' || *text == '`') {
+            const char *behind = expansion_end(text, end);
+            behind = behind == NULL ? end : behind;
+            status = expand_dollar(sink, text, behind, quoted);
+            text = behind;
+        } else if (*text == '\\' && text + 1 < end) {
+            bool kept = quoted && strchr(document ? "$`\\\n" : "$`\"\\\n", text[1]) == NULL;
+            if (kept)
+                put(sink, text, 1);
+            if (text[1] != '\n')
+                put(sink, text + 1, 1);
+            text += 2;
+        } else if (!document && *text == '"') {
+            const char *behind = double_end(text + 1, end);
+            sink->begun = true;
+            if (quoted || behind == NULL) { /* a quote within a default's word */
+                text++;
+                continue;
+            }
+            bool array = memchr(text, '@', (size_t)(behind - text)) != NULL;
+            status = expand_into(sink, text + 1, behind - 1, true, false);
+            if (array && sink->text.size == 0)
+                sink->begun = false; /* an empty array makes no word */
+            text = behind;
+        } else if (!quoted && !document && *text == '\'') {
+            const char *quote = memchr(text + 1, '\'', (size_t)(end - text - 1));
+            quote = quote == NULL ? end : quote;
+            put(sink, text + 1, (size_t)(quote - text - 1));
+            text = quote < end ? quote + 1 : end;
+        } else {
+            put(sink, text++, 1);
+        }
+    }
+    sink->shell->depth--;
+    return status;
+}
+
+enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
+                         const char *end, uint32_t line)
+{
+    struct sink sink = {.shell = shell, .words = words, .line = line};
+    enum status status = expand_into(&sink, text, end, false, false);
+    end_word(&sink);
+    text_release(&sink.text);
+    return status;
+}
+
+enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
+                              const char *end, uint32_t line, bool document)
+{
+    struct sink sink = {.shell = shell, .line = line};
+    enum status status = expand_into(&sink, text, end, document, document);
+    if (sink.text.size > 0)
+        text_append(out, sink.text.data, sink.text.size);
+    text_release(&sink.text);
+    return status;
+}

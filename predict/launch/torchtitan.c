@@ -1,0 +1,439 @@
+/* torchtitan, torchtitan/config/job_config.py: the names of 0.2, and those that 0.1 and earlier had. */
+#include "predict/launch/launch_parts.h"
+#include "predict/launch/launch_tables.h"
+
+#include "schedule/pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS LAUNCH_SETS
+#define ALSO LAUNCH_ALSO_SETS
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+
+static const char eight_bits[] =
+    "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long";
+static const char async_tp[] =
+    "tensor ranks' collectives are predicted without overlap: up to their "
+    "whole time too slow";
+
+/* clang-format off */
+static const struct launch_row rows[] = {
+    {"model.name",                      SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
+    {"model.flavor",                    SETS, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
+    {"training.seq_len",                SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"training.local_batch_size",       SETS, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
+    {"training.batch_size",             ALSO, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
+    {"training.global_batch_size",      SETS, LAUNCH_COUNT,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
+    {"training.enable_cpu_offload",     SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"training.dtype",                  SETS, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
+    {"training.mixed_precision_param",  SETS, LAUNCH_TEXT,   LAUNCH_PARAM_DTYPE, NULL, NULL},
+    {"training.compile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"parallelism.data_parallel_replicate_degree", SETS, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"training.data_parallel_replicate_degree",    ALSO, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"parallelism.data_parallel_shard_degree",     SETS, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_shard_degree",        ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_degree",              ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
+    {"parallelism.context_parallel_degree",        SETS, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
+    {"experimental.context_parallel_degree",       ALSO, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
+    {"parallelism.tensor_parallel_degree",         SETS, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
+    {"training.tensor_parallel_degree",            ALSO, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
+    {"parallelism.pipeline_parallel_degree",       SETS, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
+    {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
+    {"training.pipeline_parallel_degree",          ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
+    {"parallelism.pipeline_parallel_schedule",     SETS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
+    {"experimental.pipeline_parallel_schedule",    ALSO, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
+    {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
+    {"parallelism.pipeline_parallel_layers_per_stage", ALSO, LAUNCH_COUNT, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"parallelism.pipeline_parallel_microbatch_size", SETS, LAUNCH_COUNT, LAUNCH_STAGE_BATCH, NULL, NULL},
+    {"parallelism.context_parallel_rotate_method", SETS, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
+    {"experimental.context_parallel_rotate_method", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
+    {"parallelism.fsdp_reshard_after_forward",     SETS, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
+    {"training.fsdp_reshard_after_forward",        ALSO, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
+    {"compile.enable",                  SETS, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"activation_checkpoint.mode",      SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
+    {"activation_checkpoint.selective_ac_option", SETS, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
+    {"activation_checkpoint.selective_ac_type",   ALSO, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
+
+    {"model.converters",                UNMODELLED, eight_bits, NULL},
+    {"float8.enable_float8_linear",     UNMODELLED, eight_bits, NULL},
+    {"training.fp8_linear",             UNMODELLED, eight_bits, NULL},
+    {"parallelism.enable_async_tensor_parallel",   UNMODELLED, async_tp, NULL},
+    {"experimental.enable_async_tensor_parallel",  UNMODELLED, async_tp, NULL},
+    {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
+    {"training.disable_loss_parallel",             UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
+    {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
+    {"parallelism.pipeline_parallel_split_points", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"experimental.pipeline_parallel_split_points", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"experimental.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
+    {"parallelism.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
+    {"parallelism.pipeline_parallel_*",            UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
+    {"parallelism.expert_*",            UNMODELLED, "experts over ranks: a dense model is predicted", NULL},
+    {"training.mixed_precision_reduce", UNMODELLED, "gradients are reduced in fp32 here: twice the bytes of bf16", "float32"},
+    {"optimizer.name",                  UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
+    {"optimizer.early_step_in_backward", UNMODELLED, "gradients of all layers are kept until the step here: more memory", NULL},
+    {"compile.components",              IGNORED},
+    {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
+    {"quantize.*",                      UNMODELLED, eight_bits, NULL},
+    {"peft.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
+    {"lora.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
+    {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
+
+    {"job.*", IGNORED}, {"profiling.*", IGNORED}, {"metrics.*", IGNORED}, {"lr_scheduler.*", IGNORED},
+    {"checkpoint.*", IGNORED}, {"optimizer.*", IGNORED}, {"dataset.*", IGNORED}, {"validation.*", IGNORED},
+    {"float8.*", IGNORED}, {"mx.*", IGNORED}, {"comm.*", IGNORED}, {"fault_tolerance.*", IGNORED}, {"memory_estimation.*", IGNORED},
+    {"debug.*", IGNORED}, {"experimental.custom_*", IGNORED}, {"experimental.enable_compiled_autograd", UNMODELLED, "launches of the backward: a few percent at most", NULL},
+    {"model.tokenizer_path", IGNORED}, {"model.hf_assets_path", IGNORED}, {"model.norm_type", IGNORED},
+    {"model.tokenizer_type", IGNORED}, {"model.print_after_conversion", IGNORED}, {"model.use_flex_attn", UNMODELLED, "other kernels of attention: FlashAttention-2 is predicted", NULL},
+    {"model.attn_mask_type", UNMODELLED, "full causal attention is predicted, which is more work than masked documents", "causal"},
+    {"training.steps", IGNORED}, {"training.max_norm", IGNORED}, {"training.dataset*", IGNORED}, {"training.warmup_steps", IGNORED},
+    {"training.seed", IGNORED}, {"training.deterministic", IGNORED}, {"training.gc_*", IGNORED}, {"training.data_parallel_type", IGNORED},
+};
+/* clang-format on */
+const struct launch_table launch_torchtitan_table = {rows, ARRAY_LEN(rows)};
+
+/* ---- flavors: torchtitan/models/llama3/__init__.py; llama2 of torchtitan 0.0.2 ---- */
+
+static const struct flavor {
+    const char *model, *name;
+    int64_t layers, hidden, heads, kv_heads, ffn, vocab; /* vocab 0: the tokenizer's */
+    double rope_theta;
+} flavors[] = {
+    {"llama3", "debugmodel", 6, 256, 16, 16, 768, 0, 500000},
+    {"llama3", "8B", 32, 4096, 32, 8, 14336, 128256, 500000},
+    {"llama3", "70B", 80, 8192, 64, 8, 28672, 128256, 500000},
+    {"llama3", "405B", 126, 16384, 128, 8, 53248, 128256, 500000},
+    {"llama2", "7B", 32, 4096, 32, 32, 11008, 32000, 10000},
+    {"llama2", "13B", 40, 5120, 40, 40, 13824, 32000, 10000},
+    {"llama2", "70B", 80, 8192, 64, 8, 28672, 32000, 10000},
+};
+
+static bool is_llama3(const struct flavor *f)
+{
+    return strcmp(f->model, "llama3") == 0;
+}
+
+static const struct flavor *find_flavor(const struct transformer *m)
+{
+    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
+        const struct flavor *f = &flavors[i];
+        if (is_llama3(f) && f->layers == m->layers && f->hidden == m->hidden &&
+            f->heads == m->heads && f->kv_heads == m->kv_heads && f->ffn == m->ffn)
+            return f;
+    }
+    return NULL;
+}
+
+/* The nearest by its width: what a new flavor is best made from. */
+static const struct flavor *nearest_flavor(const struct transformer *m)
+{
+    const struct flavor *nearest = &flavors[0];
+    for (size_t i = 1; i < ARRAY_LEN(flavors); i++)
+        if (is_llama3(&flavors[i]) &&
+            llabs(flavors[i].hidden - m->hidden) < llabs(nearest->hidden - m->hidden))
+            nearest = &flavors[i];
+    return nearest;
+}
+
+/* ---- fields of choices ---- */
+
+static void model_fields(struct launch *l, const struct transformer *m)
+{
+    const struct flavor *flavor = find_flavor(m);
+    launch_say_text(l, LAUNCH_MODEL, "llama3");
+    launch_say_text(l, LAUNCH_FLAVOR, flavor != NULL ? flavor->name : nearest_flavor(m)->name);
+    if (flavor == NULL)
+        text_printf(
+            &l->comments,
+            "# %s is none of its flavors, of which the nearest is named; one has to be added to "
+            "torchtitan/models/llama3/__init__.py:\n"
+            "#   dim=%lld, n_layers=%lld, n_heads=%lld, n_kv_heads=%lld, rope_theta=%g, and "
+            "a feed-forward part of %lld (ffn_dim_multiplier, multiple_of)\n",
+            m->name, (long long)m->hidden, (long long)m->layers, (long long)m->heads,
+            (long long)m->kv_heads, m->rope_theta, (long long)m->ffn);
+    text_printf(&l->comments, "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
+                (long long)m->vocab);
+}
+
+static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
+    [CHOICE_PIPELINE_GPIPE] = "GPipe",
+    [CHOICE_PIPELINE_1F1B] = "1F1B",
+    [CHOICE_PIPELINE_INTERLEAVED] = "Interleaved1F1B",
+    [CHOICE_PIPELINE_ZB_1P] = "InterleavedZeroBubble",
+    [CHOICE_PIPELINE_ZB_V] = "ZBVZeroBubble",
+};
+
+/* The layers of each part: what the framework would choose itself weighs embedding and head as layers. */
+static void part_fields(struct launch *l, const struct choices *c)
+{
+    uint32_t parts = pipeline_chunks(c);
+    struct text list = {0};
+    text_puts(&list, "[\n");
+    for (uint32_t part = 0; part < parts; part++) {
+        struct layer_range layers = pipeline_layers(c, part);
+        text_puts(&list, part == 0 ? "    [\"tok_embeddings\", " : "    [");
+        for (uint32_t layer = layers.first; layer < layers.end; layer++)
+            text_printf(&list, "%s\"layers.%u\"", layer > layers.first ? ", " : "", layer);
+        text_puts(&list, part + 1 == parts ? ", \"norm\", \"output\"],\n" : "],\n");
+    }
+    text_puts(&list, "]");
+    launch_say_text(l, LAUNCH_PARTS, list.data);
+    text_release(&list);
+}
+
+/* The degrees of data, context, tensor and pipeline multiply to the ranks; FSDP shards over those of data
+ * and context. Left to itself it keeps what it gathered where there are stages, and the head always. */
+static void rank_fields(struct launch *l, const struct choices *c)
+{
+    bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
+    uint32_t copies = hsdp ? expressible_sharing(c) / c->shard : 1;
+    bool sharded = c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
+    const char *schedule = schedules[c->pipeline];
+    launch_say_count(l, LAUNCH_DP_REPLICATE, copies);
+    launch_say_count(l, LAUNCH_DP_SHARD, c->dp / copies);
+    launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
+    launch_say_count(l, LAUNCH_TP, c->tp);
+    launch_say_count(l, LAUNCH_PP, c->pp);
+    if (c->pp > 1) {
+        launch_say_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
+        part_fields(l, c);
+        launch_say_count(l, LAUNCH_STAGE_BATCH, c->micro_batch);
+    }
+    if (c->cp > 1)
+        launch_say_text(l, LAUNCH_ROTATE,
+                        c->rotation == ROTATE_ALL_GATHER ? "allgather" : "alltoall");
+    if (expressible_sharing(c) > 1)
+        launch_say_text(l, LAUNCH_RESHARD, sharded ? "always" : "never");
+}
+
+void launch_torchtitan_fields(struct launch *l, const struct choices *c)
+{
+    bool layers = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
+    bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+                     c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
+    model_fields(l, c->model);
+    launch_say_count(l, LAUNCH_SEQ, c->seq);
+    /* a pipeline cuts the local batch into its micro-batches */
+    launch_say_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
+    launch_say_count(l, LAUNCH_GLOBAL_BATCH, c->global_batch);
+    launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, c->optimizer == CHOICE_OPTIMIZER_HOST);
+    if (c->states == STATES_BF16)
+        launch_say_text(l, LAUNCH_DTYPE, "bfloat16");
+    launch_say_text(l, LAUNCH_PARAM_DTYPE, c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
+    rank_fields(l, c);
+    if (c->compile)
+        launch_say_count(l, LAUNCH_COMPILE, 1);
+    launch_say_text(l, LAUNCH_GRANULARITY,
+                    selective                   ? "selective"
+                    : expressible_recomputes(c) ? "full"
+                                                : "none");
+    if (selective)
+        launch_say_text(l, LAUNCH_MODULES, layers ? "2" : "op");
+}
+
+/* ---- options of fields ---- */
+
+static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
+{
+    const char *name = launch_said(l, LAUNCH_MODEL) ? launch_text(l, LAUNCH_MODEL) : "llama3";
+    if (launch_has_option(l, "model") || given.model)
+        return STATUS_OK; /* a second file says it */
+    if (!launch_said(l, LAUNCH_FLAVOR)) {
+        launch_remark(l, REMARK_OPEN, "model", (struct loc){0},
+                      "no model.flavor is given: give the model with --model");
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
+        const struct flavor *f = &flavors[i];
+        if (strcmp(f->model, name) != 0 || !launch_is(l, LAUNCH_FLAVOR, f->name))
+            continue;
+        struct transformer m = {.layers = f->layers,
+                                .hidden = f->hidden,
+                                .heads = f->heads,
+                                .kv_heads = f->kv_heads,
+                                .head_dim = f->hidden / f->heads,
+                                .ffn = f->ffn,
+                                .vocab = f->vocab,
+                                .norm_eps = 1e-5,
+                                .rope_theta = f->rope_theta};
+        l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
+        if (f->vocab == 0 && !given.vocab)
+            launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
+                             "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
+        return launch_model_option(l, &m, f->vocab > 0, diag);
+    }
+    launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
+                     "the sizes of this flavor of %s are not known here: give its config.json with "
+                     "--from or --model",
+                     name);
+    return STATUS_OK;
+}
+
+/* Parts that are listed, of which each has a bracket. */
+static int64_t count_parts(const char *list)
+{
+    int64_t parts = 0;
+    for (; *list != '\0'; list++)
+        parts += *list == '[';
+    return parts;
+}
+
+/* Whether the layers of listed parts differ by more than one: then stages are not cut so here. */
+static bool is_uneven(const char *list)
+{
+    int64_t fewest = INT64_MAX, most = 0, layers = 0;
+    for (; *list != '\0'; list++) {
+        layers += strncmp(list, "layers.", 7) == 0;
+        if (*list != ']')
+            continue;
+        fewest = layers < fewest ? layers : fewest;
+        most = layers > most ? layers : most;
+        layers = 0;
+    }
+    return most > fewest + 1;
+}
+
+static void stage_options(struct launch *l, int64_t pp)
+{
+    int chosen = CHOICE_PIPELINE_1F1B;
+    int64_t parts = launch_said(l, LAUNCH_PARTS) ? count_parts(launch_text(l, LAUNCH_PARTS)) : 0;
+    for (int i = 0; i < CHOICE_PIPELINE_COUNT; i++)
+        if (schedules[i] != NULL && launch_is(l, LAUNCH_SCHEDULE, schedules[i]))
+            chosen = i;
+    bool known =
+        !launch_said(l, LAUNCH_SCHEDULE) || launch_is(l, LAUNCH_SCHEDULE, schedules[chosen]);
+    if (!known)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SCHEDULE,
+                         "1F1B is predicted, which idles as long or longer");
+    launch_option(l, LAUNCH_SCHEDULE, "pipeline", pipeline_names[chosen]);
+    if (chosen == CHOICE_PIPELINE_INTERLEAVED)
+        launch_option_count(l, launch_said(l, LAUNCH_PARTS) ? LAUNCH_PARTS : LAUNCH_SCHEDULE,
+                            "virtual-stages", parts > pp ? parts / pp : 2);
+    if (launch_said(l, LAUNCH_PARTS) && is_uneven(launch_text(l, LAUNCH_PARTS)))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_PARTS,
+                         "stages here have equal layers: the fullest decides");
+}
+
+/* How weights are shared. *dp: all data ranks; 0: not known. */
+static enum status weight_options(struct launch *l, struct launch_given given,
+                                  const struct launch_degrees *d, int64_t *dp, struct diag *diag)
+{
+    int64_t copies = launch_count(l, LAUNCH_DP_REPLICATE, 1);
+    int64_t shard = launch_count(l, LAUNCH_DP_SHARD, -1), rest = d->tp * d->pp * d->cp;
+    *dp = 0;
+    if (copies < 1 || shard == 0 || shard < -1 || copies > 1 << 20 || shard > 1 << 20)
+        return launch_bad(l, copies < 1 ? LAUNCH_DP_REPLICATE : LAUNCH_DP_SHARD, diag,
+                          "a degree is at least 1, or -1 for the ranks that are left");
+    if (shard > 0 && given.gpus > 0 && given.gpus != copies * shard * rest)
+        return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
+                          "%lld GPUs, and the degrees of the file make %lld: --gpus %lld would do",
+                          (long long)given.gpus, (long long)(copies * shard * rest),
+                          (long long)(copies * shard * rest));
+    if (shard < 0 && given.gpus > 0 && given.gpus % (copies * rest) != 0)
+        return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
+                          "%lld GPUs are no multiple of the %lld ranks that the degrees of the "
+                          "file make; --gpus %lld would do, or more",
+                          (long long)given.gpus, (long long)(copies * rest),
+                          (long long)(copies * rest));
+    if (shard < 0 && given.gpus > 0)
+        shard = given.gpus / (copies * rest);
+    if (shard < 0 && copies > 1)
+        return launch_bad(l, LAUNCH_DP_REPLICATE, diag,
+                          "the number of GPUs says over how many ranks a copy is shared: give "
+                          "--cluster, and --gpus");
+    if (shard > 0)
+        *dp = copies * shard;
+    bool stays = launch_is(l, LAUNCH_RESHARD, "never") ||
+                 (d->pp > 1 && !launch_is(l, LAUNCH_RESHARD, "always"));
+    enum launch_field field = copies > 1 ? LAUNCH_DP_REPLICATE : LAUNCH_RESHARD;
+    launch_option(l, field, "weights", copies > 1 ? "hsdp" : stays ? "zero2" : "zero3");
+    if (copies > 1)
+        launch_option_count(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
+    if (copies > 1 && stays)
+        launch_remark(l, REMARK_UNMODELLED, "parameters that stay gathered", (struct loc){0},
+                      "within copies they are gathered again here: more traffic, less memory");
+    return STATUS_OK;
+}
+
+static void batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
+{
+    int64_t local = launch_count(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
+    int64_t micro = d->pp > 1 ? launch_count(l, LAUNCH_STAGE_BATCH, 1) : local;
+    int64_t global = launch_count(l, LAUNCH_GLOBAL_BATCH, -1);
+    if (!launch_said(l, LAUNCH_LOCAL_BATCH))
+        launch_remark(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
+                      "training.local_batch_size is not given, and 8 by default");
+    launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 2048));
+    if (!launch_said(l, LAUNCH_SEQ))
+        launch_remark(l, REMARK_ASSUMED, "--seq 2048", (struct loc){0},
+                      "training.seq_len is not given, and 2048 by default");
+    if (global > 0)
+        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch", global);
+    else if (dp > 0)
+        launch_option_count(l, LAUNCH_LOCAL_BATCH, "batch", local * dp);
+    if (micro > 1)
+        launch_option_count(l, d->pp > 1 ? LAUNCH_STAGE_BATCH : LAUNCH_LOCAL_BATCH, "micro-batch",
+                            micro);
+}
+
+static void activation_options(struct launch *l)
+{
+    const char *mode =
+        launch_said(l, LAUNCH_GRANULARITY) ? launch_text(l, LAUNCH_GRANULARITY) : "selective";
+    bool selective = strcmp(mode, "selective") == 0;
+    bool op = launch_is(l, LAUNCH_MODULES, "op");
+    launch_option(l, LAUNCH_GRANULARITY, "activations",
+                  selective && op             ? "selective-op"
+                  : selective                 ? "selective-layer"
+                  : strcmp(mode, "none") == 0 ? "keep"
+                                              : "full");
+    if (selective && !op && launch_said(l, LAUNCH_MODULES) && !launch_is(l, LAUNCH_MODULES, "2"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                         "every second layer is recomputed here");
+    else if (!selective && strcmp(mode, "none") != 0 && strcmp(mode, "full") != 0)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_GRANULARITY,
+                         "full recomputation is predicted");
+}
+
+enum status launch_torchtitan_options(struct launch *l, struct launch_given given,
+                                      struct diag *diag)
+{
+    struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
+                               .pp = launch_count(l, LAUNCH_PP, 1),
+                               .cp = launch_count(l, LAUNCH_CP, 1),
+                               .hp = 1};
+    int64_t dp = 0;
+    enum status status = model_options(l, given, diag);
+    static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
+    for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
+        if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
+            status = launch_bad(l, degrees[i], diag, "a degree is at least 1");
+    if (status != STATUS_OK)
+        return status;
+    launch_degree_options(l, d);
+    launch_option(l, LAUNCH_FIELDS, "profile", "torchtitan");
+    if (d.cp > 1)
+        launch_option(l, LAUNCH_ROTATE, "rotate",
+                      launch_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all" : "all-gather");
+    if (d.pp > 1)
+        stage_options(l, d.pp);
+    status = weight_options(l, given, &d, &dp, diag);
+    if (status != STATUS_OK)
+        return status;
+    batch_options(l, &d, dp);
+    activation_options(l);
+    if (launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD)) {
+        launch_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_OFFLOAD,
+                         "optimizer states are on the host here, parameters and gradients are not: "
+                         "up to 8 bytes of a rank's parameters less memory, and more copies");
+    }
+    if (launch_is(l, LAUNCH_DTYPE, "bfloat16"))
+        launch_option(l, LAUNCH_DTYPE, "states", "bf16");
+    launch_option(l, LAUNCH_PARAM_DTYPE, "dtype",
+                  launch_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
+    if (launch_on(l, LAUNCH_COMPILE))
+        launch_option(l, LAUNCH_COMPILE, "compile", NULL);
+    return STATUS_OK;
+}

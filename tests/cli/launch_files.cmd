@@ -1,0 +1,29 @@
+# Launch files of public repositories (tests/data/launch/README.md): what is understood of each, and the step that is
+# predicted. The predictions are recorded; nothing was measured.
+D=$S/tests/data/launch
+h100="--cluster 16x8xh100"
+read_it() { # FILE OPTIONS
+    echo "== $*" | sed "s|$D/||g"
+    longhaul predict "$D/$@" --quick > $T/out 2> $T/err || true
+    sed '/^note: /d' $T/err
+    sed -n 's/^\(Fits\|Does not fit\)[: ].*/\1/p; s/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
+}
+# Megatron-LM
+read_it megatron-gpt3-175b.sh $h100
+read_it megatron-gpt3-175b.sh $h100 --gpus 128 --batch 192
+read_it megatron-llama3-8b-fp8.sh $h100
+read_it megatron-gpt2-345m.sh $h100
+# torchtitan
+read_it torchtitan-llama3-8b.toml --cluster dgx-a100 --nodes 8
+read_it torchtitan-llama3-70b.toml --cluster dgx-a100 --nodes 8
+read_it torchtitan-llama3-405b.toml $h100
+# DeepSpeed
+read_it deepspeed-llama-7b.json $h100 --gpus 8 --model llama2-7b --seq 4K
+read_it megatron-deepspeed-llama2.sh $h100
+read_it megatron-deepspeed-llama2.sh $h100 --set vocab=32000
+read_it megatron-deepspeed-fpdt.sh $h100 --gpus 4 --micro-batch 1
+# TRL and Accelerate
+read_it trl-zephyr-7b.yaml --from $D/accelerate-deepspeed-zero3.yaml $h100 --gpus 8
+read_it trl-smollm3-64k.yaml --from $D/accelerate-fsdp2.yaml $h100
+read_it trl-smollm3-64k.yaml --from $D/accelerate-fsdp2.yaml $h100 --model layers=36,hidden=2048,heads=16,kv_heads=4,ffn=11008,vocab=128256,tied_head=true
+read_it accelerate-context-parallel.yaml $h100 --model llama3-8b --seq 32K --activations full

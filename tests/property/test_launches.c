@@ -1,0 +1,242 @@
+/* Settings that plan --emit writes are read back by --from as the same choices: whatever the request, as long as the
+ * framework expresses it. */
+#include "cli/options.h"
+#include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
+#include "predict/launch/launch.h"
+#include "predict/plan/expressible.h"
+#include "schedule/config/resolve_config.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TRIES = 4000, FEWEST = 50 };
+
+/* Models that each framework's settings make. */
+static const char *const models[FRAMEWORK_COUNT][6] = {
+    [FRAMEWORK_TORCHTITAN] = {"llama3-8b", "llama3-70b"},
+    [FRAMEWORK_MEGATRON] = {"llama3-8b", "gpt2", "qwen2-7b", "mistral-7b", "gpt-6.7b", "llama2-7b"},
+    [FRAMEWORK_DEEPSPEED] = {"llama2-7b", "llama3-8b", "gpt-6.7b", "mistral-7b"},
+};
+
+static int64_t any(struct check_random *random, int64_t low, int64_t high)
+{
+    return check_random_i64(random, low, high);
+}
+
+/* 1, 2, 4, ..., and 1 as often as not. */
+static int64_t degree(struct check_random *random)
+{
+    return any(random, 0, 1) ? 1 : (int64_t)1 << any(random, 0, 2);
+}
+
+static const char *any_model(struct check_random *random, enum framework framework)
+{
+    int64_t count = 0;
+    while (count < 6 && models[framework][count] != NULL)
+        count++;
+    return models[framework][any(random, 0, count - 1)];
+}
+
+/* A request that the framework may express, and others. */
+static void fill_request(struct request *r, struct check_random *random, enum framework framework)
+{
+    static const char *const strategies[] = {"local", "ulysses",     "ring",
+                                             "2d",    "megatron-sp", "fpdt"};
+    size_t count;
+    const struct strategy *strategy = compose_strategies(&count);
+    r->strategy = strategies[any(random, 0, 5)];
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(strategy[i].name, r->strategy) == 0)
+            r->profile = expressible_profile(framework, &strategy[i]);
+    bool cp = strcmp(r->strategy, "ring") == 0 || strcmp(r->strategy, "2d") == 0;
+    bool hp = strcmp(r->strategy, "ulysses") == 0 || strcmp(r->strategy, "2d") == 0 ||
+              strcmp(r->strategy, "fpdt") == 0;
+    r->cp = cp ? degree(random) : 1;
+    r->hp = hp ? degree(random) : 1;
+    r->tp = degree(random);
+    r->pp = degree(random);
+    if (strcmp(r->profile, "megatron-te") == 0 && r->cp * r->hp == 1)
+        r->profile = "megatron";
+    r->dp = r->ranks / (r->cp * r->hp * r->tp * r->pp);
+    r->micro_batch = any(random, 1, 2);
+    r->global_batch = r->dp * r->micro_batch * any(random, 1, 4) * (r->pp > 1 ? r->pp : 1);
+    r->seq = (int64_t)1024 << any(random, 0, 3);
+    r->weights = (int)any(random, -1, CHOICE_WEIGHTS_COUNT - 1);
+    if (r->weights == CHOICE_WEIGHTS_HSDP)
+        r->shard = (int64_t)1 << any(random, 0, 3);
+    r->activations = (int)any(random, -1, CHOICE_ACTIVATIONS_SELECTIVE_CORE);
+    r->optimizer = any(random, 0, 3) == 0 ? CHOICE_OPTIMIZER_HOST : -1;
+    r->dtype = (int)any(random, DTYPE_BF16, DTYPE_F32);
+    r->states = any(random, 0, 4) == 0 ? STATES_BF16 : STATES_FP32;
+    r->attention_impl = any(random, 0, 1) ? ATTENTION_CUDNN : ATTENTION_FA2;
+    r->dropout = (int)any(random, 0, DROPOUT_COUNT - 1);
+    r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
+    r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
+    r->compile = any(random, 0, 1);
+    if (r->pp > 1 && any(random, 0, 1))
+        r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
+    if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)
+        r->virtual_stages = any(random, 2, 4);
+    if (strcmp(r->strategy, "fpdt") == 0) {
+        r->chunk = r->seq / ((int64_t)1 << any(random, 0, 2));
+        r->kv_offload = (int)any(random, 0, KV_OFFLOAD_COUNT - 1);
+    }
+}
+
+/* The options of what was read, with the cluster, as a command line; then as choices. */
+static enum status choices_of(struct choices *choices, struct setup *setup, struct launch *launch,
+                              int64_t gpus, const char *vocab, struct diag *diag)
+{
+    static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
+                                                    &setup_choice_options, NULL};
+    struct options options = {0};
+    char *argv[1] = {0};
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)gpus);
+    enum status status = options_parse(&options, sets, 0, argv, diag);
+    for (size_t i = 0; i < launch->options && status == STATUS_OK; i++)
+        status = options_supply(&options, launch->option[i].name, launch->option[i].value, diag);
+    if (status == STATUS_OK)
+        status = options_supply(&options, "cluster", "dgx-h100", diag);
+    if (status == STATUS_OK)
+        status = options_supply(&options, "gpus", count, diag);
+    if (status == STATUS_OK && vocab != NULL)
+        status = options_supply(&options, "set", vocab, diag);
+    if (status == STATUS_OK)
+        status = setup_load(setup, &options, false, diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(choices, &setup->request, NULL, diag);
+    options_release(&options);
+    return status;
+}
+
+static bool is_same_model(const struct transformer *a, const struct transformer *b)
+{
+    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
+           a->vocab == b->vocab && a->activation == b->activation && a->norm == b->norm &&
+           a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
+           a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm && a->tied_head == b->tied_head &&
+           fabs(a->rope_theta - b->rope_theta) < 1e-9 && fabs(a->norm_eps - b->norm_eps) < 1e-12;
+}
+
+/* Shards over all ranks that hold the same weights are ZeRO-3. */
+static int weights_of(const struct choices *c)
+{
+    bool whole = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_sharing(c);
+    return whole ? CHOICE_WEIGHTS_ZERO3 : c->weights;
+}
+
+/* Appends the name of each choice in which two differ, as far as it changes anything. */
+static void put_differences(struct text *out, const struct choices *a, const struct choices *b)
+{
+    bool shared = expressible_sharing(a) > 1, ring = a->cp > 1;
+    const struct {
+        const char *name;
+        bool differs;
+    } rows[] = {
+        {"model", !is_same_model(a->model, b->model)},
+        {"profile", a->profile != b->profile},
+        {"attention", a->attention != b->attention},
+        {"weights", shared && weights_of(a) != weights_of(b)},
+        {"shard", shared && a->shard != b->shard},
+        {"pipeline", a->pipeline != b->pipeline},
+        {"virtual stages", a->virtual_stages != b->virtual_stages},
+        {"stage placement", a->pp > 1 && a->dp > 1 && a->ranks > a->gpus_per_node &&
+                                a->stage_placement != b->stage_placement},
+        {"activations", a->activations != b->activations},
+        {"optimizer", a->optimizer != b->optimizer},
+        {"states", a->states != b->states},
+        {"dropout", a->attention_dropout != b->attention_dropout},
+        {"attention's kernels", a->dtype != DTYPE_F32 && a->attention_impl != b->attention_impl},
+        {"dtype", a->dtype != b->dtype},
+        {"degrees", a->dp != b->dp || a->pp != b->pp || a->cp != b->cp || a->hp != b->hp ||
+                        a->tp != b->tp || a->ranks != b->ranks},
+        {"rotation", ring && a->rotation != b->rotation},
+        {"layout", ring && a->ring_layout != b->ring_layout},
+        {"window", ring && a->window != b->window},
+        {"seq", a->seq != b->seq},
+        {"batch", a->global_batch != b->global_batch || a->micro_batch != b->micro_batch ||
+                      a->accumulation != b->accumulation},
+        {"pieces", a->loss_chunks != b->loss_chunks || a->ffn_chunks != b->ffn_chunks},
+        {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
+        {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->compile != b->compile},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].differs)
+            text_printf(out, "%s%s", out->size > 0 ? ", " : "", rows[i].name);
+}
+
+/* One request, written and read; false: the framework does not express it. */
+static bool round_trip(struct check_random *random, enum framework framework, struct setup *setup)
+{
+    struct diag diag = {0};
+    struct choices written, read;
+    struct text text = {0}, differences = {0};
+    struct launch launch = {0};
+    struct setup again = {0};
+    char vocab[32];
+    struct request *r = &setup->request;
+    setup_open_request(setup);
+    fill_request(r, random, framework);
+    bool expressed =
+        compose_resolve(&written, r, NULL, NULL) == STATUS_OK && expressible(framework, &written);
+    if (expressed) {
+        launch_print(&text, framework, &written);
+        snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
+        enum status status = launch_read_text(&launch, "emitted", text.data, text.size, &diag);
+        if (status == STATUS_OK)
+            status = launch_options(&launch, (struct launch_given){.gpus = r->ranks}, &diag);
+        if (status == STATUS_OK)
+            status = choices_of(&read, &again, &launch, r->ranks,
+                                framework == FRAMEWORK_DEEPSPEED ? vocab : NULL, &diag);
+        CHECK_TEXT(text.data, diag.text != NULL ? diag.text : "", "");
+        if (status == STATUS_OK) {
+            text_puts(&differences, "");
+            put_differences(&differences, &written, &read);
+            CHECK_TEXT(text.data, differences.data, "");
+        }
+        for (size_t i = 0; i < launch.remarks; i++)
+            if (launch.remark[i].kind == REMARK_UNKNOWN)
+                CHECK_TEXT("a setting that is written is known", launch.remark[i].name, "");
+    }
+    text_release(&text);
+    text_release(&differences);
+    launch_release(&launch);
+    setup_release(&again);
+    diag_release(&diag);
+    return expressed;
+}
+
+static void what_is_emitted_is_read_back(void)
+{
+    struct check_random random = check_random_make();
+    for (int framework = 0; framework < FRAMEWORK_COUNT; framework++) {
+        int expressed = 0;
+        for (int i = 0; i < TRIES; i++) {
+            struct setup setup = {0};
+            struct diag diag = {0};
+            int64_t gpus = (int64_t)1 << any(&random, 0, 5);
+            const char *model = any_model(&random, (enum framework)framework);
+            bool ok = expressed < 2 * FEWEST &&
+                      setup_load_model(&setup, model, NULL, NULL, &diag) == STATUS_OK &&
+                      setup_load_cluster(&setup, "dgx-h100", 0, gpus, &diag) == STATUS_OK;
+            if (ok)
+                expressed += round_trip(&random, (enum framework)framework, &setup);
+            CHECK_TEXT(model, diag.text != NULL ? diag.text : "", "");
+            setup_release(&setup);
+            diag_release(&diag);
+            if (expressed >= 2 * FEWEST)
+                break;
+        }
+        CHECK(framework_names[framework], expressed >= FEWEST);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"what is emitted is read back as the same choices", what_is_emitted_is_read_back},
+};
+CHECK_MAIN("launches", cases)
