@@ -1,6 +1,7 @@
 #include "models/hf_config.h"
 
 #include "models/hf_keys.h"
+#include "models/hf_proxy.h"
 #include "models/transformer_fields.h"
 
 #include <assert.h>
@@ -502,7 +503,9 @@ static enum status find_family(struct json_node root, const struct hf_family **f
         }
     }
     struct json_node at = json_find(root, "model_type");
-    if (strcmp(type, "mixtral") == 0 || strstr(type, "moe") != NULL)
+    if (hf_proxy_has(type))
+        return hf_proxy_refuse(root, type, diag);
+    if (strstr(type, "moe") != NULL)
         return json_error(at, diag,
                           "'%s' is a mixture of experts, which is not modelled: only dense models "
                           "are",
@@ -516,13 +519,17 @@ static enum status find_family(struct json_node root, const struct hf_family **f
 }
 
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
-                           struct json_node root, const char *ignore, struct diag *diag)
+                           struct json_node root, const char *ignore, bool dense, struct diag *diag)
 {
     *t = (struct transformer){0};
     t->name = arena_text(arena, name, strlen(name));
     struct reader r = {.t = t, .root = root, .ignore = ignore, .diag = diag};
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object: a Hugging Face config.json");
+    const char *type = NULL;
+    if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
+        hf_proxy_has(type))
+        return hf_proxy_read(t, arena, name, root, type, diag);
     enum status status = find_family(root, &r.family, diag);
     if (status == STATUS_OK)
         status = check_keys(&r);
@@ -545,7 +552,7 @@ enum status hf_config_parse(struct transformer *t, struct arena *arena, const ch
     struct json json = {0};
     enum status status = json_parse(&json, name, data, size, diag);
     if (status == STATUS_OK)
-        status = hf_config_read(t, arena, name, json_root(&json), ignore, diag);
+        status = hf_config_read(t, arena, name, json_root(&json), ignore, false, diag);
     if (status == STATUS_OK)
         status = transformer_check(t, (struct loc){name, 0, 0}, diag);
     json_release(&json);

@@ -25,8 +25,10 @@
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 
-/* The same for a document that is parsed already, without transformer_check(). */
+/* Reads a configuration that is parsed already, without transformer_check(). dense: of a family that is not
+ * modelled, the nearest dense transformer (models/hf_proxy.h). */
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
-                           struct json_node root, const char *ignore, struct diag *diag);
+                           struct json_node root, const char *ignore, bool dense,
+                           struct diag *diag);
 
 #endif

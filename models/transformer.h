@@ -67,6 +67,7 @@ struct transformer {
     const char *name;   /* preset name, or the file it was read from */
     const char *source; /* where the values are from, for people; may be NULL */
     const char *note;   /* what is odd about it; may be NULL */
+    const char *proxy;  /* the parts of a model that it leaves out, for which it stands; NULL: none */
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
@@ -99,10 +100,15 @@ struct transformer {
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
 
+/* The same; of a config.json whose family has parts that are not modelled, the nearest dense transformer
+ * (models/hf_proxy.h). Its name ends in "(dense proxy)", and t->proxy says what is left out. */
+enum status transformer_load_dense(struct transformer *t, struct arena *arena,
+                                   const char *name_or_path, const char *ignore, struct diag *diag);
+
 /* Whether a name is a model's fields on one line, which transformer_load() takes, too:
  * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". What is left out is as many K/V heads as heads, heads that
  * are as wide as the hidden size together, SwiGLU, RMSNorm with 1e-5, rotary positions with base 10000, no biases and a
- * head of its own. */
+ * head of its own. A field "proxy" names the parts of a model for which a dense one stands ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
 /* Appends that line; has_vocab false leaves the vocabulary out. */

@@ -138,8 +138,8 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
 
 /* Reads a text that is of our schema, or, when hugging_face, of theirs. */
 static enum status parse(struct transformer *t, struct arena *arena, const char *name,
-                         const char *data, size_t size, bool hugging_face, const char *ignore,
-                         struct diag *diag)
+                         const char *data, size_t size, bool hugging_face, bool dense,
+                         const char *ignore, struct diag *diag)
 {
     *t = (struct transformer){0};
     struct json json = {0};
@@ -163,7 +163,7 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
         }
         status = read_schema(t, arena, root, diag);
     } else if (hugging_face && json_find(root, "model_type").value != NULL) {
-        status = hf_config_read(t, arena, name, root, ignore, diag);
+        status = hf_config_read(t, arena, name, root, ignore, dense, diag);
     } else {
         status = json_error(root, diag,
                             "neither \"model_type\" (a Hugging Face config.json) nor "
@@ -179,7 +179,7 @@ out:
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
                               const char *data, size_t size, struct diag *diag)
 {
-    return parse(t, arena, name, data, size, false, NULL, diag);
+    return parse(t, arena, name, data, size, false, false, NULL, diag);
 }
 
 static bool is_path(const char *name)
@@ -216,7 +216,10 @@ static enum status read_line(struct transformer *t, struct arena *arena, const c
         if (equals == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
         *equals = '\0';
-        enum status status = transformer_override(t, field, equals + 1, diag);
+        bool proxy = strcmp(field, "proxy") == 0;
+        if (proxy)
+            t->proxy = equals + 1;
+        enum status status = proxy ? STATUS_OK : transformer_override(t, field, equals + 1, diag);
         if (status != STATUS_OK)
             return status;
         line += size;
@@ -228,7 +231,8 @@ static enum status read_line(struct transformer *t, struct arena *arena, const c
                               "a model that is given by its fields needs %s: --set %s=N would do",
                               needed[i], needed[i]);
     fill_line(t);
-    t->name = arena_printf(arena, "%lldx%lld", (long long)t->layers, (long long)t->hidden);
+    t->name = arena_printf(arena, "%lldx%lld%s", (long long)t->layers, (long long)t->hidden,
+                           t->proxy != NULL ? " (dense proxy)" : "");
     t->source = "given";
     return transformer_check(t, at, diag);
 }
@@ -281,10 +285,12 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
             comma = ",";
         }
     }
+    if (t->proxy != NULL)
+        text_printf(out, ",proxy=%s", t->proxy);
 }
 
-enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
-                             const char *ignore, struct diag *diag)
+static enum status load(struct transformer *t, struct arena *arena, const char *name_or_path,
+                        const char *ignore, bool dense, struct diag *diag)
 {
     *t = (struct transformer){0};
     if (transformer_is_line(name_or_path))
@@ -300,9 +306,21 @@ enum status transformer_load(struct transformer *t, struct arena *arena, const c
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
-        status = parse(t, arena, path, text.data, text.size, true, ignore, diag);
+        status = parse(t, arena, path, text.data, text.size, true, dense, ignore, diag);
     text_release(&text);
     return status;
+}
+
+enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
+                             const char *ignore, struct diag *diag)
+{
+    return load(t, arena, name_or_path, ignore, false, diag);
+}
+
+enum status transformer_load_dense(struct transformer *t, struct arena *arena,
+                                   const char *name_or_path, const char *ignore, struct diag *diag)
+{
+    return load(t, arena, name_or_path, ignore, true, diag);
 }
 
 enum status transformer_presets(const char *const **names, size_t *count, struct arena *arena,

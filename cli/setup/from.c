@@ -283,8 +283,7 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
                           "out",
                           options->argument[0]);
     const char *set = options_text(options, "set");
-    struct launch_given given = {.as_dense = options_find(options->sets, "as-dense") != NULL &&
-                                             options_given(options, "as-dense"),
+    struct launch_given given = {.as_dense = options_given(options, "as-dense"),
                                  .model = options_given(options, "model"),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_files(&from.launch, options, diag);

@@ -39,6 +39,12 @@ static const struct option model_rows[] = {
      .kind = OPTION_TEXT,
      .value = "KEYS",
      .help = "keys of config.json that are not read, separated by commas"},
+    {.name = "as-dense",
+     .kind = OPTION_FLAG,
+     .help = "predict a model with parts that are not modelled (experts, latent or linear "
+             "attention, ALiBi and others) "
+             "as the nearest dense one, with the parameters that a token passes; outputs call it a "
+             "dense proxy"},
     {.name = "set",
      .kind = OPTION_TEXT,
      .value = "FIELD=VALUE",

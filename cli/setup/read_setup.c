@@ -231,6 +231,7 @@ static enum status find_file(const char *path, struct diag *diag)
 /* The model that --model names, and what is ignored or set in it. */
 static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
 {
+    setup->as_dense = options_given(options, "as-dense");
     return setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
                             options_text(options, "set"), diag);
 }

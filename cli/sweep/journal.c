@@ -28,8 +28,12 @@ static enum status cannot(struct diag *diag, const char *path, const char *what)
 /* The lines that both kinds of file begin with. */
 static void put_head(struct text *out, const struct sweep_grid *grid)
 {
+    size_t before = out->size;
     text_puts(out, "# command=");
     sweep_grid_print(out, grid);
+    if (strstr(out->data + before, " --as-dense") != NULL)
+        text_puts(out,
+                  "\n# proxy=the rows are of a dense proxy: parts of the model are not modelled");
     text_printf(out, "\n# made_by=longhaul " LONGHAUL_VERSION " sweep\n# identity=%016" PRIx64 "\n",
                 sweep_grid_identity(grid));
 }

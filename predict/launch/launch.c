@@ -215,10 +215,10 @@ static bool parse_value(enum launch_kind kind, const char *text, struct launch_v
             return false;
         if (parse_i64(text, strlen(text), &value->count)) {
             value->number = (double)value->count;
-            return true;
+            return value->count >= -INT32_MAX && value->count <= INT32_MAX;
         }
-        if (!parse_double(text, strlen(text), &value->number) || value->number > 1e15 ||
-            value->number < -1e15 || value->number != (double)(int64_t)value->number)
+        if (!parse_double(text, strlen(text), &value->number) || value->number > INT32_MAX ||
+            value->number < -INT32_MAX || value->number != (double)(int64_t)value->number)
             return false;
         value->count = (int64_t)value->number; /* 1e6 */
         return true;
@@ -333,8 +333,10 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
 
 int64_t launch_gpus(const struct launch *launch)
 {
+    const int64_t most = 1 << 20; /* more than any cluster has here */
     int64_t nodes = launch_count(launch, LAUNCH_NODES, 1);
-    if (launch_said(launch, LAUNCH_PROCESSES))
-        return launch_count(launch, LAUNCH_PROCESSES, 0);
-    return nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+    int64_t gpus = launch_said(launch, LAUNCH_PROCESSES)
+                       ? launch_count(launch, LAUNCH_PROCESSES, 0)
+                       : nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+    return gpus < 0 ? 0 : gpus < most ? gpus : most;
 }

@@ -48,7 +48,7 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
                           "the sizes of a model are given here and by a second file, %s; leave one "
                           "of them out",
                           launch->option[0].value);
-    if (has_vocab)
+    if (has_vocab && model->proxy == NULL)
         status = find_preset(launch, model, &preset, diag);
     if (preset != NULL)
         launch_option(launch, LAUNCH_LAYERS, "model", preset);

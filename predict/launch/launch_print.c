@@ -103,6 +103,8 @@ void launch_print(struct text *out, enum framework framework, const struct choic
         launch_torchtitan_fields, launch_megatron_fields, launch_deepspeed_fields};
     struct launch launch = {0};
     fields[framework](&launch, choices);
+    if (choices->model->proxy != NULL)
+        text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy);
     if (launch.comments.size > 0)
         text_puts(out, launch.comments.data);
     if (framework == FRAMEWORK_TORCHTITAN)

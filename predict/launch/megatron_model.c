@@ -56,17 +56,21 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
 {
     int64_t experts = launch_count(l, LAUNCH_EXPERTS, 1);
     int64_t width = launch_count(l, LAUNCH_EXPERT_FFN, m->ffn);
-    int64_t active =
-        launch_count(l, LAUNCH_EXPERTS_A_TOKEN, 2) * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
+    int64_t routed = launch_count(l, LAUNCH_EXPERTS_A_TOKEN, 2);
     if (experts <= 1)
         return STATUS_OK;
+    if (width > 1 << 24 || routed > 1 << 14 || routed < 1)
+        return launch_bad(l, LAUNCH_EXPERTS, diag, "experts of this width or number are not read");
+    int64_t active = routed * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
     if (!given.as_dense)
         return launch_bad(l, LAUNCH_EXPERTS, diag,
-                          "a mixture of %lld experts is not modelled: what is missing is which "
-                          "rank has which expert and the all-to-alls between them; the nearest "
-                          "dense model has the %lld of a feed-forward width that one token passes",
+                          "a mixture of %lld experts is not modelled: missing are which rank has "
+                          "which expert, and the all-to-alls between them; --as-dense takes the "
+                          "nearest dense model as a proxy, with the %lld of a feed-forward width "
+                          "that a token passes",
                           (long long)experts, (long long)active);
     m->ffn = active;
+    m->proxy = "experts";
     return STATUS_OK;
 }
 

@@ -409,6 +409,8 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
         if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
             status = launch_bad(l, degrees[i], diag, "a degree is at least 1");
+    if (status == STATUS_OK && (double)d.tp * (double)d.pp * (double)d.cp > 1 << 20)
+        status = launch_bad(l, LAUNCH_TP, diag, "the degrees make more ranks than are modelled");
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);

@@ -60,7 +60,9 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
         name = arena_printf(&setup->arena, "%s,%s", name, fields);
         fields = NULL;
     }
-    enum status status = transformer_load(&setup->model, &setup->arena, name, ignore, diag);
+    enum status status =
+        setup->as_dense ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
+                        : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
     diag_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_fields(setup, fields, diag);

@@ -24,6 +24,7 @@ struct setup {
     /* how sequences are cut, what of them leaves, what stages share of them */
     bool partition_given, offload_given;
     uint32_t even_above; /* of struct sim_options */
+    bool as_dense;       /* set before the model is loaded: models/hf_proxy.h */
 };
 
 void setup_release(struct setup *setup);

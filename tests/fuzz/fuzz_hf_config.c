@@ -31,6 +31,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hold(&t,
          hf_config_parse(&t, &arena, "fuzz.json", text, size, "rope_scaling,sliding_window", &diag),
          &diag);
+    struct json json = {0};
+    enum status status = json_parse(&json, "fuzz.json", text, size, &diag);
+    if (status == STATUS_OK)
+        status = hf_config_read(&t, &arena, "fuzz.json", json_root(&json), NULL, true, &diag);
+    if (status == STATUS_OK)
+        status = transformer_check(&t, (struct loc){.name = "fuzz.json"}, &diag);
+    json_release(&json);
+    hold(&t, status, &diag);
     hold(&t, transformer_parse(&t, &arena, "fuzz.json", text, size, &diag), &diag);
     diag_release(&diag);
     arena_release(&arena);

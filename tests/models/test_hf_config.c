@@ -255,14 +255,20 @@ static void version_5_gives_the_base_of_the_angles(void)
 static const struct {
     const char *label, *text, *ignore, *message;
 } wrong[] = {
-    {"family", "{\"model_type\": \"gemma2\"}", NULL,
-     "c.json:1: error: model_type: family 'gemma2' is not modelled: llama, mistral, qwen2, qwen3 "
+    {"family", "{\"model_type\": \"blenderbot\"}", NULL,
+     "c.json:1: error: model_type: family 'blenderbot' is not modelled: llama, mistral, qwen2, "
+     "qwen3 "
      "and gpt2 are\n"},
     {"misspelt family", "{\"model_type\": \"lama\"}", NULL,
      "c.json:1: error: model_type: family 'lama' is not modelled: llama, mistral, qwen2, qwen3 "
      "and gpt2 are; did you mean 'llama'?\n"},
     {"experts by family", "{\"model_type\": \"qwen2_moe\"}", NULL,
-     "c.json:1: error: model_type: 'qwen2_moe' is a mixture of experts, which is not modelled: "
+     "c.json:1: error: model_type: 'qwen2_moe' has parts that are not modelled: experts (which "
+     "rank "
+     "has which expert, and the all-to-alls between them); --as-dense takes the nearest dense "
+     "model\n"},
+    {"unknown experts", "{\"model_type\": \"some_moe\"}", NULL,
+     "c.json:1: error: model_type: 'some_moe' is a mixture of experts, which is not modelled: "
      "only dense models are\n"},
     {"experts by key", "{" LLAMA ",\n\"num_local_experts\": 8}", NULL,
      "c.json:2: error: num_local_experts: a mixture of experts is not modelled: only dense models "
@@ -399,8 +405,11 @@ static void real_files_are_rejected_by_name(void)
         const char *file, *message;
     } files[] = {
         {"mixtral-8x7b.json",
-         "mixtral-8x7b.json:13: error: model_type: 'mixtral' is a mixture of experts, which is "
-         "not modelled: only dense models are\n"},
+         "mixtral-8x7b.json:13: error: model_type: 'mixtral' has parts that are not modelled: "
+         "experts "
+         "(which rank has which expert, and the all-to-alls between them). --as-dense takes the "
+         "nearest dense model, of 12.9 B parameters, as a proxy: layers=32,hidden=4096,heads=32,"
+         "kv_heads=8,ffn=28672,vocab=32000,rope_theta=1000000,proxy=experts\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         struct arena arena = {0};

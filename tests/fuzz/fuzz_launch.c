@@ -1,0 +1,32 @@
+/* Whatever the text, and whichever kind of file it is taken for, what was read makes options, or there is exactly one
+ * message. */
+#include "predict/launch/launch.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+
+static void hold(const char *name, const char *text, size_t size, struct launch_given given)
+{
+    struct launch launch = {0};
+    struct diag diag = {0};
+    enum status status = launch_read_text(&launch, name, text, size, &diag);
+    if (status == STATUS_OK)
+        status = launch_options(&launch, given, &diag);
+    assert((status == STATUS_OK) == (diag.errors == 0));
+    assert(diag.errors <= 1);
+    for (size_t i = 0; i < launch.options; i++)
+        assert(launch.option[i].name != NULL);
+    for (size_t i = 0; i < launch.remarks; i++)
+        assert(launch.remark[i].name != NULL && launch.remark[i].kind < REMARK_KINDS);
+    diag_release(&diag);
+    launch_release(&launch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = {"fuzz.toml", "fuzz.yaml", "fuzz.json", "fuzz.sh"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        hold(names[i], (const char *)data, size, (struct launch_given){.gpus = 8});
+    hold("fuzz.sh", (const char *)data, size, (struct launch_given){.as_dense = true});
+    return 0;
+}
