@@ -284,7 +284,10 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
                           options->argument[0]);
     const char *set = options_text(options, "set");
     struct launch_given given = {.as_dense = options_given(options, "as-dense"),
-                                 .model = options_given(options, "model"),
+                                 .model =
+                                     options_given(options, "model") || is_varied(options, "model"),
+                                 .length = options_given(options, "seq") ||
+                                           is_varied(options, "seq") || looks_for_length(options),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_files(&from.launch, options, diag);
     if (status == STATUS_OK)

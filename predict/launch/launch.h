@@ -237,6 +237,7 @@ struct launch_given {
     bool as_dense; /* of a mixture of experts its active parameters are taken */
     bool model;    /* the model is given; what files say of one is as good */
     bool vocab;    /* and its vocabulary */
+    bool length;   /* and the tokens of a sequence */
 };
 
 /* Makes the options of what was read: launch->option. */

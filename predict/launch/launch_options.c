@@ -24,6 +24,18 @@ void launch_degree_options(struct launch *launch, struct launch_degrees d)
                             d.hp);
 }
 
+/* What no file says, and no option either. */
+static void remark_missing(struct launch *launch, struct launch_given given)
+{
+    if (!given.model && !launch_has_option(launch, "model") && !launch_said(launch, LAUNCH_MODEL) &&
+        !launch_said(launch, LAUNCH_FLAVOR) && !launch->has[LAUNCH_TORCHTITAN])
+        launch_remark(launch, REMARK_OPEN, "the model", (struct loc){0},
+                      "no file says it: give its config.json with --from, or --model");
+    if (!given.length && !launch_has_option(launch, "seq"))
+        launch_remark(launch, REMARK_OPEN, "the length", (struct loc){0},
+                      "no file says it: give the tokens of a sequence with --seq");
+}
+
 enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -40,6 +52,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         status = launch_trainer_options(launch, given, diag);
     else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON])
         status = launch_deepspeed_options(launch, given, diag);
+    if (status == STATUS_OK)
+        remark_missing(launch, given);
     if (status == STATUS_OK && gpus > 0)
         launch_option_count(
             launch, launch_said(launch, LAUNCH_PROCESSES) ? LAUNCH_PROCESSES : LAUNCH_GPUS_A_NODE,

@@ -271,6 +271,11 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (d.cp > 1)
         launch_option(l, LAUNCH_ROTATE, "rotate",
                       launch_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all" : "all-gather");
+    if (!l->has[LAUNCH_ACCELERATE] && !says_zero(l) && !launch_said(l, LAUNCH_SHARDING))
+        launch_remark(
+            l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
+            "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "
+            "--from");
     status = weight_options(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
