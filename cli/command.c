@@ -338,7 +338,10 @@ static enum status check_arguments(const struct command *command, const struct o
 static enum status apply_files(const struct command *command, struct options *options,
                                struct diag *diag)
 {
-    if (options_find(command->sets, "from") == NULL)
+    bool configures = false; /* --from of plot is another option */
+    for (size_t i = 0; command->sets[i] != NULL; i++)
+        configures = configures || command->sets[i] == &setup_model_options;
+    if (!configures)
         return STATUS_OK;
     bool search = command->run == cmd_plan && !options_given(options, "longest");
     return from_apply(options, search, diag);
