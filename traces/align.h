@@ -4,7 +4,8 @@
  * of one lane are merged by start). Its items are the rows that carry the work: matrix products,
  * attention, messages, copies. All other rows (norms, element-wise) stand between items, since no
  * two programs split those alike. Attention is one item from its first row to its last, whether
- * it is one kernel, products written out or tiles.
+ * it is one kernel, products written out or tiles. A row of communication that moves no bytes (copies into and out
+ * of a collective's buffer, its launch) belongs to the collective before it.
  *
  * Two sequences are aligned by dynamic programming over blocks: one item against up to ALIGN_MANY
  * of the other side, or a pair of equal ones against up to ALIGN_SOME, of one class, whose amounts
@@ -12,7 +13,7 @@
  * one, and their six backward products its two. Equal phases and equal places in the periodic
  * structure (the layers) decide between alignments of equal worth. The method is that of Needleman
  * and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
- * Private to traces/compare_foreign.c. */
+ * Private to traces/foreign.h and those that include it. */
 #ifndef TRACES_ALIGN_H
 #define TRACES_ALIGN_H
 
@@ -37,6 +38,7 @@ struct align_item {
     uint8_t class, phase; /* enum kernel_class, enum align_phase */
     uint32_t row;         /* of the trace; of several, the first */
     uint32_t rows;
+    uint32_t place; /* its rows are align_sequence.row[place .. place + rows) */
     int32_t unit;   /* number of the repeat that it is in; -1: none */
     double seconds; /* sum of row times */
     double amount;  /* flops or bytes; 0: unknown */
@@ -55,6 +57,8 @@ struct align_sequence {
     size_t count, capacity;
     struct align_filler *filler;
     size_t filler_count, filler_capacity;
+    uint32_t *row; /* of the trace: all that were added, in order */
+    size_t row_count, row_capacity;
     struct compare_period period; /* of the forward pass */
 };
 

@@ -51,6 +51,15 @@ static void extend_attention(struct align_sequence *s, double seconds)
     }
 }
 
+static void note_row(struct align_sequence *s, uint32_t row)
+{
+    if (s->row_count == s->row_capacity) {
+        s->row_capacity = heap_next_capacity(s->row_capacity, s->row_count + 1);
+        s->row = heap_realloc(s->row, s->row_capacity, sizeof *s->row);
+    }
+    s->row[s->row_count++] = row;
+}
+
 void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t row,
                    enum kernel_class class)
 {
@@ -59,12 +68,18 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     uint8_t phase = (uint8_t)phase_of(trace, row);
     bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
                    class == CLASS_COMMUNICATION;
+    note_row(s, row);
     if (!is_item) {
         add_filler(s,
                    (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->count, seconds});
         return;
     }
-    const struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
+    struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
+    if (class == CLASS_COMMUNICATION && last && last->amount > 0 && ops->bytes[row] == 0) {
+        last->seconds += seconds;
+        last->rows++;
+        return;
+    }
     if (class == CLASS_ATTENTION && last && last->class == class && last->phase == phase) {
         extend_attention(s, seconds);
         return;
@@ -72,7 +87,14 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     double amount = class == CLASS_MATMUL      ? ops->flops[row]
                     : class == CLASS_ATTENTION ? 0 /* masks count differently everywhere */
                                                : ops->bytes[row];
-    *add_item(s) = (struct align_item){(uint8_t) class, phase, row, 1, -1, seconds, amount};
+    *add_item(s) = (struct align_item){.class = (uint8_t) class,
+                                       .phase = phase,
+                                       .row = row,
+                                       .rows = 1,
+                                       .place = (uint32_t)s->row_count - 1,
+                                       .unit = -1,
+                                       .seconds = seconds,
+                                       .amount = amount};
 }
 
 static bool same_token(const struct align_item *a, const struct align_item *b)
@@ -129,5 +151,6 @@ void align_release(struct align_sequence *s)
 {
     free(s->item);
     free(s->filler);
+    free(s->row);
     *s = (struct align_sequence){0};
 }

@@ -1,7 +1,7 @@
 /* Foreign traces: every measured step is aligned with the predicted one, lane by lane; what
  * stands between two matched blocks is compared class by class. */
-#include "traces/align.h"
 #include "traces/compare.h"
+#include "traces/foreign.h"
 
 #include <assert.h>
 #include <math.h>
@@ -17,99 +17,16 @@ struct match {
     double predicted_s, measured_s;
 };
 
-struct foreign {
+struct aligned {
     struct comparison *c;
-    const struct trace *predicted, *measured;
-    enum kernel_class *predicted_class, *measured_class; /* per label */
+    struct foreign sides;
     struct match *match;
     size_t count, capacity;
-    bool merge_norms;
 };
-
-/* --- rows in order of step and start --- */
-
-struct timed_row {
-    int32_t step;
-    uint32_t row;
-    double start_s;
-};
-
-static int compare_rows(const void *left, const void *right)
-{
-    const struct timed_row *a = left, *b = right;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    if (a->start_s != b->start_s)
-        return a->start_s < b->start_s ? -1 : 1;
-    return a->row < b->row ? -1 : a->row > b->row;
-}
-
-/* The rows of a rank; all one step unless by_step. */
-static struct timed_row *order_rows(const struct trace *trace, uint32_t rank, bool by_step,
-                                    size_t *count)
-{
-    const struct trace_ops *ops = &trace->ops;
-    struct timed_row *row = heap_alloc(ops->count + 1, sizeof *row);
-    *count = 0;
-    for (size_t i = 0; i < ops->count; i++)
-        if (ops->rank[i] == rank)
-            row[(*count)++] =
-                (struct timed_row){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
-    if (*count > 0)
-        qsort(row, *count, sizeof *row, compare_rows);
-    return row;
-}
-
-static enum align_lane lane_of(enum kernel_class class)
-{
-    return class == CLASS_COMMUNICATION ? LANE_COMMUNICATION
-           : class == CLASS_COPY        ? LANE_COPY
-                                        : LANE_COMPUTE;
-}
-
-static enum kernel_class class_of_row(const struct foreign *f, bool is_measured, uint32_t row)
-{
-    enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
-                                          : f->predicted_class[f->predicted->ops.kind[row]];
-    return class == CLASS_NORM && f->merge_norms ? CLASS_ELEMENTWISE : class;
-}
-
-/* One step of one side as a sequence per lane. */
-struct step {
-    struct align_sequence lane[LANE_COUNT];
-    size_t rows;
-    double busy_s, start_s, end_s;
-};
-
-static void make_step(const struct foreign *f, bool is_measured, const struct timed_row *row,
-                      size_t count, struct step *step)
-{
-    const struct trace *trace = is_measured ? f->measured : f->predicted;
-    *step = (struct step){.start_s = INFINITY, .end_s = -INFINITY};
-    for (size_t i = 0; i < count; i++) {
-        enum kernel_class class = class_of_row(f, is_measured, row[i].row);
-        double end_s = trace->ops.end_s[row[i].row];
-        step->start_s = fmin(step->start_s, row[i].start_s);
-        step->end_s = fmax(step->end_s, end_s);
-        if (class == CLASS_NONE)
-            continue;
-        step->rows++;
-        step->busy_s += end_s - row[i].start_s;
-        align_add_row(&step->lane[lane_of(class)], trace, row[i].row, class);
-    }
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        align_find_periods(&step->lane[lane]);
-}
-
-static void release_step(struct step *step)
-{
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        align_release(&step->lane[lane]);
-}
 
 /* --- matches --- */
 
-static void add_match(struct foreign *f, struct match match)
+static void add_match(struct aligned *f, struct match match)
 {
     if (f->count == f->capacity) {
         f->capacity = heap_next_capacity(f->capacity, f->count + 1);
@@ -118,7 +35,7 @@ static void add_match(struct foreign *f, struct match match)
     f->match[f->count++] = match;
 }
 
-static void match_block(struct foreign *f, uint32_t lane, const struct align_sequence *p,
+static void match_block(struct aligned *f, uint32_t lane, const struct align_sequence *p,
                         const struct align_sequence *m, const struct align_block *block)
 {
     const struct align_item *first = &p->item[block->a];
@@ -154,7 +71,7 @@ static void fill_gap(struct gap *gap, const struct align_filler *filler, int sid
     bucket->seconds[side] += filler->seconds;
 }
 
-static void match_bucket(struct foreign *f, uint32_t lane, int class, int phase,
+static void match_bucket(struct aligned *f, uint32_t lane, int class, int phase,
                          const struct bucket *bucket)
 {
     if (bucket->rows[0] > 0 && bucket->rows[1] > 0)
@@ -165,7 +82,7 @@ static void match_bucket(struct foreign *f, uint32_t lane, int class, int phase,
 
 /* Phase by phase; what is left of a class on both sides is one match more (a loss whose backward
  * pass one side calls forward). A name that says nothing matches nothing. */
-static void match_gap(struct foreign *f, uint32_t lane, const struct gap *gap)
+static void match_gap(struct aligned *f, uint32_t lane, const struct gap *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {
         struct bucket rest = {0};
@@ -188,7 +105,7 @@ static void match_gap(struct foreign *f, uint32_t lane, const struct gap *gap)
     }
 }
 
-static void match_lane(struct foreign *f, uint32_t lane, const struct align_sequence *p,
+static void match_lane(struct aligned *f, uint32_t lane, const struct align_sequence *p,
                        const struct align_sequence *m)
 {
     struct align_block *block;
@@ -232,12 +149,12 @@ static bool same_match(const struct match *a, const struct match *b)
 }
 
 /* A match that most steps do not have is dropped: its rows count as unmatched. */
-static void add_pairs(struct foreign *f, uint32_t rank)
+static void add_pairs(struct aligned *f, uint32_t rank)
 {
     static const char *const phases[ALIGN_PHASE_COUNT] = {"", "forward", "recompute", "backward",
                                                           "optimizer"};
     struct comparison *c = f->c;
-    const struct trace_ops *ops = &f->predicted->ops;
+    const struct trace_ops *ops = &f->sides.predicted->ops;
     double *scratch = heap_alloc(f->count + 1, sizeof *scratch);
     double measured_s = 0, predicted_s = 0;
     size_t measured_rows = 0, predicted_rows = 0;
@@ -254,7 +171,7 @@ static void add_pairs(struct foreign *f, uint32_t rank)
             .rank = rank,
             .op = ops->op[match->row],
             .kind = kernel_class_name((enum kernel_class)match->class),
-            .stream = f->predicted->label[ops->stream[match->row]],
+            .stream = f->sides.predicted->label[ops->stream[match->row]],
             .phase = phases[match->phase],
             .layer = ops->layer[match->row],
             .predicted_rows = match->rows,
@@ -280,46 +197,9 @@ static void add_pairs(struct foreign *f, uint32_t rank)
 
 /* --- the whole --- */
 
-static bool has_class(const struct trace *trace, const uint16_t *label,
-                      const enum kernel_class *class, enum kernel_class wanted)
-{
-    for (size_t i = 0; i < trace->ops.count; i++)
-        if (class[label[i]] == wanted)
-            return true;
-    return false;
-}
-
-static void classify(struct foreign *f)
-{
-    f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
-    f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
-    for (size_t i = 0; i < f->predicted->label_count; i++)
-        f->predicted_class[i] = kernel_class_of_kind(f->predicted->label[i]);
-    for (size_t i = 0; i < f->measured->label_count; i++) {
-        f->measured_class[i] = CLASS_OTHER;
-        for (int class = 0; class < CLASS_COUNT; class ++)
-            if (strcmp(f->measured->label[i], kernel_class_name((enum kernel_class) class)) == 0)
-                f->measured_class[i] = (enum kernel_class) class;
-    }
-    /* Norms that are written as element-wise operators cannot be matched with norm ops. */
-    f->merge_norms =
-        !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
-        !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
-}
-
-static enum status check_size(const struct step *step, const char *name, struct diag *diag)
-{
-    for (int lane = 0; lane < LANE_COUNT; lane++)
-        if (step->lane[lane].count > ALIGN_ITEMS_MAX)
-            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                              "%zu products, messages or copies in one step, more than the %d that "
-                              "can be aligned; record with profiler.step()",
-                              step->lane[lane].count, ALIGN_ITEMS_MAX);
-    return STATUS_OK;
-}
-
-static enum status align_steps(struct foreign *f, const struct step *p, const struct timed_row *row,
-                               size_t count, const char *name, struct diag *diag)
+static enum status align_steps(struct aligned *f, const struct foreign_step *p,
+                               const struct timed_row *row, size_t count, const char *name,
+                               struct diag *diag)
 {
     struct comparison *c = f->c;
     double *spans = heap_alloc(count + 1, sizeof *spans);
@@ -327,16 +207,16 @@ static enum status align_steps(struct foreign *f, const struct step *p, const st
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
-        struct step m;
-        make_step(f, true, row + i, end - i, &m);
-        status = check_size(&m, name, diag);
+        struct foreign_step m;
+        foreign_make_step(&f->sides, true, row + i, end - i, &m);
+        status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_lane(f, lane, &p->lane[lane], &m.lane[lane]);
         c->measured_period = m.lane[LANE_COMPUTE].period;
         c->measured.rows += m.rows;
         c->measured.busy_s += m.busy_s;
         spans[c->steps++] = m.end_s - m.start_s;
-        release_step(&m);
+        foreign_release_step(&m);
     }
     c->measured.busy_s /= (double)c->steps;
     c->measured.step_s = compare_median(spans, c->steps);
@@ -346,60 +226,34 @@ static enum status align_steps(struct foreign *f, const struct step *p, const st
     return status;
 }
 
-/* The predicted rank that a recording is held against: its own, or the one that stands for all. */
-static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
-                               uint32_t *chosen, struct diag *diag)
-{
-    bool single = true;
-    for (size_t i = 0; i < predicted->ops.count; i++) {
-        *chosen = predicted->ops.rank[i];
-        if (*chosen == rank)
-            return STATUS_OK;
-        single &= *chosen == predicted->ops.rank[0];
-    }
-    if (single)
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                      "rank %u is not in the prediction; predict with --exact to have all ranks",
-                      rank);
-}
-
 enum status compare_foreign(struct comparison *c, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag)
 {
-    struct loc at = {.name = name};
-    if (predicted->ops.count == 0 || measured->ops.count == 0)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "nothing to compare: the %s trace has no rows",
-                          predicted->ops.count == 0 ? "predicted" : "measured");
-    uint32_t rank = measured->ops.rank[0], chosen = 0;
-    enum status status = choose_rank(predicted, rank, name, &chosen, diag);
+    struct aligned f = {.c = c};
+    enum status status = foreign_open(&f.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
-
-    struct foreign f = {.c = c, .predicted = predicted, .measured = measured};
     size_t p_count, m_count;
-    struct timed_row *p_row = order_rows(predicted, chosen, false, &p_count);
-    struct timed_row *m_row = order_rows(measured, rank, true, &m_count);
-    struct step p;
-    classify(&f);
-    make_step(&f, false, p_row, p_count, &p);
+    struct timed_row *p_row =
+        foreign_order_rows(predicted, f.sides.predicted_rank, false, &p_count);
+    struct timed_row *m_row = foreign_order_rows(measured, f.sides.rank, true, &m_count);
+    struct foreign_step p;
+    foreign_make_step(&f.sides, false, p_row, p_count, &p);
     c->foreign = true;
     c->compared_ranks = 1;
     c->predicted.rows = p.rows;
     c->predicted.busy_s = p.busy_s;
     c->predicted.step_s = compare_step_s(predicted, p.end_s - p.start_s);
     c->predicted_period = p.lane[LANE_COMPUTE].period;
-    status = check_size(&p, "the prediction", diag);
+    status = foreign_check_size(&p, "the prediction", diag);
     if (status == STATUS_OK)
         status = align_steps(&f, &p, m_row, m_count, name, diag);
     if (status == STATUS_OK) {
-        add_pairs(&f, rank);
+        add_pairs(&f, f.sides.rank);
         comparison_finish(c, predicted, measured);
     }
-    release_step(&p);
-    free(f.predicted_class);
-    free(f.measured_class);
+    foreign_release_step(&p);
+    foreign_close(&f.sides);
     free(f.match);
     free(p_row);
     free(m_row);

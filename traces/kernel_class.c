@@ -124,6 +124,7 @@ enum kernel_class kernel_class_of_operator(const char *name)
         {"_c10d_functional::*", CLASS_COMMUNICATION},
         {"nccl:*", CLASS_COMMUNICATION},
         {"gloo:*", CLASS_COMMUNICATION},
+        {"fsdp::*", CLASS_COMMUNICATION}, /* copies into and out of the buffers of collectives */
         {"aten::*adam*", CLASS_OPTIMIZER},
         {"aten::view*", CLASS_NONE},
         {"aten::_unsafe_view", CLASS_NONE},

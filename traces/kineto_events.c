@@ -39,7 +39,7 @@ struct draft {
     double start_us, duration_us;
     double external, bytes, elements, device, stream;
     bool has_stream;
-    double element_bytes;
+    double element_bytes, input_bytes; /* of an element of the message, of the first input */
     int inputs;
     int rank[INPUTS];
     double size[INPUTS][DIMENSIONS];
@@ -132,8 +132,10 @@ static double bytes_of_type(const struct json_pull *pull)
         const char *name;
         double bytes;
     } rows[] = {
-        {"BFloat16", 2}, {"Half", 2}, {"Float", 4}, {"Double", 8},
-        {"Byte", 1},     {"Char", 1}, {"Int", 4},   {"Long", 8},
+        {"BFloat16", 2},      {"Half", 2},        {"Float", 4}, {"Double", 8},
+        {"Byte", 1},          {"Char", 1},        {"Int", 4},   {"Long", 8},
+        {"c10::BFloat16", 2}, {"c10::Half", 2},   {"float", 4}, {"double", 8},
+        {"unsigned char", 1}, {"signed char", 1}, {"int", 4},   {"long int", 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (json_pull_is(pull, rows[i].name))
@@ -173,6 +175,25 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
     return status;
 }
 
+/* "Input type": a list of types, one per input, of which the first is kept. */
+static enum status read_types(struct reader *r, struct draft *draft)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    bool first = true;
+    if (status != STATUS_OK || token != JSON_ARRAY)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+        if (first && token == JSON_STRING)
+            draft->input_bytes = bytes_of_type(&r->pull);
+        first = false;
+        status = json_pull_skip(&r->pull, token, r->diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
 static enum status read_arguments(struct reader *r, struct draft *draft)
 {
     enum json_token token;
@@ -183,6 +204,8 @@ static enum status read_arguments(struct reader *r, struct draft *draft)
         bool ignored;
         if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
             status = read_shapes(r, draft);
+        else if (json_pull_is(&r->pull, "Input type"))
+            status = read_types(r, draft);
         else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
             status = read_number(r, &draft->external, &ignored);
         else if (json_pull_is(&r->pull, "bytes"))
@@ -270,6 +293,21 @@ static double flops_of(const struct draft *draft, const char *name)
     return flops < 1e60 ? flops : 0;
 }
 
+/* gloo marks what it does on its threads by annotations, whose input is what this rank sends: operators like
+ * any other. */
+static bool is_gloo(const struct draft *draft, const char *name)
+{
+    return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;
+}
+
+static double input_bytes(const struct draft *draft)
+{
+    double bytes = draft->inputs > 0 && draft->rank[0] > 0 ? draft->input_bytes : 0;
+    for (int i = 0; i < draft->rank[0]; i++)
+        bytes *= draft->size[0][i];
+    return bytes;
+}
+
 static uint32_t lane_of(struct reader *r, const struct draft *draft)
 {
     char text[160];
@@ -308,10 +346,13 @@ static enum status keep(struct reader *r, const struct draft *draft)
         events->capacity = heap_next_capacity(events->capacity, events->count + 1);
         events->event = heap_realloc(events->event, events->capacity, sizeof *events->event);
     }
-    double bytes = draft->elements > 0 ? draft->elements * draft->element_bytes : draft->bytes;
+    bool gloo = is_gloo(draft, r->name);
+    double bytes = gloo                  ? input_bytes(draft)
+                   : draft->elements > 0 ? draft->elements * draft->element_bytes
+                                         : draft->bytes;
     bool id = draft->external >= 1 && draft->external < 1e15;
     events->event[events->count++] = (struct kineto_event){
-        .type = draft->type,
+        .type = gloo ? KINETO_OPERATOR : draft->type,
         .name = intern(&r->names, r->name),
         .lane = lane_of(r, draft),
         .start_us = draft->start_us,

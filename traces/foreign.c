@@ -1,0 +1,150 @@
+/* Classes of both sides, and steps as sequences. */
+#include "traces/foreign.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct timed_row *a = left, *b = right;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* The rows of a rank; all one step unless by_step. */
+struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
+                                     size_t *count)
+{
+    const struct trace_ops *ops = &trace->ops;
+    struct timed_row *row = heap_alloc(ops->count + 1, sizeof *row);
+    *count = 0;
+    for (size_t i = 0; i < ops->count; i++)
+        if (ops->rank[i] == rank)
+            row[(*count)++] =
+                (struct timed_row){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
+    if (*count > 0)
+        qsort(row, *count, sizeof *row, compare_rows);
+    return row;
+}
+
+static enum align_lane lane_of(enum kernel_class class)
+{
+    return class == CLASS_COMMUNICATION ? LANE_COMMUNICATION
+           : class == CLASS_COPY        ? LANE_COPY
+                                        : LANE_COMPUTE;
+}
+
+enum kernel_class foreign_class(const struct foreign *f, bool is_measured, uint32_t row)
+{
+    enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
+                                          : f->predicted_class[f->predicted->ops.kind[row]];
+    return class == CLASS_NORM && f->merge_norms ? CLASS_ELEMENTWISE : class;
+}
+
+void foreign_make_step(const struct foreign *f, bool is_measured, const struct timed_row *row,
+                       size_t count, struct foreign_step *step)
+{
+    const struct trace *trace = is_measured ? f->measured : f->predicted;
+    *step = (struct foreign_step){.start_s = INFINITY, .end_s = -INFINITY};
+    for (size_t i = 0; i < count; i++) {
+        enum kernel_class class = foreign_class(f, is_measured, row[i].row);
+        double end_s = trace->ops.end_s[row[i].row];
+        step->start_s = fmin(step->start_s, row[i].start_s);
+        step->end_s = fmax(step->end_s, end_s);
+        if (class == CLASS_NONE)
+            continue;
+        step->rows++;
+        step->busy_s += end_s - row[i].start_s;
+        align_add_row(&step->lane[lane_of(class)], trace, row[i].row, class);
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        align_find_periods(&step->lane[lane]);
+}
+
+void foreign_release_step(struct foreign_step *step)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        align_release(&step->lane[lane]);
+}
+
+static bool has_class(const struct trace *trace, const uint16_t *label,
+                      const enum kernel_class *class, enum kernel_class wanted)
+{
+    for (size_t i = 0; i < trace->ops.count; i++)
+        if (class[label[i]] == wanted)
+            return true;
+    return false;
+}
+
+static void classify(struct foreign *f)
+{
+    f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
+    f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
+    for (size_t i = 0; i < f->predicted->label_count; i++)
+        f->predicted_class[i] = kernel_class_of_kind(f->predicted->label[i]);
+    for (size_t i = 0; i < f->measured->label_count; i++) {
+        f->measured_class[i] = CLASS_OTHER;
+        for (int class = 0; class < CLASS_COUNT; class ++)
+            if (strcmp(f->measured->label[i], kernel_class_name((enum kernel_class) class)) == 0)
+                f->measured_class[i] = (enum kernel_class) class;
+    }
+    /* Norms that are written as element-wise operators cannot be matched with norm ops. */
+    f->merge_norms =
+        !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
+        !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
+}
+
+enum status foreign_check_size(const struct foreign_step *step, const char *name, struct diag *diag)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (step->lane[lane].count > ALIGN_ITEMS_MAX)
+            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                              "%zu products, messages or copies in one step, more than the %d that "
+                              "can be aligned; record with profiler.step()",
+                              step->lane[lane].count, ALIGN_ITEMS_MAX);
+    return STATUS_OK;
+}
+
+/* The predicted rank that a recording is held against: its own, or the one that stands for all. */
+static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
+                               uint32_t *chosen, struct diag *diag)
+{
+    bool single = true;
+    for (size_t i = 0; i < predicted->ops.count; i++) {
+        *chosen = predicted->ops.rank[i];
+        if (*chosen == rank)
+            return STATUS_OK;
+        single &= *chosen == predicted->ops.rank[0];
+    }
+    if (single)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "rank %u is not in the prediction; predict with --exact to have all ranks",
+                      rank);
+}
+
+enum status foreign_open(struct foreign *f, const struct trace *predicted,
+                         const struct trace *measured, const char *name, struct diag *diag)
+{
+    *f = (struct foreign){.predicted = predicted, .measured = measured};
+    if (predicted->ops.count == 0 || measured->ops.count == 0)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "nothing to compare: the %s trace has no rows",
+                          predicted->ops.count == 0 ? "predicted" : "measured");
+    f->rank = measured->ops.rank[0];
+    enum status status = choose_rank(predicted, f->rank, name, &f->predicted_rank, diag);
+    if (status == STATUS_OK)
+        classify(f);
+    return status;
+}
+
+void foreign_close(struct foreign *f)
+{
+    free(f->predicted_class);
+    free(f->measured_class);
+    *f = (struct foreign){0};
+}

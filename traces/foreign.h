@@ -1,0 +1,58 @@
+/* traces/foreign.h: the two sides of an alignment without op ids: a predicted trace and a recording of another
+ * program, with a class for every label, and their steps as sequences. Private to traces/compare_foreign.c and
+ * traces/row_matches.c. */
+#ifndef TRACES_FOREIGN_H
+#define TRACES_FOREIGN_H
+
+#include "base/diag.h"
+#include "traces/align.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Borrows both traces. */
+struct foreign {
+    const struct trace *predicted, *measured;
+    enum kernel_class *predicted_class, *measured_class; /* per label */
+    bool merge_norms; /* one side has no norm kernels, so norms count as element-wise work */
+    uint32_t rank,
+        predicted_rank; /* of the recording; of the prediction that it is compared with */
+};
+
+/* A row in the order of steps and starts. */
+struct timed_row {
+    int32_t step;
+    uint32_t row;
+    double start_s;
+};
+
+/* One step of one side as a sequence per lane. */
+struct foreign_step {
+    struct align_sequence lane[LANE_COUNT];
+    size_t rows;
+    double busy_s, start_s, end_s;
+};
+
+/* Classifies both sides and finds the predicted rank that stands for the recorded one. name is the recording's,
+ * for messages. Traces without rows, or without that rank, are a fault. */
+enum status foreign_open(struct foreign *foreign, const struct trace *predicted,
+                         const struct trace *measured, const char *name, struct diag *diag);
+void foreign_close(struct foreign *foreign);
+
+/* The rows of a rank, ordered; all of one step unless by_step. The caller frees the array. */
+struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
+                                     size_t *count);
+
+/* The class of a row of one side. */
+enum kernel_class foreign_class(const struct foreign *foreign, bool is_measured, uint32_t row);
+
+void foreign_make_step(const struct foreign *foreign, bool is_measured, const struct timed_row *row,
+                       size_t count, struct foreign_step *step);
+void foreign_release_step(struct foreign_step *step);
+
+/* Refuses a step with more items than can be aligned. */
+enum status foreign_check_size(const struct foreign_step *step, const char *name,
+                               struct diag *diag);
+
+#endif
