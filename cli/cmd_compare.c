@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
+#include "cli/measure/explain_report.h"
 
 #include <string.h>
 
@@ -27,6 +28,10 @@ static const struct option compare_rows[] = {
      .low = 0,
      .high = 1000000,
      .help = "how many of the ops that carry most of the error are listed"},
+    {.name = "explain",
+     .kind = OPTION_FLAG,
+     .help = "print why the measured step takes longer or less: the causes, the largest first, and "
+             "what each rank spends beyond its prediction; takes a recording for each rank"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
@@ -56,8 +61,49 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
                       100 * c->match_rate);
 }
 
+/* Options of the tables that --explain does not print. */
+static enum status check_explain(const struct options *options, struct diag *diag)
+{
+    static const char *const tables[] = {"tolerance", "by", "top"};
+    bool explain = options_given(options, "explain");
+    if (!explain && options->argument_count > 2)
+        return diag_error(diag, (struct loc){.name = options->argument[2]}, STATUS_BAD_INPUT,
+                          "a prediction is compared with one measurement; --explain takes "
+                          "recordings of several ranks");
+    for (size_t i = 0; i < ARRAY_LEN(tables) && explain; i++)
+        if (options_given(options, tables[i]))
+            return diag_error(diag, (struct loc){.name = "--explain"}, STATUS_BAD_INPUT,
+                              "prints causes, and --%s is for the tables of a comparison: leave "
+                              "one of them out",
+                              tables[i]);
+    return STATUS_OK;
+}
+
+static enum status explain(const struct options *options, struct diag *diag)
+{
+    struct explanation explanation = {0};
+    struct text out = {0};
+    struct json_out json = {.out = &out};
+    enum status status = compared_explain(&explanation, options->argument[0], options->argument + 1,
+                                          options->argument_count - 1, diag);
+    if (status == STATUS_OK && options_given(options, "json"))
+        explain_report_print_json(&json, &explanation);
+    else if (status == STATUS_OK)
+        explain_report_print(&out, &explanation);
+    if (status == STATUS_OK)
+        status = command_print(&out, diag);
+    text_release(&out);
+    explanation_release(&explanation);
+    return status;
+}
+
 enum status cmd_compare(const struct options *options, struct diag *diag)
 {
+    enum status checked = check_explain(options, diag);
+    if (checked != STATUS_OK)
+        return checked;
+    if (options_given(options, "explain"))
+        return explain(options, diag);
     struct compared compared = {0};
     struct text out = {0};
     struct compare_report report = {

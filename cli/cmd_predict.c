@@ -35,6 +35,11 @@ static const struct option rows[] = {
      .help =
          "take the ranks of a ring alike where it has more than this many: fast, and within 2 % "
          "of the exact step"},
+    {.name = "late-rank",
+     .kind = OPTION_TEXT,
+     .value = "RANK:PERCENT",
+     .help = "simulate every rank, and make the kernels of that rank take so much longer, such as "
+             "1:20%: what a slow GPU does to the others"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and the search for better options"},
@@ -109,6 +114,31 @@ static enum status check_part(const struct options *options, const struct predic
     return STATUS_OK;
 }
 
+/* "1:20%" is rank 1 and a factor of 1.2. */
+static enum status read_late_rank(const struct options *options, struct prediction *p,
+                                  struct diag *diag)
+{
+    const char *text = options_text(options, "late-rank");
+    const char *colon = text != NULL ? strchr(text, ':') : NULL;
+    struct loc at = {.name = "--late-rank"};
+    size_t size = colon != NULL ? strlen(colon + 1) : 0;
+    uint64_t rank;
+    double percent;
+    if (text == NULL)
+        return STATUS_OK;
+    if (size < 2 || colon[size] != '%' || !parse_u64(text, (size_t)(colon - text), &rank) ||
+        !parse_double(colon + 1, size - 1, &percent) || !(percent > 0 && percent <= 10000))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is not a rank and a percentage above 0, such as 1:20%%", text);
+    if (rank >= mesh_ranks(&p->ir.mesh))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "rank %llu is not among the %u ranks of the schedule",
+                          (unsigned long long)rank, mesh_ranks(&p->ir.mesh));
+    p->slow_rank = (uint32_t)rank;
+    p->slow_factor = 1 + percent / 100;
+    return STATUS_OK;
+}
+
 static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
 {
     return verify(&p->ir, NULL, name, NULL, diag);
@@ -172,7 +202,7 @@ static void put_commands(struct text *predict, struct text *plan, const struct o
 enum status cmd_predict(const struct options *options, struct diag *diag)
 {
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
-    bool exact = options_given(options, "exact");
+    bool exact = options_given(options, "exact") || options_given(options, "late-rank");
     struct setup setup = {0};
     struct prediction prediction = {.whole = exact || options_given(options, "o") ||
                                              options_given(options, "verify")};
@@ -213,6 +243,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     bool step = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
         status = check_part(options, &prediction, diag);
+    if (status == STATUS_OK)
+        status = read_late_rank(options, &prediction, diag);
     progress_part("verifying the schedule");
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_it(&prediction, file != NULL ? file : "schedule", diag);

@@ -479,7 +479,11 @@ static void add_jitter(struct prediction *p)
 static enum status simulate(struct prediction *p, bool exact, struct costs *costs, bool *stands,
                             struct diag *diag)
 {
-    struct sim_options options = {.exact = exact, .even_above = p->setup->even_above};
+    struct sim_options options = {.exact = exact,
+                                  .even_above = p->setup->even_above,
+                                  .slow_factor = p->slow_factor,
+                                  .slow_rank = p->slow_rank};
+    assert(exact || p->slow_factor == 0);
     costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
@@ -532,7 +536,11 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
                                        bool exact, struct diag *diag)
 {
     struct costs costs = {0};
-    struct sim_options options = {.exact = exact, .even_above = p->setup->even_above};
+    struct sim_options options = {.exact = exact,
+                                  .even_above = p->setup->even_above,
+                                  .slow_factor = p->slow_factor,
+                                  .slow_rank = p->slow_rank};
+    assert(exact || p->slow_factor == 0);
     costs_make(&costs, p);
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)

@@ -37,6 +37,10 @@ struct prediction {
     struct reserved reserved;
     struct verdict verdict;
 
+    /* As in struct sim_options; the caller sets them before prediction_time(), which then has to be exact. */
+    double slow_factor;
+    uint32_t slow_rank;
+
     bool simulated;
     struct sim_result sim;
     struct waterfall waterfall; /* of rank 0 */

@@ -44,6 +44,10 @@ struct sim_options {
     /* Where guards of rings tell more ranks apart than this, they are taken alike (sim/even.h); 0: 64.
        With exact, none are. */
     uint32_t even_above;
+    /* A rank whose kernels take so many times what the costs say, to see what a late rank does to the others. 0: none.
+       Only with exact, where every rank is simulated. */
+    double slow_factor;
+    uint32_t slow_rank;
 };
 
 /* One class of ranks that do the same at the same times. */

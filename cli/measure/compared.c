@@ -3,7 +3,8 @@
 #include "traces/csv.h"
 #include "traces/kineto.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static bool is_folder(const char *path)
@@ -18,52 +19,113 @@ static bool is_there(const char *path)
     return stat(path, &info) == 0;
 }
 
-struct source {
-    struct trace trace;
-    bool foreign;
-};
-
 /* A folder holds ops.csv and, as a rule, memory.csv. */
-static enum status load_folder(struct source *source, const char *folder, struct diag *diag)
+static enum status load_folder(struct recording *recording, const char *folder, struct diag *diag)
 {
     struct text path = {0};
     text_printf(&path, "%s/ops.csv", folder);
-    enum status status = trace_load_ops(&source->trace, path.data, diag);
+    enum status status = trace_load_ops(&recording->trace, path.data, diag);
     path.size = 0;
     text_printf(&path, "%s/memory.csv", folder);
     if (status == STATUS_OK && is_there(path.data))
-        status = trace_load_memory(&source->trace, path.data, diag);
+        status = trace_load_memory(&recording->trace, path.data, diag);
     text_release(&path);
     return status;
 }
 
-static enum status load(struct source *source, const char *path, struct diag *diag)
+bool recording_recognise(const char *data, size_t size)
+{
+    static const char columns[] = "rank,stream,op,kind,";
+    if (kineto_recognise(data, size))
+        return true;
+    while (size > 0 && data[0] == '#') { /* the header */
+        const char *end = memchr(data, '\n', size);
+        size_t line = end != NULL ? (size_t)(end - data) + 1 : size;
+        data += line;
+        size -= line;
+    }
+    return size > sizeof columns && memcmp(data, columns, sizeof columns - 1) == 0;
+}
+
+enum status recording_load(struct recording *recording, const char *path, struct diag *diag)
 {
     if (is_folder(path))
-        return load_folder(source, path, diag);
+        return load_folder(recording, path, diag);
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK) {
-        source->foreign = kineto_recognise(text.data, text.size);
-        status = source->foreign
-                     ? kineto_parse(&source->trace, path, text.data, text.size, diag)
-                     : trace_parse_ops(&source->trace, path, text.data, text.size, diag);
+        recording->foreign = kineto_recognise(text.data, text.size);
+        status = recording->foreign
+                     ? kineto_parse(&recording->trace, path, text.data, text.size, diag)
+                     : trace_parse_ops(&recording->trace, path, text.data, text.size, diag);
     }
     text_release(&text);
+    return status;
+}
+
+static enum status check_prediction(const struct recording *first, const char *predicted,
+                                    struct diag *diag)
+{
+    if (!first->foreign)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = predicted}, STATUS_BAD_INPUT,
+                      "a recording of the PyTorch profiler is a measurement; the prediction, "
+                      "written by `longhaul predict -o DIR`, comes first");
+}
+
+/* Several measurements are recordings of different ranks. */
+static enum status check_several(const struct recording *recording, const char *const *path,
+                                 size_t count, struct diag *diag)
+{
+    for (size_t i = 0; i < count && count > 1; i++) {
+        struct loc at = {.name = path[i]};
+        if (!recording[i].foreign)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "is no recording of the PyTorch profiler; a trace of ours holds all "
+                              "ranks and comes alone");
+        for (size_t k = 0; k < i; k++)
+            if (recording[k].trace.ops.rank[0] == recording[i].trace.ops.rank[0])
+                return diag_error(diag, at, STATUS_BAD_INPUT, "is of rank %u, as %s is",
+                                  recording[i].trace.ops.rank[0], path[k]);
+    }
+    return STATUS_OK;
+}
+
+enum status compared_explain(struct explanation *explanation, const char *predicted,
+                             const char *const *path, size_t count, struct diag *diag)
+{
+    struct recording first = {0};
+    struct recording *recording = heap_zalloc(count, sizeof *recording);
+    const struct trace **trace = heap_zalloc(count, sizeof(const struct trace *));
+    enum status status = recording_load(&first, predicted, diag);
+    if (status == STATUS_OK)
+        status = check_prediction(&first, predicted, diag);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = recording_load(&recording[i], path[i], diag);
+        trace[i] = &recording[i].trace;
+    }
+    if (status == STATUS_OK)
+        status = check_several(recording, path, count, diag);
+    if (status == STATUS_OK)
+        status =
+            explain_make(explanation, &first.trace, trace, path, count, recording[0].foreign, diag);
+    for (size_t i = 0; i < count; i++)
+        trace_release(&recording[i].trace);
+    trace_release(&first.trace);
+    free((void *)trace);
+    free(recording);
     return status;
 }
 
 enum status compared_make(struct compared *c, const char *predicted, const char *measured,
                           struct diag *diag)
 {
-    struct source first = {0}, second = {0};
-    enum status status = load(&first, predicted, diag);
-    if (status == STATUS_OK && first.foreign)
-        status = diag_error(diag, (struct loc){.name = predicted}, STATUS_BAD_INPUT,
-                            "a recording of the PyTorch profiler is a measurement; the prediction, "
-                            "written by `longhaul predict -o DIR`, comes first");
+    struct recording first = {0}, second = {0};
+    enum status status = recording_load(&first, predicted, diag);
     if (status == STATUS_OK)
-        status = load(&second, measured, diag);
+        status = check_prediction(&first, predicted, diag);
+    if (status == STATUS_OK)
+        status = recording_load(&second, measured, diag);
     c->predicted = first.trace;
     c->measured = second.trace;
     if (status != STATUS_OK)

@@ -4,7 +4,11 @@
 
 #include "base/diag.h"
 #include "traces/compare.h"
+#include "traces/explain.h"
 #include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /* All-zero is empty. */
 struct compared {
@@ -12,10 +16,27 @@ struct compared {
     struct comparison comparison; /* borrows both */
 };
 
+/* A trace and where it is from. */
+struct recording {
+    struct trace trace;
+    bool foreign; /* of the PyTorch profiler */
+};
+
+/* Whether a text is of op rows (ops.csv), or a recording of the PyTorch profiler. */
+bool recording_recognise(const char *data, size_t size);
+
+/* Reads a folder of predict -o or run -o, an ops.csv, or a recording of the PyTorch profiler. *recording must be
+ * all-zero; the caller releases its trace in either case. */
+enum status recording_load(struct recording *recording, const char *path, struct diag *diag);
+
 /* Each path is a folder of predict -o or run -o, an ops.csv, or, of the measured one, a recording of
  * the PyTorch profiler. *compared must be all-zero; release it in either case. */
 enum status compared_make(struct compared *compared, const char *predicted, const char *measured,
                           struct diag *diag);
+/* Explains the difference of a prediction and count measurements: one trace of ours, or recordings of one run, a file
+ * for each rank. *explanation must be all-zero; release it in either case. */
+enum status compared_explain(struct explanation *explanation, const char *predicted,
+                             const char *const *measured, size_t count, struct diag *diag);
 void compared_release(struct compared *compared);
 
 #endif

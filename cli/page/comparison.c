@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/folder/stored.h"
 #include "cli/measure/compared.h"
+#include "cli/measure/explain_report.h"
 #include "cli/page/sources.h"
 
 #include <math.h>
@@ -111,6 +112,36 @@ static enum status put_timelines(struct page *page, const struct compared *c, st
     return status;
 }
 
+/* The causes of the difference, the largest first. */
+static enum status put_causes(struct page *page, const struct compared *c, const char *measured,
+                              struct diag *diag)
+{
+    static const char *const heads[] = {"more ms", "cause", "what", NULL};
+    struct explanation e = {0};
+    const struct trace *trace = &c->measured;
+    double rest_s;
+    enum status status =
+        explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.foreign, diag);
+    if (status == STATUS_OK) {
+        size_t shown = explain_report_shown(&e, &rest_s);
+        page_heading(page, "Why");
+        page_begin_table(page, NULL, heads);
+        for (size_t i = 0; i < shown; i++) {
+            page_cellf(page, "%+.3f", 1e3 * e.cause[i].seconds);
+            page_cell(page, e.cause[i].name);
+            page_cell(page, e.cause[i].text);
+            page_end_row(page);
+        }
+        page_cellf(page, "%+.3f", 1e3 * rest_s);
+        page_cell(page, "rest");
+        page_cell(page, "");
+        page_end_row(page);
+        page_end_table(page);
+    }
+    explanation_release(&e);
+    return status;
+}
+
 enum status page_of_comparison(struct page *page, const char *predicted, const char *measured,
                                const char *title, struct diag *diag)
 {
@@ -142,6 +173,9 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
                 100 * c->match_rate, c->predicted.unmatched_rows, c->predicted.rows,
                 c->measured.unmatched_rows, c->measured.rows);
     page_text(page, text.data);
+    status = put_causes(page, &compared, measured, diag);
+    if (status != STATUS_OK)
+        goto out;
     page_heading(page, "By kind of work");
     for (int by = 0; by < BY_COUNT; by++)
         put_groups(page, c, (enum compare_by)by);

@@ -96,6 +96,8 @@ struct plan {
     uint32_t *op_ordinal; /* row in the line's ops of the op's role */
 
     double *duration_s, *host_s; /* [shape_count] */
+    double slow_factor;          /* of sim_options, as the caller sets them */
+    uint32_t slow_rank;
 
     struct arena
         arena; /* all arrays but those that grow: lines and their variants, channels, participants */

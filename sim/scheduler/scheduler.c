@@ -200,6 +200,13 @@ static void start_event_op(struct scheduler *s, uint32_t runner, uint32_t op, do
     come(s, r->send[line], place, variant, date_s);
 }
 
+/* What a kernel takes on a rank. */
+static double kernel_s(const struct plan *plan, uint32_t rank, uint32_t shape)
+{
+    bool slow = plan->slow_factor > 0 && rank == plan->slow_rank;
+    return plan_duration_s(plan, rank, shape) * (slow ? plan->slow_factor : 1);
+}
+
 static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
 {
     const struct runner *r = &s->runner[runner];
@@ -215,14 +222,14 @@ static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
         finish(s, runner, op, date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, runner, op, date_s + plan_duration_s(plan, r->rank, shape));
+        finish(s, runner, op, date_s + kernel_s(plan, r->rank, shape));
         break;
     case OP_SLOWED:
         leap_check_date(s, date_s);
         if (s->has_flows)
-            beside_start(s, runner, op, date_s, plan_duration_s(plan, r->rank, shape));
+            beside_start(s, runner, op, date_s, kernel_s(plan, r->rank, shape));
         else
-            finish(s, runner, op, date_s + plan_duration_s(plan, r->rank, shape));
+            finish(s, runner, op, date_s + kernel_s(plan, r->rank, shape));
         break;
     case OP_HOST:
         finish(s, runner, op, date_s + plan->host_s[shape]);

@@ -1,0 +1,140 @@
+#include "cli/measure/explain_report.h"
+
+#include <math.h>
+
+enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8 };
+
+static double difference_s(const struct explanation *e)
+{
+    return e->measured_s - e->predicted_s;
+}
+
+/* What the causes amount to, whichever way they go. */
+static double all_of(const struct explanation *e)
+{
+    double all_s = 0;
+    for (size_t i = 0; i < e->causes; i++)
+        all_s += fabs(e->cause[i].seconds);
+    return all_s;
+}
+
+size_t explain_report_shown(const struct explanation *e, double *rest_s)
+{
+    size_t shown = 0;
+    double all_s = all_of(e);
+    *rest_s = 0;
+    while (shown < e->causes && shown < CAUSES_SHOWN &&
+           fabs(e->cause[shown].seconds) >= EXPLAIN_REST * all_s)
+        shown++;
+    for (size_t i = shown; i < e->causes; i++)
+        *rest_s += e->cause[i].seconds;
+    return shown;
+}
+
+static void print_causes(struct text *out, const struct explanation *e)
+{
+    double rest_s, all_s = all_of(e);
+    size_t shown = explain_report_shown(e, &rest_s);
+    text_printf(out, "\n%12s %8s  cause\n", "more ms", "share");
+    for (size_t i = 0; i < shown; i++) {
+        const struct explain_cause *cause = &e->cause[i];
+        text_printf(out, "%+12.3f %6.0f %%  %-18s %s\n", 1e3 * cause->seconds,
+                    100 * fabs(cause->seconds) / all_s, cause->name, cause->text);
+    }
+    text_printf(out, "%+12.3f %8s  rest\n", fabs(rest_s) < 5e-7 ? 0 : 1e3 * rest_s, "");
+}
+
+/* The ranks of the table: all, or the told one and the first others. */
+static bool is_shown(const struct explanation *e, size_t i)
+{
+    return e->ranks <= RANKS_SHOWN || i == e->told ||
+           i < RANKS_SHOWN - (e->told >= RANKS_SHOWN ? 1 : 0);
+}
+
+/* A cell of the table: "+0.000" also of what rounds to it from below. */
+static void put_more(struct text *out, double seconds)
+{
+    double ms = 1e3 * seconds;
+    text_printf(out, " %+10.3f", fabs(ms) < 5e-4 ? 0 : ms);
+}
+
+static void print_ranks(struct text *out, const struct explanation *e)
+{
+    static const char *const heads[EXPLAIN_PART_COUNT] = {
+        [EXPLAIN_PRODUCTS] = "products",   [EXPLAIN_ATTENTION] = "attention",
+        [EXPLAIN_MEMORY_BOUND] = "memory", [EXPLAIN_OPTIMIZER] = "optimizer",
+        [EXPLAIN_STRAY] = "stray",         [EXPLAIN_MESSAGES] = "messages",
+        [EXPLAIN_COPIES] = "copies",       [EXPLAIN_WAITS] = "waits",
+        [EXPLAIN_IDLE] = "idle",
+    };
+    text_printf(out, "\n%-12s", "more ms of");
+    for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+        text_printf(out, " %10s", heads[part]);
+    text_putc(out, '\n');
+    for (size_t i = 0; i < e->ranks; i++) {
+        if (!is_shown(e, i))
+            continue;
+        text_printf(out, "rank %-7u", e->rank[i].rank);
+        for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+            put_more(out, e->rank[i].measured_s[part] - e->rank[i].predicted_s[part]);
+        text_putc(out, '\n');
+    }
+    if (e->ranks > RANKS_SHOWN)
+        text_printf(out, "%zu more ranks; --json has them\n", e->ranks - RANKS_SHOWN);
+}
+
+void explain_report_print(struct text *out, const struct explanation *e)
+{
+    double more_s = difference_s(e);
+    text_printf(out, "explain    measured %.3f ms", 1e3 * e->measured_s);
+    if (e->steps > 1)
+        text_printf(out, " (mean of %zu steps)", e->steps);
+    text_printf(out, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
+                more_s >= 0 ? "longer" : "shorter");
+    if (e->ranks > 1)
+        text_printf(out, ", on rank %u, for which the others wait", e->rank[e->told].rank);
+    text_putc(out, '\n');
+    print_causes(out, e);
+    print_ranks(out, e);
+}
+
+/* --- JSON --- */
+
+static void put_parts(struct json_out *json, const char *key, const double *part_s)
+{
+    json_begin_object(json, key);
+    for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+        json_put_number(json, explain_part_name((enum explain_part)part), part_s[part]);
+    json_end_object(json);
+}
+
+void explain_report_print_json(struct json_out *json, const struct explanation *e)
+{
+    json_begin_object(json, NULL);
+    json_put_number(json, "predicted_s", e->predicted_s);
+    json_put_number(json, "measured_s", e->measured_s);
+    json_put_count(json, "steps", e->steps);
+    json_put_count(json, "rank", e->rank[e->told].rank);
+    json_begin_array(json, "causes");
+    for (size_t i = 0; i < e->causes; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "cause", e->cause[i].name);
+        json_put_text(json, "text", e->cause[i].text);
+        json_put_count(json, "rank",
+                       e->cause[i].rank >= 0 ? (uint64_t)e->cause[i].rank : UINT64_MAX);
+        json_put_number(json, "more_s", e->cause[i].seconds);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_begin_array(json, "ranks");
+    for (size_t i = 0; i < e->ranks; i++) {
+        json_begin_object(json, NULL);
+        json_put_count(json, "rank", e->rank[i].rank);
+        put_parts(json, "predicted_s", e->rank[i].predicted_s);
+        put_parts(json, "measured_s", e->rank[i].measured_s);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+    text_putc(json->out, '\n');
+}

@@ -1,0 +1,18 @@
+/* cli/measure/explain_report.h: why a measured step takes longer than the predicted one, on one screen or as JSON. */
+#ifndef CLI_MEASURE_EXPLAIN_REPORT_H
+#define CLI_MEASURE_EXPLAIN_REPORT_H
+
+#include "base/text.h"
+#include "cli/json_out.h"
+#include "traces/explain.h"
+
+/* Causes that are a smaller share of all differences are added up as the rest. */
+#define EXPLAIN_REST 0.02
+
+void explain_report_print(struct text *out, const struct explanation *explanation);
+void explain_report_print_json(struct json_out *json, const struct explanation *explanation);
+
+/* The number of causes to show one by one; *rest_s is the sum of the others. */
+size_t explain_report_shown(const struct explanation *explanation, double *rest_s);
+
+#endif

@@ -1,0 +1,458 @@
+#include "traces/explain.h"
+
+#include "base/text.h"
+#include "traces/explain_tile.h"
+#include "traces/kernel_class.h"
+#include "traces/row_matches.h"
+#include "traces/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Kernels of several sorts that are slower by shares this alike are slower for one reason. */
+static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
+
+const char *explain_part_name(enum explain_part part)
+{
+    static const char *const names[EXPLAIN_PART_COUNT] = {
+#define EXPLAIN(symbol, name) [EXPLAIN_##symbol] = (name),
+        EXPLAIN_PARTS(EXPLAIN)
+#undef EXPLAIN
+    };
+    return names[part];
+}
+
+void explanation_release(struct explanation *e)
+{
+    free(e->rank);
+    arena_release(&e->arena);
+    *e = (struct explanation){0};
+}
+
+/* ---- rows ---- */
+
+static enum explain_part part_of_class(enum kernel_class class)
+{
+    switch (class) {
+    case CLASS_MATMUL:
+        return EXPLAIN_PRODUCTS;
+    case CLASS_ATTENTION:
+        return EXPLAIN_ATTENTION;
+    case CLASS_OPTIMIZER:
+        return EXPLAIN_OPTIMIZER;
+    case CLASS_COPY:
+        return EXPLAIN_COPIES;
+    case CLASS_COMMUNICATION:
+        return EXPLAIN_MESSAGES;
+    case CLASS_NORM:
+    case CLASS_ELEMENTWISE:
+        return EXPLAIN_MEMORY_BOUND;
+    default:
+        return EXPLAIN_STRAY;
+    }
+}
+
+/* Rows of ours. Work on the host's streams hides as copies do. */
+static void add_own_rows(struct explain_rows *rows, const struct trace *trace, const bool *stray)
+{
+    const struct trace_ops *ops = &trace->ops;
+    for (size_t i = 0; i < ops->count; i++) {
+        enum kernel_class class = kernel_class_of_kind(trace->label[ops->kind[i]]);
+        if (class == CLASS_NONE)
+            continue;
+        enum explain_part part = part_of_class(class);
+        if (stray != NULL && stray[i] && part < EXPLAIN_KERNELS)
+            part = EXPLAIN_STRAY;
+        if (stream_role(trace->label[ops->stream[i]]) == ROLE_HOST)
+            part = EXPLAIN_COPIES;
+        explain_add_row(rows, &(struct explain_row){.rank = ops->rank[i],
+                                                    .message = ops->op[i],
+                                                    .part = (uint8_t)part,
+                                                    .start_s = ops->start_s[i],
+                                                    .end_s = ops->end_s[i]});
+    }
+}
+
+static enum kernel_class class_by_name(const char *name)
+{
+    for (int class = 0; class < CLASS_COUNT; class ++)
+        if (strcmp(name, kernel_class_name((enum kernel_class) class)) == 0)
+            return (enum kernel_class) class;
+    return CLASS_OTHER;
+}
+
+struct timed_row {
+    int32_t step;
+    double start_s;
+    uint32_t row;
+};
+
+static int compare_timed(const void *left, const void *right)
+{
+    const struct timed_row *a = left, *b = right;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* Rows of a recording. Messages that move bytes are numbered in their order, which all ranks share. */
+static void add_foreign_rows(struct explain_rows *rows, const struct trace *trace,
+                             const bool *stray)
+{
+    const struct trace_ops *ops = &trace->ops;
+    struct timed_row *order = heap_alloc(ops->count + 1, sizeof *order);
+    uint32_t messages = 0;
+    for (size_t i = 0; i < ops->count; i++)
+        order[i] = (struct timed_row){ops->step[i], ops->start_s[i], (uint32_t)i};
+    qsort(order, ops->count, sizeof *order, compare_timed);
+    for (size_t k = 0; k < ops->count; k++) {
+        uint32_t i = order[k].row;
+        enum kernel_class class = class_by_name(trace->label[ops->region[i]]);
+        enum explain_part part = part_of_class(class);
+        if (class == CLASS_NONE)
+            continue;
+        if (stray[i] && part < EXPLAIN_KERNELS)
+            part = EXPLAIN_STRAY;
+        if (k > 0 && order[k].step != order[k - 1].step)
+            messages = 0;
+        bool moves = part == EXPLAIN_MESSAGES && ops->bytes[i] > 0;
+        explain_add_row(
+            rows, &(struct explain_row){.rank = ops->rank[i],
+                                        .step = ops->step[i],
+                                        .message = moves ? ++messages : UINT32_MAX - ops->rank[i],
+                                        .part = (uint8_t)part,
+                                        .start_s = ops->start_s[i],
+                                        .end_s = ops->end_s[i]});
+    }
+    free(order);
+}
+
+/* ---- parts of every rank ---- */
+
+static struct explain_rank *find_rank(struct explanation *e, uint32_t rank)
+{
+    for (size_t i = 0; i < e->ranks; i++)
+        if (e->rank[i].rank == rank)
+            return &e->rank[i];
+    return NULL;
+}
+
+/* The ends of a step: of ours the same for all ranks, of recordings each rank's own. */
+static void find_span(const struct explain_row *row, size_t count, double span_s[2])
+{
+    span_s[0] = INFINITY;
+    span_s[1] = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        span_s[0] = fmin(span_s[0], row[i].start_s);
+        span_s[1] = fmax(span_s[1], row[i].end_s);
+    }
+}
+
+/* Adds each step of each rank to the ranks of the explanation, as their measured or predicted parts. A predicted rank
+ * that stands for all is added to all. */
+static size_t tile_all(struct explanation *e, const struct explain_rows *rows, bool foreign,
+                       bool is_measured, bool stands_for_all)
+{
+    double span_s[2];
+    size_t steps = 0;
+    if (!foreign)
+        find_span(rows->row, rows->count, span_s);
+    for (size_t i = 0, end; i < rows->count; i = end) {
+        const struct explain_row *row = rows->row + i;
+        for (end = i; end < rows->count && rows->row[end].rank == row->rank &&
+                      rows->row[end].step == row->step;)
+            end++;
+        double part_s[EXPLAIN_PART_COUNT] = {0};
+        if (foreign)
+            find_span(row, end - i, span_s);
+        explain_tile(row, end - i, span_s[0], span_s[1], part_s);
+        steps += i == 0 || rows->row[i - 1].step != row->step;
+        for (size_t r = 0; r < e->ranks; r++)
+            if (stands_for_all || e->rank[r].rank == row->rank)
+                for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+                    (is_measured ? e->rank[r].measured_s : e->rank[r].predicted_s)[part] +=
+                        part_s[part];
+    }
+    return steps;
+}
+
+static void list_ranks(struct explanation *e, const struct explain_rows *rows)
+{
+    e->rank = heap_zalloc(rows->count + 1, sizeof *e->rank);
+    for (size_t i = 0; i < rows->count; i++) {
+        uint32_t rank = rows->row[i].rank;
+        if (find_rank(e, rank) == NULL)
+            e->rank[e->ranks++].rank = rank;
+    }
+}
+
+/* ---- causes ---- */
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+static double more_s(const struct explain_rank *rank, int part)
+{
+    return rank->measured_s[part] - rank->predicted_s[part];
+}
+
+/* The middle one of what the other ranks take beyond their prediction; of a single rank its own. */
+static double common_s(const struct explanation *e, int part)
+{
+    double *value = heap_alloc(e->ranks + 1, sizeof *value);
+    size_t count = 0;
+    for (size_t i = 0; i < e->ranks; i++)
+        if (e->ranks == 1 || i != e->told)
+            value[count++] = more_s(&e->rank[i], part);
+    qsort(value, count, sizeof *value, compare_doubles);
+    double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
+    free(value);
+    return middle;
+}
+
+static void add_cause(struct explanation *e, double seconds, int64_t rank, const char *name,
+                      const char *text)
+{
+    if (seconds == 0)
+        return;
+    e->cause[e->causes++] = (struct explain_cause){name, text, rank, seconds};
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+/* What the other ranks wait beyond their prediction: the middle one. */
+static double waits_s(const struct explanation *e)
+{
+    return e->ranks > 1 ? common_s(e, EXPLAIN_WAITS) : 0;
+}
+
+static void add_own_kernels(struct explanation *e, const double *own, const double *common)
+{
+    const struct explain_rank *told = &e->rank[e->told];
+    double seconds = 0, base_s = 0;
+    for (int part = 0; part < EXPLAIN_STRAY; part++) {
+        seconds += own[part];
+        base_s += told->predicted_s[part] + common[part];
+    }
+    const char *text =
+        seconds > 0
+            ? arena_printf(&e->arena,
+                           "rank %u: its kernels take %.1f %% longer than those of other ranks, "
+                           "which wait %.3f ms",
+                           told->rank, share(seconds, base_s), 1e3 * waits_s(e))
+            : arena_printf(&e->arena, "rank %u: its kernels take %.1f %% less than those of others",
+                           told->rank, -share(seconds, base_s));
+    add_cause(e, seconds, told->rank, seconds > 0 ? "late rank" : "early rank", text);
+}
+
+/* Whether all sorts of kernels that matter are slower by about the same share. */
+static bool is_clock(const struct explain_rank *told, const double *common)
+{
+    double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
+    size_t sorts = 0;
+    for (int part = 0; part < EXPLAIN_STRAY; part++) {
+        sum_s += told->predicted_s[part];
+        more += common[part];
+    }
+    for (int part = 0; part < EXPLAIN_STRAY && sum_s > 0; part++) {
+        if (told->predicted_s[part] < SORT_LEAST * sum_s)
+            continue;
+        double slower = common[part] / told->predicted_s[part];
+        least = fmin(least, slower);
+        most = fmax(most, slower);
+        sorts++;
+    }
+    double mean = sum_s > 0 ? more / sum_s : 0;
+    return sorts > 1 && mean > SLOWER_LEAST && most - least < ALIKE * mean;
+}
+
+static void add_common_kernels(struct explanation *e, const double *common)
+{
+    const struct explain_rank *told = &e->rank[e->told];
+    if (is_clock(told, common)) {
+        double seconds = 0, base_s = 0;
+        for (int part = 0; part < EXPLAIN_STRAY; part++) {
+            seconds += common[part];
+            base_s += told->predicted_s[part];
+        }
+        add_cause(
+            e, seconds, -1, "clock",
+            arena_printf(&e->arena,
+                         "kernels of all sorts take %.1f %% longer than predicted, as under a "
+                         "lower clock",
+                         share(seconds, base_s)));
+        return;
+    }
+    for (int part = 0; part < EXPLAIN_STRAY; part++)
+        add_cause(e, common[part], -1, explain_part_name((enum explain_part)part),
+                  arena_printf(&e->arena, "takes %.1f %% %s than predicted",
+                               share(fabs(common[part]), told->predicted_s[part]),
+                               common[part] > 0 ? "longer" : "less"));
+}
+
+/* Parts in which no kernel of the schedule runs. */
+static void add_open(struct explanation *e, int part, double seconds, int64_t rank)
+{
+    static const char *const names[EXPLAIN_PART_COUNT] = {
+        [EXPLAIN_STRAY] = "stray work",
+        [EXPLAIN_MESSAGES] = "slow link",
+        [EXPLAIN_COPIES] = "copy in the open",
+        [EXPLAIN_WAITS] = "waits",
+        [EXPLAIN_IDLE] = "host",
+    };
+    static const char *const texts[EXPLAIN_PART_COUNT] = {
+        [EXPLAIN_STRAY] = "work that the schedule does not have",
+        [EXPLAIN_MESSAGES] = "messages that move while no kernel runs",
+        [EXPLAIN_COPIES] = "copies between device and host, and the host's work, that no kernel "
+                           "hides",
+        [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
+        [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
+    };
+    const struct explain_rank *told = &e->rank[e->told];
+    struct text text = {0};
+    if (rank >= 0)
+        text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
+    text_printf(&text, "%s, measured %.3f ms, predicted %.3f ms", texts[part],
+                1e3 * told->measured_s[part], 1e3 * told->predicted_s[part]);
+    add_cause(e, seconds, rank, names[part], arena_text(&e->arena, text.data, text.size));
+    text_release(&text);
+}
+
+static int compare_causes(const void *left, const void *right)
+{
+    const struct explain_cause *a = left, *b = right;
+    double x = fabs(a->seconds), y = fabs(b->seconds);
+    if (x != y)
+        return x > y ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static void find_causes(struct explanation *e)
+{
+    double own[EXPLAIN_PART_COUNT], common[EXPLAIN_PART_COUNT];
+    for (size_t i = 0; i < e->ranks; i++)
+        if (e->rank[i].measured_s[EXPLAIN_WAITS] < e->rank[e->told].measured_s[EXPLAIN_WAITS])
+            e->told = i;
+    const struct explain_rank *told = &e->rank[e->told];
+    for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
+        common[part] = part == EXPLAIN_WAITS ? more_s(told, part) : common_s(e, part);
+        own[part] = more_s(told, part) - common[part];
+        if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) { /* not both at once */
+            common[part] = more_s(told, part);
+            own[part] = 0;
+        }
+        e->predicted_s += told->predicted_s[part];
+        e->measured_s += told->measured_s[part];
+    }
+    add_own_kernels(e, own, common);
+    add_common_kernels(e, common);
+    for (int part = EXPLAIN_STRAY; part < EXPLAIN_PART_COUNT; part++) {
+        add_open(e, part, own[part], told->rank);
+        add_open(e, part, common[part], -1);
+    }
+    qsort(e->cause, e->causes, sizeof *e->cause, compare_causes);
+}
+
+/* ---- the whole ---- */
+
+/* Rows of ours whose op the prediction does not have, or has as another kind. */
+static bool *find_own_strays(const struct trace *predicted, const struct trace *measured)
+{
+    bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);
+    uint32_t most = 0;
+    for (size_t i = 0; i < predicted->ops.count; i++)
+        most = predicted->ops.op[i] > most ? predicted->ops.op[i] : most;
+    const char **kind = heap_zalloc((size_t)most + 1, sizeof(const char *));
+    for (size_t i = 0; i < predicted->ops.count; i++)
+        kind[predicted->ops.op[i]] = predicted->label[predicted->ops.kind[i]];
+    for (size_t i = 0; i < measured->ops.count; i++) {
+        uint32_t op = measured->ops.op[i];
+        stray[i] = op > most || kind[op] == NULL ||
+                   strcmp(kind[op], measured->label[measured->ops.kind[i]]) != 0;
+    }
+    free((void *)kind);
+    return stray;
+}
+
+static enum status add_measured(struct explain_rows *rows, const struct trace *predicted,
+                                const struct trace *measured, const char *name, bool foreign,
+                                struct diag *diag)
+{
+    struct row_matches matches = {0};
+    enum status status = STATUS_OK;
+    if (measured->ops.count == 0)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "has no rows");
+    if (foreign) {
+        status = row_matches_make(&matches, predicted, measured, name, diag);
+        if (status == STATUS_OK)
+            add_foreign_rows(rows, measured, matches.is_stray);
+    } else {
+        bool *stray = find_own_strays(predicted, measured);
+        add_own_rows(rows, measured, stray);
+        free(stray);
+    }
+    row_matches_release(&matches);
+    return status;
+}
+
+static bool is_single(const struct trace *trace)
+{
+    for (size_t i = 1; i < trace->ops.count; i++)
+        if (trace->ops.rank[i] != trace->ops.rank[0])
+            return false;
+    return true;
+}
+
+static enum status check_ranks(struct explanation *e, const char *name, struct diag *diag)
+{
+    for (size_t i = 0; i < e->ranks; i++) {
+        double sum_s = 0;
+        for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+            sum_s += e->rank[i].predicted_s[part];
+        if (!(sum_s > 0))
+            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                              "rank %u is not in the prediction; predict with --exact to have all "
+                              "ranks",
+                              e->rank[i].rank);
+    }
+    return STATUS_OK;
+}
+
+enum status explain_make(struct explanation *e, const struct trace *predicted,
+                         const struct trace *const *measured, const char *const *names,
+                         size_t count, bool foreign, struct diag *diag)
+{
+    struct explain_rows p = {0}, m = {0};
+    enum status status = STATUS_OK;
+    if (predicted->ops.count == 0)
+        return diag_error(diag, (struct loc){.name = "the prediction"}, STATUS_BAD_INPUT,
+                          "has no rows");
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = add_measured(&m, predicted, measured[i], names[i], foreign, diag);
+    if (status == STATUS_OK) {
+        add_own_rows(&p, predicted, NULL);
+        explain_order_rows(&p, false);
+        explain_order_rows(&m, foreign && count > 1);
+        list_ranks(e, &m);
+        e->steps = tile_all(e, &m, foreign, true, false);
+        tile_all(e, &p, false, false, is_single(predicted));
+        for (size_t i = 0; i < e->ranks; i++)
+            for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
+                e->rank[i].measured_s[part] /= (double)e->steps;
+        status = check_ranks(e, names[0], diag);
+    }
+    if (status == STATUS_OK)
+        find_causes(e);
+    explain_rows_release(&p);
+    explain_rows_release(&m);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* traces/explain.h: why a measured step takes longer than the predicted one: where each rank's time went, measured
+ * minus predicted, and which cause each difference has.
+ *
+ * Every instant of a rank's step has one cause, found from the rows alone, so that a recording of another program is
+ * taken as ours is: kernels, by what they do, while one runs; else a message that moves; else a copy; else a message
+ * that waits for the last of its ranks to come; else nothing runs. The causes of a rank add up to its step.
+ *
+ * Ranks that wait say nothing of why. So the difference is explained on the rank that waits least, for which the
+ * others wait: what it takes beyond its prediction and the others do not is its own (a late rank, a slow link), what
+ * all take is common. Recordings of several ranks have clocks of their own: they are shifted so that messages end
+ * together. */
+#ifndef TRACES_EXPLAIN_H
+#define TRACES_EXPLAIN_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* EXPLAIN(symbol, name) */
+#define EXPLAIN_PARTS(EXPLAIN)                                                                     \
+    EXPLAIN(PRODUCTS, "products")                                                                  \
+    EXPLAIN(ATTENTION, "attention")                                                                \
+    EXPLAIN(MEMORY_BOUND, "memory-bound work")                                                     \
+    EXPLAIN(OPTIMIZER, "optimizer")                                                                \
+    EXPLAIN(STRAY, "work that the schedule does not have")                                         \
+    EXPLAIN(MESSAGES, "messages")                                                                  \
+    EXPLAIN(COPIES, "copies")                                                                      \
+    EXPLAIN(WAITS, "waits for other ranks")                                                        \
+    EXPLAIN(IDLE, "nothing runs")
+
+enum explain_part {
+#define EXPLAIN(symbol, name) EXPLAIN_##symbol,
+    EXPLAIN_PARTS(EXPLAIN)
+#undef EXPLAIN
+        EXPLAIN_PART_COUNT,
+    EXPLAIN_KERNELS = EXPLAIN_STRAY + 1 /* the parts in which a kernel runs */
+};
+
+const char *explain_part_name(enum explain_part part);
+
+struct explain_rank {
+    uint32_t rank;
+    double predicted_s[EXPLAIN_PART_COUNT], measured_s[EXPLAIN_PART_COUNT]; /* means over steps */
+};
+
+/* One cause; those of an explanation add up to the difference of the steps. */
+struct explain_cause {
+    const char *name; /* "late rank" */
+    const char *text; /* "rank 1: its kernels take 20.3 % longer than those of other ranks" */
+    int64_t rank;     /* that it is of; -1: all */
+    double seconds;   /* measured less predicted */
+};
+
+enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
+
+/* All-zero is empty. */
+struct explanation {
+    struct arena arena;
+    struct explain_rank *rank;                      /* ascending */
+    size_t ranks, told;                             /* rank[told] waits least */
+    size_t steps;                                   /* measured */
+    double predicted_s, measured_s;                 /* steps of that rank */
+    struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
+    size_t causes;
+};
+
+/* Explains count measured traces: one of ours with all its ranks, or recordings of the PyTorch profiler (foreign), one
+ * for each rank. names are theirs, for messages. A prediction of a single rank stands for all. */
+enum status explain_make(struct explanation *explanation, const struct trace *predicted,
+                         const struct trace *const *measured, const char *const *names,
+                         size_t count, bool foreign, struct diag *diag);
+void explanation_release(struct explanation *explanation);
+
+#endif

@@ -1,0 +1,201 @@
+#include "traces/explain_tile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void explain_add_row(struct explain_rows *rows, const struct explain_row *row)
+{
+    if (rows->count == rows->capacity) {
+        rows->capacity = heap_next_capacity(rows->capacity, rows->count + 1);
+        rows->row = heap_realloc(rows->row, rows->capacity, sizeof *rows->row);
+    }
+    rows->row[rows->count] = *row;
+    rows->row[rows->count++].moves_s = row->start_s;
+}
+
+void explain_rows_release(struct explain_rows *rows)
+{
+    free(rows->row);
+    *rows = (struct explain_rows){0};
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct explain_row *a = left, *b = right;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->start_s != b->start_s)
+        return a->start_s < b->start_s ? -1 : 1;
+    return a->end_s < b->end_s ? -1 : a->end_s > b->end_s;
+}
+
+static int compare_messages(const void *left, const void *right)
+{
+    const struct explain_row *a = *(struct explain_row *const *)left;
+    const struct explain_row *b = *(struct explain_row *const *)right;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->message != b->message)
+        return a->message < b->message ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static struct explain_row **list_messages(struct explain_rows *rows, size_t *count)
+{
+    struct explain_row **list = heap_alloc(rows->count + 1, sizeof(struct explain_row *));
+    *count = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->row[i].part == EXPLAIN_MESSAGES)
+            list[(*count)++] = &rows->row[i];
+    if (*count > 0)
+        qsort((void *)list, *count, sizeof(struct explain_row *), compare_messages);
+    return list;
+}
+
+static bool same_message(const struct explain_row *a, const struct explain_row *b)
+{
+    return a->step == b->step && a->message == b->message;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* How much later than those of the first rank the messages of a rank end: the middle one. */
+static double offset_of(struct explain_row *const *list, size_t count, uint32_t first,
+                        uint32_t rank)
+{
+    double *offset = heap_alloc(count + 1, sizeof *offset);
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; list[i]->rank == first && k < count; k++) {
+            if (!same_message(list[i], list[k]))
+                break;
+            if (list[k]->rank == rank)
+                offset[found++] = list[k]->end_s - list[i]->end_s;
+        }
+    if (found > 0)
+        qsort(offset, found, sizeof *offset, compare_doubles);
+    double middle = found > 0 ? offset[found / 2] : 0;
+    free(offset);
+    return middle;
+}
+
+static void shift_clocks(struct explain_rows *rows, struct explain_row *const *list, size_t count)
+{
+    uint32_t first = UINT32_MAX, last = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        first = rows->row[i].rank < first ? rows->row[i].rank : first;
+        last = rows->row[i].rank > last ? rows->row[i].rank : last;
+    }
+    for (uint32_t rank = first; count > 0 && rank < last; rank++) {
+        double offset_s = offset_of(list, count, first, rank + 1);
+        for (size_t i = 0; i < rows->count; i++)
+            if (rows->row[i].rank == rank + 1) {
+                rows->row[i].start_s -= offset_s;
+                rows->row[i].end_s -= offset_s;
+            }
+    }
+}
+
+/* A message moves once the last of its ranks has come; one that ended before that did without it. */
+static void find_moves(struct explain_row *const *list, size_t count)
+{
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && same_message(list[i], list[end]);)
+            end++;
+        for (size_t k = i; k < end; k++) {
+            list[k]->moves_s = list[k]->start_s;
+            for (size_t other = i; other < end; other++)
+                if (list[other]->start_s < list[k]->end_s)
+                    list[k]->moves_s = fmax(list[k]->moves_s, list[other]->start_s);
+        }
+    }
+}
+
+void explain_order_rows(struct explain_rows *rows, bool together)
+{
+    size_t count;
+    struct explain_row **list = list_messages(rows, &count);
+    if (together)
+        shift_clocks(rows, list, count);
+    find_moves(list, count);
+    free((void *)list);
+    if (rows->count > 0)
+        qsort(rows->row, rows->count, sizeof *rows->row, compare_rows);
+}
+
+/* ---- the tiles ---- */
+
+/* A row that starts (+1) or ends (-1). */
+struct edge {
+    double time_s;
+    int8_t by;
+    uint8_t part;
+};
+
+static int compare_edges(const void *left, const void *right)
+{
+    const struct edge *a = left, *b = right;
+    return a->time_s < b->time_s ? -1 : a->time_s > b->time_s;
+}
+
+static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t part)
+{
+    if (!(to_s > from_s))
+        return 0;
+    edge[0] = (struct edge){from_s, 1, part};
+    edge[1] = (struct edge){to_s, -1, part};
+    return 2;
+}
+
+/* Kernels that run at once share the time; else the first of the others that is there has it. */
+static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
+{
+    static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};
+    int64_t kernels = 0;
+    for (int part = 0; part < EXPLAIN_KERNELS; part++)
+        kernels += active[part];
+    for (int part = 0; part < EXPLAIN_KERNELS && kernels > 0; part++)
+        part_s[part] += seconds * (double)active[part] / (double)kernels;
+    if (kernels > 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        if (active[order[i]] > 0) {
+            part_s[order[i]] += seconds;
+            return;
+        }
+    part_s[EXPLAIN_IDLE] += seconds;
+}
+
+void explain_tile(const struct explain_row *row, size_t count, double begin_s, double end_s,
+                  double part_s[EXPLAIN_PART_COUNT])
+{
+    struct edge *edge = heap_alloc(4 * count + 1, sizeof *edge);
+    int64_t active[EXPLAIN_PART_COUNT] = {0};
+    size_t edges = 0;
+    double at_s = begin_s;
+    for (size_t i = 0; i < count; i++) {
+        double moves_s = row[i].part == EXPLAIN_MESSAGES ? row[i].moves_s : row[i].start_s;
+        edges += add_edges(edge + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
+        edges += add_edges(edge + edges, moves_s, row[i].end_s, row[i].part);
+    }
+    if (edges > 0)
+        qsort(edge, edges, sizeof *edge, compare_edges);
+    for (size_t i = 0; i < edges; i++) {
+        double to_s = fmin(edge[i].time_s, end_s);
+        if (to_s > at_s) {
+            add_interval(active, to_s - at_s, part_s);
+            at_s = to_s;
+        }
+        active[edge[i].part] += edge[i].by;
+    }
+    if (end_s > at_s) /* the rank has ended, others have not */
+        part_s[EXPLAIN_WAITS] += end_s - at_s;
+    free(edge);
+}

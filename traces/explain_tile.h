@@ -1,0 +1,33 @@
+/* traces/explain_tile.h: rows of one rank's step tiled by cause. Private to traces/explain*.c. */
+#ifndef TRACES_EXPLAIN_TILE_H
+#define TRACES_EXPLAIN_TILE_H
+
+#include "traces/explain.h"
+
+/* A row as the explanation sees it. */
+struct explain_row {
+    uint32_t rank;
+    int32_t step;
+    uint32_t
+        message;  /* rows of all ranks with one number are one message; of EXPLAIN_MESSAGES only */
+    uint8_t part; /* enum explain_part */
+    double start_s, end_s;
+    double moves_s; /* of a message: from when on all its ranks are there */
+};
+
+struct explain_rows {
+    struct explain_row *row; /* by step, rank, start */
+    size_t count, capacity;
+};
+
+void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
+/* Orders the rows and finds when messages move. together: clocks of several ranks are their own, and are shifted so
+ * that messages end together. */
+void explain_order_rows(struct explain_rows *rows, bool together);
+void explain_rows_release(struct explain_rows *rows);
+
+/* Adds the parts of row[0..count), all of one rank and step, from `begin_s` to `end_s`, to part_s. */
+void explain_tile(const struct explain_row *row, size_t count, double begin_s, double end_s,
+                  double part_s[EXPLAIN_PART_COUNT]);
+
+#endif
