@@ -1,12 +1,16 @@
-/* longhaul calibrate: a device file, and the links of a cluster file, from measured points. */
+/* longhaul calibrate: a device file, and the links of a cluster file, from measured points or recorded steps. */
 #include "cli/command.h"
 
 #include "base/utf8.h"
+#include "cli/measure/compared.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"
+#include "cli/measure/recorded.h"
+#include "cli/setup/options.h"
 #include "models/nccl_tests.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum time_choice { TIME_MEDIAN, TIME_P10 };
 static const char *const times[] = {"median", "p10"};
@@ -20,7 +24,9 @@ static const struct option rows[] = {
     {.name = "base",
      .kind = OPTION_TEXT,
      .value = "DEVICE",
-     .unset = "cpu-generic for points of the cpu backend",
+     .unset =
+         "cpu-generic for points of the cpu backend, cpu-torch for PyTorch on processors, else "
+         "the cluster's device for recorded steps",
      .help = "the preset whose numbers stand where nothing was measured; `longhaul list devices` "
              "names all"},
     {.name = "o", .kind = OPTION_TEXT, .value = "FILE.json", .help = "write the device file there"},
@@ -53,10 +59,6 @@ static const struct option rows[] = {
      .value = "N",
      .fallback = "0",
      .help = "leave out messages and copies smaller than N bytes"},
-    {.name = "cluster",
-     .kind = OPTION_TEXT,
-     .value = "CLUSTER",
-     .help = "the preset of the cluster whose links were measured"},
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
      .value = "FILE.json",
@@ -66,20 +68,40 @@ static const struct option rows[] = {
 const struct option_set calibrate_options = {"points and what becomes of them", rows,
                                              ARRAY_LEN(rows)};
 
-/* "FILE", or "all_reduce_perf:FILE". */
-static enum status read_file(struct fitted *fitted, const char *argument, int64_t min_bytes,
+/* What one call of the command holds. */
+struct session {
+    const struct options *options;
+    struct fitted fitted;
+    struct recorded recorded;
+};
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* "FILE", or "all_reduce_perf:FILE"; a recording is kept for later. */
+static enum status read_file(struct session *s, const char *argument, int64_t min_bytes,
                              struct diag *diag)
 {
+    struct fitted *fitted = &s->fitted;
     const char *colon = strchr(argument, ':'), *path = argument, *test = NULL;
     size_t size = colon ? (size_t)(colon - argument) : 0;
     if (size > 5 && memcmp(colon - 5, "_perf", 5) == 0) {
         test = arena_text(&fitted->arena, argument, size);
         path = colon + 1;
     }
+    if (test == NULL && is_folder(path)) {
+        recorded_add(&s->recorded, path);
+        return STATUS_OK;
+    }
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     const char *data = text.data ? text.data : "";
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && test == NULL && recording_recognise(data, text.size))
+        recorded_add(&s->recorded, path);
+    else if (status == STATUS_OK)
         status =
             test || nccl_tests_recognise(data, text.size)
                 ? nccl_tests_parse(&fitted->points, path, data, text.size, test, min_bytes, diag)
@@ -88,8 +110,40 @@ static enum status read_file(struct fitted *fitted, const char *argument, int64_
     return status;
 }
 
-static enum status read_all(struct fitted *fitted, const struct options *options, struct diag *diag)
+/* Options that describe a schedule say nothing of points. */
+static enum status refuse_schedule(const struct options *options, struct diag *diag)
 {
+    const struct option_set *const sets[] = {&setup_model_options, &setup_choice_options,
+                                             &setup_cluster_options};
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+        for (size_t k = 0; k < sets[i]->count; k++) {
+            const char *name = sets[i]->option[k].name;
+            char shown[40] = "--";
+            if (!options_given(options, name) || strcmp(name, "cluster") == 0)
+                continue;
+            strncat(shown, name, sizeof shown - 3);
+            return diag_error(
+                diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                "describes the schedule of recorded steps, and no file is a recording");
+        }
+    return STATUS_OK;
+}
+
+static enum status read_recordings(struct session *s, struct diag *diag)
+{
+    struct fitted *fitted = &s->fitted;
+    if (s->recorded.count == 0)
+        return refuse_schedule(s->options, diag);
+    enum status status = recorded_points(&s->recorded, s->options, &fitted->points, diag);
+    fitted->options.few_sizes = true;
+    fitted->points_source = arena_printf(&fitted->arena, "recorded steps, %s", s->recorded.path[0]);
+    return status;
+}
+
+static enum status read_all(struct session *s, struct diag *diag)
+{
+    struct fitted *fitted = &s->fitted;
+    const struct options *options = s->options;
     const char *rate = options_text(options, "host-memory-bandwidth");
     int64_t min_bytes = options_count(options, "min-bytes");
     enum status status = STATUS_OK;
@@ -101,7 +155,9 @@ static enum status read_all(struct fitted *fitted, const struct options *options
                              &fitted->options.host_memory_bytes_per_s,
                              (struct loc){.name = "--host-memory-bandwidth"}, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
-        status = read_file(fitted, options->argument[i], min_bytes, diag);
+        status = read_file(s, options->argument[i], min_bytes, diag);
+    if (status == STATUS_OK)
+        status = read_recordings(s, diag);
     fitted_sort(fitted, min_bytes);
     return status;
 }
@@ -116,13 +172,13 @@ static enum status check_name(const struct options *options, struct diag *diag)
 }
 
 /* A cluster to be written is looked for before anything is fitted. */
-static enum status check_cluster(struct fitted *fitted, const struct options *options,
-                                 struct diag *diag)
+static enum status check_cluster(struct session *s, struct diag *diag)
 {
-    const char *base = options_text(options, "cluster");
-    bool out = options_given(options, "cluster-out");
+    struct fitted *fitted = &s->fitted;
+    const char *base = options_text(s->options, "cluster");
+    bool out = options_given(s->options, "cluster-out");
     struct cluster cluster;
-    if ((base != NULL) != out)
+    if (out ? base == NULL : base != NULL && s->recorded.count == 0)
         return diag_error(diag, (struct loc){.name = base ? "--cluster" : "--cluster-out"},
                           STATUS_BAD_INPUT, "--cluster and --cluster-out go together");
     if (base == NULL)
@@ -145,31 +201,43 @@ static enum status write_files(struct fitted *fitted, const struct options *opti
     return fitted_save(fitted, &files, diag);
 }
 
+static void print_report(struct session *s, struct text *out)
+{
+    struct fitted *fitted = &s->fitted;
+    if (options_given(s->options, "json")) {
+        calibration_print_json(&fitted->device, &fitted->links,
+                               fitted->refused.size > 0 ? fitted->refused.data : "", out);
+        return;
+    }
+    recorded_report(&s->recorded, out);
+    fitted_report(fitted, out);
+}
+
 enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
-    struct fitted fitted = {0};
+    struct session session = {.options = options};
     struct text report = {0};
     enum status status = check_name(options, diag);
     if (status == STATUS_OK)
-        status = check_cluster(&fitted, options, diag);
+        status = read_all(&session, diag);
     if (status == STATUS_OK)
-        status = read_all(&fitted, options, diag);
+        status = check_cluster(&session, diag);
+    const char *base = options_text(options, "base");
+    if (base == NULL && session.recorded.count > 0)
+        base = recorded_base(&session.recorded);
     if (status == STATUS_OK)
-        status = fitted_make(&fitted, options_text(options, "base"),
-                             options_given(options, "cluster"), options->argument[0], diag);
+        status = fitted_make(&session.fitted, base, options_given(options, "cluster-out"),
+                             options->argument[0], diag);
     if (status == STATUS_OK || status == STATUS_NO) {
-        if (options_given(options, "json"))
-            calibration_print_json(&fitted.device, &fitted.links,
-                                   fitted.refused.size > 0 ? fitted.refused.data : "", &report);
-        else
-            fitted_report(&fitted, &report);
+        print_report(&session, &report);
         enum status printed = command_print(&report, diag);
         enum status written = printed;
         if (written == STATUS_OK)
-            written = write_files(&fitted, options, diag);
+            written = write_files(&session.fitted, options, diag);
         status = written == STATUS_OK ? status : written;
     }
     text_release(&report);
-    fitted_release(&fitted);
+    fitted_release(&session.fitted);
+    recorded_release(&session.recorded);
     return status;
 }

@@ -57,14 +57,17 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the " \
     "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, "      \
     "stream, "                                                                                     \
-    "phase and rank, and the ops that carry them; docs/comparing.md explains the tables."
+    "phase and rank, and the ops that carry them; --explain names the causes instead. "            \
+    "docs/comparing.md explains the tables."
 #define BENCH_ABOUT                                                                                \
     "Times single pieces of work on a backend and writes one row per point, which calibrate "      \
     "reads "                                                                                       \
     "(docs/measuring.md). Nothing else should run meanwhile."
 #define CALIBRATE_ABOUT                                                                            \
-    "Fits the numbers of a device file to measured points, and latency and bandwidth of links to " \
-    "copies, messages and the output of nccl-tests (docs/measuring.md). Prints residuals, "        \
+    "Fits the numbers of a device file to measured points or to recorded steps (of the PyTorch "   \
+    "profiler, a file for each rank, or folders of run -o; --model and the other options of a "    \
+    "prediction describe what ran), and latency and bandwidth of links to copies, messages and "   \
+    "the output of nccl-tests (docs/measuring.md). Prints residuals, "                             \
     "leave-one-out and standard errors. Exit code 1 when a fit is refused: too few points, "       \
     "points that cannot tell numbers apart, or a residual above --limit."
 #define RUN_ABOUT                                                                                  \
@@ -166,9 +169,9 @@ static const struct command commands[] = {
      {&reproduce_options, &general_options},
      NULL},
     {"compare",
-     "PREDICTED MEASURED",
+     "PREDICTED MEASURED...",
      2,
-     2,
+     65,
      cmd_compare,
      "a prediction beside a measured trace",
      COMPARE_ABOUT,
@@ -188,9 +191,10 @@ static const struct command commands[] = {
      1,
      64,
      cmd_calibrate,
-     "fit a device file to measured points",
+     "fit a device file to measured points or steps",
      CALIBRATE_ABOUT,
-     {&calibrate_options, &general_options},
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &calibrate_options,
+      &general_options},
      NULL},
     {"run",
      "[FILE.ir]",

@@ -388,6 +388,33 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
     return status;
 }
 
+/* Fits a family whose points have few sizes: what grows with the size alone, where they do not tell more. What is
+ * refused then is not said. */
+static enum status fit_few_sizes(const struct calibrate_problem *family,
+                                 calibrate_family_function *function)
+{
+    struct calibration *c = family->c;
+    struct mark before = mark_of(c);
+    struct calibrate_problem problem = *family;
+    struct diag quiet = {0};
+    enum status status = function(&problem, &quiet);
+    if (status == STATUS_NO) {
+        return_to(c, &before);
+        problem = *family;
+        problem.rates = true;
+        status = function(&problem, &quiet);
+        if (status == STATUS_OK)
+            text_printf(&c->notes,
+                        "%s: the sizes of the recorded steps tell no more than rates; starts and "
+                        "ramps stay as the base has them\n",
+                        problem.name);
+    }
+    diag_release(&quiet);
+    if (status != STATUS_OK)
+        return_to(c, &before);
+    return status;
+}
+
 /* Fits a family to what was asked for. One that is refused leaves its numbers as they were. */
 static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
@@ -395,6 +422,8 @@ static enum status fit_family(const struct calibrate_problem *family,
     struct calibration *c = family->c;
     struct mark before = mark_of(c);
     struct calibrate_problem problem = *family;
+    if (family->options->few_sizes && fit_few_sizes(family, function) == STATUS_OK)
+        return STATUS_OK;
     if (family->options->despite_noise && fit_despite_noise(family, function) == STATUS_OK)
         return STATUS_OK;
     enum status status = function(&problem, diag);

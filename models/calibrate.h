@@ -21,6 +21,9 @@ struct calibrate_options {
     /* A fit that disturbed points (models/noise.h) lie too far from is tried with p10_s, and when that is
      * refused too its numbers stay as the base has them: calibration.fallen says which. */
     bool despite_noise;
+    /* Points of recorded steps have few sizes. Where they cannot tell what grows with the size from what does not, only
+     * what grows is fitted: rates and shares; starts and ramps stay as the base has them, with a note. */
+    bool few_sizes;
     double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
 };
 
@@ -72,6 +75,7 @@ struct calibration {
     struct calibrate_fallen fallen[CALIBRATE_FAMILIES_MAX];
     size_t unmeasureds; /* families without a point, which are the base's as well */
     const char *unmeasured[CALIBRATE_FAMILIES_MAX];
+    const char *points_file, *points_source; /* that the device file is to name; NULL: none */
 };
 
 void calibration_release(struct calibration *calibration);

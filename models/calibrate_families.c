@@ -13,6 +13,8 @@ static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
 /* Kinds get shares of their own when those of their classes fit worse than this. */
 static const double KINDS_LIMIT = 0.1;
+/* Times the limit of a fit of rates to all ops of a step. */
+static const double SMALL_OPS_LIMIT = 4;
 
 static enum attention_impl impl_of(const struct point *point)
 {
@@ -135,7 +137,8 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
                                 &cost->kind_fraction[kind], UNIT_NONE, 1e-4, 1, 0, false);
         }
     }
-    calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
+    if (!problem->rates)
+        calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
 }
 
 /* Shares are of the data sheet's bandwidth. Points that move more are of another memory. Tables are
@@ -180,10 +183,13 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     problem->name = "memory";
     problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
     problem->predict = predict_work;
+    if (problem
+            ->rates) /* the smallest ops of a step, which take no time, may lie far from a rate */
+        problem->limit *= SMALL_OPS_LIMIT;
     choose(problem, is_memory_bound);
     if (problem->points == 0)
         return STATUS_OK;
-    enum status status = check_varies(problem, COST_SIZE_BYTES, diag);
+    enum status status = problem->rates ? STATUS_OK : check_varies(problem, COST_SIZE_BYTES, diag);
     if (status != STATUS_OK)
         return status;
     if (c->cost.memory_start_s > 0)
@@ -284,7 +290,7 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     if (problem->points == 0)
         return STATUS_OK;
     static const enum cost_size sizes[] = {COST_SIZE_M, COST_SIZE_N, COST_SIZE_K};
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && !problem->rates; i++) {
         enum status status = check_varies(problem, sizes[i], diag);
         if (status != STATUS_OK)
             return status;
@@ -295,9 +301,11 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
         calibrate_add_cost_param(problem, &cost->matmul_f32_flop_per_s, 0, false);
     if (has_dtype(problem, DTYPE_F64))
         calibrate_add_cost_param(problem, &cost->matmul_f64_flop_per_s, 0, false);
-    calibrate_add_cost_param(problem, &cost->matmul_ramp_s, SCALE_S, false);
-    calibrate_add_cost_param(problem, &cost->matmul_small_tile_rate, 0, true);
-    calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
+    if (!problem->rates) {
+        calibrate_add_cost_param(problem, &cost->matmul_ramp_s, SCALE_S, false);
+        calibrate_add_cost_param(problem, &cost->matmul_small_tile_rate, 0, true);
+        calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
+    }
     enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
     if (status == STATUS_OK)
         add_tensor_power(problem);
@@ -438,7 +446,7 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     double before[COST_MAX_DIMS];
     memcpy(before, attention->flop_per_s, sizeof before);
     enum status status = find_dims(problem, measured, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !problem->rates)
         status = check_varies(problem, COST_SIZE_KV, diag);
     if (status != STATUS_OK)
         return status;
@@ -448,10 +456,12 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
                                 arena_printf(&c->arena, "%s.rates.%lld", problem->name,
                                              (long long)attention->dim[i]),
                                 &attention->flop_per_s[i], UNIT_FLOP_PER_S, 1, 1e18, 0, false);
-    calibrate_add_param(problem, arena_printf(&c->arena, "%s.ramp_s", problem->name),
-                        &attention->ramp_s, UNIT_SECONDS, 0, 1e-3, SCALE_S, false);
-    if (direction.impl == ATTENTION_CPU)
-        find_form(problem, direction);
+    if (!problem->rates) {
+        calibrate_add_param(problem, arena_printf(&c->arena, "%s.ramp_s", problem->name),
+                            &attention->ramp_s, UNIT_SECONDS, 0, 1e-3, SCALE_S, false);
+        if (direction.impl == ATTENTION_CPU)
+            find_form(problem, direction);
+    }
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
         scale_dims(c, direction, measured, before);

@@ -19,6 +19,7 @@ struct calibrate_problem {
     size_t params;
     double limit;
     bool trial;     /* only the residual is wanted */
+    bool rates;     /* only what grows with the size is fitted (calibrate_options.few_sizes) */
     int impl, pass; /* of attention: enum attention_impl, enum attention_direction */
     bool fallen;    /* the last fit was refused because of points that others disturbed */
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);

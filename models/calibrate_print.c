@@ -182,6 +182,13 @@ void calibration_print_device(const struct calibration *calibration, const char 
     }
     text_puts(out, ",\n  \"base\": ");
     calibrate_put_string(out, base);
+    if (calibration->points_file) {
+        text_puts(out, ",\n  \"points\": {\"file\": ");
+        calibrate_put_string(out, calibration->points_file);
+        text_puts(out, ", \"source\": ");
+        calibrate_put_string(out, calibration->points_source);
+        text_putc(out, '}');
+    }
     for (size_t i = 0; i < ARRAY_LEN(prefixes_of_file); i++)
         write_under(&w, calibration, prefixes_of_file[i]);
     char prefix[64];

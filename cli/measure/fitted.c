@@ -160,8 +160,25 @@ static void note_part(const char *path, const char *base, const struct calibrate
                   "has what could be fitted; what was refused stays as %s has it", base);
 }
 
+/* "mine.points.csv" beside "mine.json", when there are points that a device file can name; else NULL. */
+static const char *points_path(struct fitted *fitted, const char *device)
+{
+    bool shapes = false;
+    for (size_t i = 0; i < fitted->points.count; i++) {
+        uint8_t kind = fitted->points.row[i].work.kind;
+        shapes |= kind == WORK_MATMUL || kind == WORK_ATTENTION || kind == WORK_ATTENTION_BACKWARD;
+    }
+    if (fitted->points_source == NULL || device == NULL || !shapes)
+        return NULL;
+    size_t size = strlen(device);
+    if (size > 5 && strcmp(device + size - 5, ".json") == 0)
+        size -= 5;
+    return arena_printf(&fitted->arena, "%.*s.points.csv", (int)size, device);
+}
+
+/* points: the file of points beside it; NULL: none. */
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
-                                struct text *out, struct diag *diag)
+                                const char *points, struct text *out, struct diag *diag)
 {
     const char *device = points_get(&fitted->points, "device");
     if (!fitted->has_device)
@@ -173,6 +190,13 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
     struct device_cost again;
     enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
+    if (status == STATUS_OK && points != NULL) { /* which is not written yet */
+        const char *slash = strrchr(points, '/');
+        fitted->device.points_file = slash != NULL ? slash + 1 : points;
+        fitted->device.points_source = fitted->points_source;
+        out->size = 0;
+        calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
+    }
     if (status != STATUS_OK)
         diag_note(diag, (struct loc){.name = path},
                   "this file was not written: the points lead to numbers that no device has");
@@ -212,8 +236,8 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
-    struct text device = {0}, cluster = {0};
-    struct file_set_whole file[2];
+    struct text device = {0}, cluster = {0}, points = {0};
+    struct file_set_whole file[3];
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
@@ -226,8 +250,13 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
         fits.cluster = NULL;
     }
     if (fits.device != NULL) {
-        status = print_device(fitted, fits.device, fits.name, &device, diag);
+        const char *shapes = points_path(fitted, fits.device);
+        status = print_device(fitted, fits.device, fits.name, shapes, &device, diag);
         file[count++] = (struct file_set_whole){fits.device, device.data, device.size};
+        if (shapes != NULL) {
+            points_print(&fitted->points, &points);
+            file[count++] = (struct file_set_whole){shapes, points.data, points.size};
+        }
         note_part(fits.device, fitted->base_name, fitted->device.fallen, fitted->device.fallens,
                   diag);
     }
@@ -240,5 +269,6 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
         status = file_set_write_all(file, count, diag);
     text_release(&device);
     text_release(&cluster);
+    text_release(&points);
     return status == STATUS_OK ? all : status;
 }

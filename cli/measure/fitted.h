@@ -19,6 +19,9 @@ struct fitted {
     struct link_calibration links;
     bool has_device, has_links; /* points of them */
     struct text refused;        /* of links that nobody asked for */
+    /* Where the points are from, when the device file is to name a file of them (docs/costs.md, "Measured points"); NULL:
+     * it has none. */
+    const char *points_source;
 };
 
 void fitted_release(struct fitted *fitted);

@@ -1,0 +1,84 @@
+#include "cli/measure/recorded.h"
+
+#include "cli/command.h"
+#include "cli/measure/compared.h"
+#include "cli/setup/read_setup.h"
+
+#include <stdlib.h>
+
+void recorded_release(struct recorded *r)
+{
+    free((void *)r->path);
+    observed_release(&r->observed);
+    prediction_release(&r->prediction);
+    setup_release(&r->setup);
+    text_release(&r->notes);
+    *r = (struct recorded){0};
+}
+
+void recorded_add(struct recorded *r, const char *path)
+{
+    r->path = heap_realloc((void *)r->path, r->count + 1, sizeof *r->path);
+    r->path[r->count++] = path;
+}
+
+static enum status add_one(struct recorded *r, const char *path, struct diag *diag)
+{
+    struct recording recording = {0};
+    enum status status = recording_load(&recording, path, diag);
+    if (status == STATUS_OK)
+        status = observed_add(&r->observed, &r->prediction, &recording.trace, recording.foreign,
+                              path, diag);
+    trace_release(&recording.trace);
+    return status;
+}
+
+enum status recorded_points(struct recorded *r, const struct options *options,
+                            struct points *points, struct diag *diag)
+{
+    struct diag note = {0};
+    enum status status = setup_load(&r->setup, options, false, diag);
+    if (status == STATUS_OK)
+        status = prediction_memory(&r->prediction, &r->setup, &r->setup.request, &note, diag);
+    if (status == STATUS_OK)
+        command_note(&note);
+    diag_release(&note);
+    if (status == STATUS_OK)
+        status = prediction_time(&r->prediction, true, diag);
+    for (size_t i = 0; i < r->count && status == STATUS_OK; i++)
+        status = add_one(r, r->path[i], diag);
+    if (status != STATUS_OK)
+        return status;
+    if (points_get(points, "device") == NULL) {
+        struct text device = {0};
+        text_printf(&device, "the machine of %s", r->path[0]);
+        points_set(points, (struct loc){.name = r->path[0]}, "device", device.data);
+        text_release(&device);
+    }
+    observed_points(&r->observed, &r->prediction, r->path[0], points, &r->notes);
+    return STATUS_OK;
+}
+
+void recorded_report(const struct recorded *r, struct text *out)
+{
+    const struct observed *o = &r->observed;
+    struct observed_spread step = observed_steps(o);
+    if (o->recordings == 0)
+        return;
+    text_printf(
+        out,
+        "recorded   %zu step%s in %zu recording%s: median %.3f ms, %.3f to %.3f ms; %.1f %% "
+        "of the time of what ran has an op of the schedule\n",
+        o->steps, o->steps == 1 ? "" : "s", o->recordings, o->recordings == 1 ? "" : "s",
+        1e3 * step.median_s, 1e3 * step.low_s, 1e3 * step.high_s,
+        o->busy_s > 0 ? 100 * (1 - o->stray_s / o->busy_s) : 0);
+    if (o->strays.size > 0)
+        text_printf(out, "strays     work that the schedule does not have: %s\n", o->strays.data);
+    if (r->notes.size > 0)
+        text_append(out, r->notes.data, r->notes.size);
+}
+
+const char *recorded_base(const struct recorded *r)
+{
+    return r->observed.host_is_device ? "cpu-torch" : r->setup.cost.name;
+}

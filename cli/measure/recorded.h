@@ -1,0 +1,36 @@
+/* cli/measure/recorded.h: recorded steps that calibrate takes its points from: the recordings, and the prediction of
+ * what was recorded. */
+#ifndef CLI_MEASURE_RECORDED_H
+#define CLI_MEASURE_RECORDED_H
+
+#include "cli/options.h"
+#include "models/points.h"
+#include "predict/observe.h"
+#include "predict/prediction.h"
+
+/* All-zero is empty. */
+struct recorded {
+    size_t count;
+    const char **path;
+    struct setup setup;
+    struct prediction prediction;
+    struct observed observed;
+    struct text notes; /* what cannot become points */
+};
+
+void recorded_release(struct recorded *recorded);
+
+/* Keeps the path of a recording; the text of the path is borrowed. */
+void recorded_add(struct recorded *recorded, const char *path);
+
+/* Predicts what the options describe and adds the points of all recordings. */
+enum status recorded_points(struct recorded *recorded, const struct options *options,
+                            struct points *points, struct diag *diag);
+
+/* Appends lines "recorded", "strays" and notes. */
+void recorded_report(const struct recorded *recorded, struct text *out);
+
+/* The preset that has what was not measured. */
+const char *recorded_base(const struct recorded *recorded);
+
+#endif

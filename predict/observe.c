@@ -1,0 +1,443 @@
+#include "predict/observe.h"
+
+#include "schedule/choices/chains.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UPDATES = 200, STRAYS_SHOWN = 4 };
+static const double GAP_MOST_S = 50e-6; /* between kernels of a queue that is never empty */
+
+void observed_release(struct observed *o)
+{
+    free(o->row);
+    free(o->span_s);
+    free(o->start_s);
+    text_release(&o->strays);
+    *o = (struct observed){0};
+}
+
+static void add(struct observed *o, struct observation row)
+{
+    if (o->count == o->capacity) {
+        o->capacity = heap_next_capacity(o->capacity, o->count + 1);
+        o->row = heap_realloc(o->row, o->capacity, sizeof *o->row);
+    }
+    o->row[o->count++] = row;
+}
+
+static void add_step(struct observed *o, double span_s, double start_s)
+{
+    if (o->steps == o->capacity_steps) {
+        o->capacity_steps = heap_next_capacity(o->capacity_steps, o->steps + 1);
+        o->span_s = heap_realloc(o->span_s, o->capacity_steps, sizeof *o->span_s);
+        o->start_s = heap_realloc(o->start_s, o->capacity_steps, sizeof *o->start_s);
+    }
+    o->span_s[o->steps] = span_s;
+    o->start_s[o->steps++] = start_s;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* value[0..count), count > 0, is sorted for it. */
+static double quantile(double *value, size_t count, double share)
+{
+    qsort(value, count, sizeof *value, compare_doubles);
+    double at = share * (double)(count - 1);
+    size_t low = (size_t)at;
+    double next = low + 1 < count ? value[low + 1] : value[low];
+    return value[low] + (at - (double)low) * (next - value[low]);
+}
+
+/* ---- recordings of another program ---- */
+
+static bool is_kernel(const struct prediction *p, uint32_t op)
+{
+    return p->ir.stream[p->ir.op.stream[op]].stream_class == STREAM_COMPUTE;
+}
+
+static uint32_t kernels_of(const struct prediction *p, const struct trace *predicted, uint32_t rank)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < predicted->ops.count; i++)
+        count += predicted->ops.rank[i] == rank && is_kernel(p, predicted->ops.op[i]);
+    return count;
+}
+
+static double predicted_s(const struct trace *predicted, uint32_t row)
+{
+    return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
+}
+
+/* What the kinds take over their prediction, such that all places between blocks take what they were measured to
+ * take as nearly as can be. A kind that stands nowhere alone keeps its relation to the others. */
+static void find_factors(const struct row_matches *m, const struct trace *predicted,
+                         const struct prediction *p, double factor[WORK_KIND_COUNT])
+{
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        factor[kind] = 1;
+    for (int update = 0; update < UPDATES; update++) {
+        double got[WORK_KIND_COUNT] = {0}, wanted[WORK_KIND_COUNT] = {0};
+        for (size_t i = 0; i < m->count; i++) {
+            const struct row_match *match = &m->match[i];
+            double sum = 0;
+            if (!match->between || match->measured_rows == 0)
+                continue;
+            for (uint32_t k = 0; k < match->row_count; k++) {
+                uint32_t row = m->row[match->row_begin + k];
+                sum += factor[p->ir.op.kind[predicted->ops.op[row]]] * predicted_s(predicted, row);
+            }
+            for (uint32_t k = 0; k < match->row_count; k++) {
+                uint32_t row = m->row[match->row_begin + k];
+                uint8_t kind = p->ir.op.kind[predicted->ops.op[row]];
+                got[kind] += predicted_s(predicted, row);
+                wanted[kind] +=
+                    factor[kind] * predicted_s(predicted, row) * match->measured_s / sum;
+            }
+        }
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+            if (got[kind] > 0)
+                factor[kind] = wanted[kind] / got[kind];
+    }
+}
+
+static void split(struct observed *o, const struct row_matches *m, const struct row_match *match,
+                  const struct trace *predicted, const struct prediction *p, uint32_t rank,
+                  uint32_t first_step, const double factor[WORK_KIND_COUNT])
+{
+    double sum = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t k = 0; k < match->row_count; k++) {
+            uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
+            double share_s =
+                predicted_s(predicted, row) * (match->between ? factor[p->ir.op.kind[op]] : 1);
+            if (pass == 0)
+                sum += share_s;
+            else
+                add(o, (struct observation){p->ir.op.shape[op], op, rank, first_step + match->step,
+                                            match->measured_s * share_s / sum});
+        }
+}
+
+/* The middle gap between rows of one stream that follow at once; 0: there is none. */
+static double middle_gap_s(const struct trace *trace)
+{
+    const struct trace_ops *ops = &trace->ops;
+    double *gap = heap_alloc(ops->count + 1, sizeof *gap);
+    size_t count = 0;
+    for (size_t i = 1; i < ops->count; i++) {
+        double gap_s = ops->start_s[i] - ops->end_s[i - 1];
+        if (ops->stream[i] == ops->stream[i - 1] && ops->rank[i] == ops->rank[i - 1] &&
+            gap_s >= 0 && gap_s < GAP_MOST_S)
+            gap[count++] = gap_s;
+    }
+    double middle = count > 0 ? quantile(gap, count, 0.5) : 0;
+    free(gap);
+    return middle;
+}
+
+static void note_strays(struct observed *o, const struct row_matches *m)
+{
+    for (size_t i = 0; i < m->strays; i++)
+        o->stray_s += m->stray[i].seconds;
+    for (size_t i = 0; i < m->strays && i < STRAYS_SHOWN && m->steps > 0; i++)
+        text_printf(&o->strays, "%srank %u: %s %.3f ms a step", o->strays.size > 0 ? ", " : "",
+                    m->rank, m->stray[i].name, 1e3 * m->stray[i].seconds / (double)m->steps);
+}
+
+static enum status add_foreign(struct observed *o, const struct prediction *p,
+                               const struct trace *trace, const char *name, struct diag *diag)
+{
+    struct trace predicted = {0};
+    struct row_matches m = {0};
+    double factor[WORK_KIND_COUNT];
+    uint32_t rank = trace->ops.count > 0 ? trace->ops.rank[0] : 0, ranks = p->sim.rank_count;
+    if (rank >= ranks)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "is of rank %u, and the schedule has %u rank%s; give the options of the "
+                          "run that was recorded",
+                          rank, ranks, ranks == 1 ? "" : "s");
+    sim_trace(&p->ir, &p->sim, rank, rank + 1, false, &predicted);
+    enum status status = row_matches_make(&m, &predicted, trace, name, diag);
+    if (status == STATUS_OK) {
+        bool on_host = strncmp(trace->label[trace->ops.stream[0]], "cpu.", 4) == 0;
+        double starts = kernels_of(p, &predicted, m.predicted_rank), gap_s = middle_gap_s(trace);
+        uint32_t first = (uint32_t)o->steps;
+        find_factors(&m, &predicted, p, factor);
+        for (size_t i = 0; i < m.count; i++)
+            if (m.match[i].measured_rows > 0)
+                split(o, &m, &m.match[i], &predicted, p, rank, first, factor);
+        for (size_t i = 0; i < m.steps; i++)
+            add_step(o, m.step[i].span_s, on_host ? m.step[i].idle_s / fmax(starts, 1) : gap_s);
+        for (size_t i = 0; i < trace->ops.count; i++)
+            o->busy_s += trace->ops.end_s[i] - trace->ops.start_s[i];
+        note_strays(o, &m);
+        o->host_is_device |= on_host;
+    }
+    row_matches_release(&m);
+    trace_release(&predicted);
+    return status;
+}
+
+/* ---- traces of ours ---- */
+
+static enum status check_row(const struct prediction *p, const struct trace *trace, size_t i,
+                             const char *name, struct diag *diag)
+{
+    uint32_t op = trace->ops.op[i], rank = trace->ops.rank[i];
+    const char *kind = trace->label[trace->ops.kind[i]];
+    struct loc at = {.name = name};
+    if (rank >= p->sim.rank_count)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "has rank %u, and the schedule has %u ranks",
+                          rank, p->sim.rank_count);
+    if (op >= p->ir.op.count)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "has op %u, and the schedule has %u ops", op,
+                          p->ir.op.count);
+    const char *wanted = work_kind_info(p->ir.op.kind[op])->name;
+    if (strcmp(kind, wanted) != 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "op %u is %s, and that of the schedule is %s; give the options of the "
+                          "run that was recorded",
+                          op, kind, wanted);
+    return STATUS_OK;
+}
+
+static enum status add_own(struct observed *o, const struct prediction *p,
+                           const struct trace *trace, const char *name, struct diag *diag)
+{
+    const struct trace_ops *ops = &trace->ops;
+    double first_s = INFINITY, last_s = -INFINITY;
+    if (ops->count == 0)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "has no rows");
+    for (size_t i = 0; i < ops->count; i++) {
+        enum status status = check_row(p, trace, i, name, diag);
+        if (status != STATUS_OK)
+            return status;
+        double seconds = ops->end_s[i] - ops->start_s[i];
+        first_s = fmin(first_s, ops->start_s[i]);
+        last_s = fmax(last_s, ops->end_s[i]);
+        o->busy_s += seconds;
+        add(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i], ops->rank[i],
+                                    (uint32_t)o->steps, seconds});
+    }
+    const char *step = trace_get(trace, "step_s");
+    add_step(o, step != NULL ? strtod(step, NULL) : last_s - first_s, middle_gap_s(trace));
+    return STATUS_OK;
+}
+
+enum status observed_add(struct observed *o, const struct prediction *p, const struct trace *trace,
+                         bool foreign, const char *name, struct diag *diag)
+{
+    assert(p->simulated);
+    o->recordings++;
+    return foreign ? add_foreign(o, p, trace, name, diag) : add_own(o, p, trace, name, diag);
+}
+
+/* ---- points ---- */
+
+/* By shape, step, op, so that ranks of one message stand side by side, the fastest first. */
+static int compare_observations(const void *left, const void *right)
+{
+    const struct observation *a = left, *b = right;
+    if (a->shape != b->shape)
+        return a->shape < b->shape ? -1 : 1;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->op != b->op)
+        return a->op < b->op ? -1 : 1;
+    return a->seconds < b->seconds ? -1 : a->seconds > b->seconds;
+}
+
+/* Which nodes the members of a group's first instance lie on: how many. */
+static uint16_t nodes_of(const struct prediction *p, const struct group *group)
+{
+    const struct mesh *mesh = &p->ir.mesh;
+    uint32_t size = group_size(mesh, group), nodes = 0;
+    int64_t per_node = p->setup->cluster.gpus_per_node, last = -1;
+    for (uint32_t i = 0; i < size; i++) {
+        int64_t node = group_member(mesh, group, 0, i) / per_node;
+        nodes += node != last;
+        last = node;
+    }
+    return (uint16_t)(nodes < UINT16_MAX ? nodes : UINT16_MAX);
+}
+
+static bool is_message(const struct work *work)
+{
+    return work_group(work) >= 0 &&
+           work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
+}
+
+/* A shape as a point, without times; false for what a device or cluster file has no number of. */
+static bool describe(struct point *point, const struct prediction *p, uint32_t op,
+                     const struct cost_chain *chain)
+{
+    const struct work *work = ir_work(&p->ir, op);
+    enum stream_class stream = p->ir.stream[p->ir.op.stream[op]].stream_class;
+    *point = (struct point){.role = stream == STREAM_HOST ? POINT_HOST : POINT_WORK,
+                            .impl = POINT_NO_IMPL,
+                            .nodes = 1,
+                            .work = *work};
+    switch ((enum work_kind)work->kind) {
+    case WORK_HOST_SYNC:
+    case WORK_BARRIER:
+    case WORK_SEND:
+    case WORK_RECV:
+        return false;
+    case WORK_ATTENTION:
+    case WORK_ATTENTION_BACKWARD:
+    case WORK_MERGE:
+        point->impl = (uint8_t)p->choices.attention_impl;
+        break;
+    default:
+        break;
+    }
+    if (is_message(work)) {
+        const struct group *group = &p->ir.group[work_group(work)];
+        point->nodes = nodes_of(p, group);
+        point->loopback = p->setup->cluster.fabric.kind == FABRIC_LOOPBACK;
+        point->work.p[0] = group_size(&p->ir.mesh, group);
+    }
+    return chain[work->kind].bytes == 0;
+}
+
+/* Times of one shape. */
+struct times {
+    double *seconds; /* of every instance; of a message that of the last rank to come */
+    double *mean;    /* of every step */
+    size_t count, steps;
+};
+
+static void put_times(struct point *point, struct times *times, double each_s)
+{
+    point->median_s = quantile(times->mean, times->steps, 0.5) + each_s;
+    point->p10_s = fmin(quantile(times->seconds, times->count, 0.1) + each_s, point->median_s);
+    point->p90_s = fmax(quantile(times->seconds, times->count, 0.9) + each_s, point->median_s);
+    point->repeats = (int64_t)times->count;
+}
+
+/* The rows of one shape, in order. Means over the instances of a step keep its sum. */
+static void collect(struct times *times, const struct observation *row, size_t count, bool message)
+{
+    size_t first = 0; /* of the step */
+    times->count = times->steps = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool next = i == 0 || row[i].step != row[i - 1].step;
+        if (next) {
+            first = times->count;
+            times->mean[times->steps++] = 0;
+        }
+        if (!next && message && row[i].op == row[i - 1].op)
+            continue; /* a rank that came earlier */
+        times->seconds[times->count++] = row[i].seconds;
+        double instances = (double)(times->count - first);
+        double *mean = &times->mean[times->steps - 1];
+        *mean += (row[i].seconds - *mean) / instances;
+    }
+}
+
+static void add_starts(const struct observed *o, struct loc at, struct points *points)
+{
+    struct point point = {.at = at,
+                          .role = POINT_START,
+                          .impl = POINT_NO_IMPL,
+                          .nodes = 1,
+                          .work = {.kind = WORK_FILL, .in = DTYPE_F32, .out = DTYPE_F32}};
+    struct times times = {.seconds = heap_alloc(o->steps, sizeof *times.seconds),
+                          .mean = heap_alloc(o->steps, sizeof *times.mean),
+                          .count = o->steps,
+                          .steps = o->steps};
+    memcpy(times.seconds, o->start_s, o->steps * sizeof *o->start_s);
+    memcpy(times.mean, o->start_s, o->steps * sizeof *o->start_s);
+    point.work.elements.count = 1;
+    put_times(&point, &times, 0);
+    if (point.p10_s > 0)
+        points_add(points, &point);
+    free(times.seconds);
+    free(times.mean);
+}
+
+static void note_chains(const struct prediction *p, const bool *chained, struct text *notes)
+{
+    const char *separator = ":";
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        if (!chained[kind])
+            continue;
+        if (separator[0] == ':')
+            text_printf(notes, "not fitted, since profile %s runs them as chains of kernels",
+                        p->profile->name);
+        text_printf(notes, "%s %s", separator, work_kind_info((enum work_kind)kind)->name);
+        separator = ",";
+    }
+    if (separator[0] == ',')
+        text_putc(notes, '\n');
+}
+
+/* What starting an op takes. */
+static double middle_start_s(const struct observed *o)
+{
+    double *start_s = heap_alloc(o->steps, sizeof *start_s);
+    memcpy(start_s, o->start_s, o->steps * sizeof *start_s);
+    double middle_s = quantile(start_s, o->steps, 0.5);
+    free(start_s);
+    return middle_s;
+}
+
+void observed_points(const struct observed *o, const struct prediction *p, const char *name,
+                     struct points *points, struct text *notes)
+{
+    if (o->count == 0 || o->steps == 0)
+        return;
+    struct observation *row = heap_alloc(o->count, sizeof *row);
+    struct times times = {.seconds = heap_alloc(o->count, sizeof *times.seconds),
+                          .mean = heap_alloc(o->count, sizeof *times.mean)};
+    struct cost_chain chain[WORK_KIND_COUNT] = {{0}};
+    bool chained[WORK_KIND_COUNT] = {false};
+    bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
+                p->choices.activations == CHOICE_ACTIVATIONS_RATIO;
+    struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
+    double each_s = middle_start_s(o);
+    if (p->has_choices)
+        chains_of(p->profile, p->choices.compile, kept, chain);
+    memcpy(row, o->row, o->count * sizeof *row);
+    qsort(row, o->count, sizeof *row, compare_observations);
+    add_starts(o, at, points);
+    for (size_t i = 0, end; i < o->count; i = end) {
+        struct point point;
+        const struct work *work = &p->ir.shape[row[i].shape];
+        for (end = i; end < o->count && row[end].shape == row[i].shape;)
+            end++;
+        chained[work->kind] |= chain[work->kind].bytes > 0;
+        if (!describe(&point, p, row[i].op, chain))
+            continue;
+        collect(&times, row + i, end - i, is_message(work));
+        point.at = at;
+        put_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
+        if (point.p10_s > 0)
+            points_add(points, &point);
+    }
+    note_chains(p, chained, notes);
+    free(row);
+    free(times.seconds);
+    free(times.mean);
+}
+
+struct observed_spread observed_steps(const struct observed *o)
+{
+    struct observed_spread spread = {0};
+    if (o->steps == 0)
+        return spread;
+    double *span_s = heap_alloc(o->steps, sizeof *span_s);
+    memcpy(span_s, o->span_s, o->steps * sizeof *span_s);
+    spread.median_s = quantile(span_s, o->steps, 0.5);
+    spread.low_s = span_s[0];
+    spread.high_s = span_s[o->steps - 1];
+    free(span_s);
+    return spread;
+}

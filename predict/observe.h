@@ -1,0 +1,66 @@
+/* predict/observe.h: measured points of the work of a schedule, from recorded steps of the program that it describes.
+ *
+ * The caller predicts the configuration that was recorded (every rank, prediction_time(p, true, ...)) and adds the
+ * recordings one by one: of the PyTorch profiler, a file for each rank, or folders of `run -o`. A recorded step gives
+ * each op of the schedule seconds: a trace of ours names its ops; another one is aligned with the prediction
+ * (traces/row_matches.h), and time that several ops share is split between them in proportion to what they are
+ * predicted to take. Time between products and attentions is that of work that memory limits, of which several kinds
+ * stand in each place: the kinds' rates are first made to agree with all places at once (multiplicative updates, Lucy,
+ * Astronomical Journal 79 (1974)), and the time of each place is then split by them.
+ *
+ * A collective, or a message, counts on the rank that is last to come: the least of what its ranks measured.
+ *
+ * The time of a step in which no row runs is what starting ops takes: of a recording on processors the operators'
+ * dispatch, which is given to all ops alike; of a GPU the middle gap between kernels of one stream. */
+#ifndef PREDICT_OBSERVE_H
+#define PREDICT_OBSERVE_H
+
+#include "models/points.h"
+#include "predict/prediction.h"
+#include "traces/row_matches.h"
+#include "traces/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Seconds of one op of the schedule in one recorded step. */
+struct observation {
+    uint32_t shape; /* of the schedule */
+    uint32_t op;
+    uint32_t rank;
+    uint32_t step; /* over all recordings of a rank */
+    double seconds;
+};
+
+/* All-zero is empty. */
+struct observed {
+    struct observation *row;
+    size_t count, capacity;
+    size_t recordings, steps; /* added; steps of all of them */
+    double *span_s;           /* (steps) */
+    double *start_s;          /* (steps): what starting an op took, a mean of the step */
+    size_t capacity_steps;
+    double busy_s, stray_s; /* of rows; of those without an op, over all steps */
+    struct text strays;     /* the longest of them, in words */
+    bool host_is_device;    /* recorded on processors by another program */
+};
+
+void observed_release(struct observed *observed);
+
+/* Adds a recording of another program (foreign), or a trace of ours. name is the recording's. */
+enum status observed_add(struct observed *observed, const struct prediction *prediction,
+                         const struct trace *trace, bool foreign, const char *name,
+                         struct diag *diag);
+
+/* Appends a point for every shape of the schedule that was measured, and one of starts. name stands for them in
+ * messages. Notes kinds that cannot become points. */
+void observed_points(const struct observed *observed, const struct prediction *prediction,
+                     const char *name, struct points *points, struct text *notes);
+
+/* Median, and both ends, of the recorded steps' spans. */
+struct observed_spread {
+    double median_s, low_s, high_s;
+};
+struct observed_spread observed_steps(const struct observed *observed);
+
+#endif
