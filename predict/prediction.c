@@ -517,10 +517,15 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 {
     struct costs costs = {0};
-    struct sim_options options = {.exact = exact, .even_above = p->setup->even_above};
-    costs_make(&costs, p);
-    enum status status =
-        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", &p->sim, diag);
+    bool stands = !exact || p->ir.repeats.copies == 0;
+    enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
+    for (stands = false; status == STATUS_OK && !stands;) {
+        costs_release(&costs);
+        costs = (struct costs){0};
+        status = simulate(p, exact, &costs, &stands, diag);
+        if (status == STATUS_OK && !stands)
+            status = build_longer(p, false, diag);
+    }
     if (status == STATUS_OK) {
         add_jitter(p);
         if (p->sim.step_s > 0)

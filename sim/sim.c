@@ -81,7 +81,9 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
 static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
     fill_classes(result, ir, run, 0);
-    result->step_s = run->mapping.shared->step_s;
+    result->step_s = result->simulated_s = run->mapping.shared->step_s;
+    if (ir->repeats.copies > 0)
+        find_periods(result, ir, run);
     link_loads_fill(result, run);
     take_mapping(result, &run->mapping);
 }
@@ -134,7 +136,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
     fill_classes(result, ir, run, left_out);
     for (size_t i = 0; i < result->row_count; i++)
         if (m->end_s[i] > result->step_s)
-            result->step_s = m->end_s[i];
+            result->step_s = result->simulated_s = m->end_s[i];
     link_loads_fill(result, run);
     note_depth(&result->depth, m->run, runs);
     take_mapping(result, m);
