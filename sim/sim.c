@@ -130,7 +130,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
     struct child_mapping *m = &run->mapping;
     uint32_t left_out = count_left_out(m->run, runs);
     bool holds = depth_expand(&run->plan, &run->fold, m->run, runs,
-                              &(struct depth_times){m->start_s, m->end_s});
+                              (struct steady_times){m->start_s, m->end_s});
     if (!holds)
         return false;
     fill_classes(result, ir, run, left_out);

@@ -11,6 +11,7 @@
 
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
+#include "sim/plan/steady.h"
 
 /* Equal periods in a row, of which some may have been left out. */
 struct depth_run {
@@ -25,14 +26,9 @@ struct depth_run {
  * kept. Heap; *count: how many. */
 struct depth_run *depth_find_runs(const struct ir *ir, uint32_t *count);
 
-/* Start and end of every op, of one class of ranks after the other (fold's). */
-struct depth_times {
-    double *start_s, *end_s;
-};
-
 /* Fills in the times of the periods that the runs leave out, and moves on what comes behind them. Rows of
  * periods left out are 0 before. Returns false when the times do not follow; then they are worth nothing. */
 bool depth_expand(const struct plan *plan, const struct fold *fold, struct depth_run *run,
-                  uint32_t run_count, const struct depth_times *times);
+                  uint32_t run_count, struct steady_times times);
 
 #endif

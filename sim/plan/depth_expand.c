@@ -1,6 +1,5 @@
 /* Times of the periods that were left out, written down. */
 #include "sim/plan/depth.h"
-#include "sim/plan/steady.h"
 
 #include "base/arena.h"
 
@@ -58,10 +57,9 @@ static struct steady_run *gaps_of(const struct depth_run *run, uint32_t run_coun
 }
 
 bool depth_expand(const struct plan *plan, const struct fold *fold, struct depth_run *run,
-                  uint32_t run_count, const struct depth_times *times)
+                  uint32_t run_count, struct steady_times times)
 {
-    struct steady x = {
-        .plan = plan, .fold = fold, .times = {times->start_s, times->end_s}, .run_count = 0};
+    struct steady x = {.plan = plan, .fold = fold, .times = times, .run_count = 0};
     uint32_t ops = plan->ir->op.count, gap = 0;
     double step_s;
     x.run = gaps_of(run, run_count, &x.run_count);
@@ -71,8 +69,8 @@ bool depth_expand(const struct plan *plan, const struct fold *fold, struct depth
         if (run[r].kept < run[r].periods)
             run[r].period_s = x.run[gap++].period_s;
     for (size_t row = 0; right && row < x.row[fold->class_count]; row += ops) {
-        write_class(run, run_count, times->start_s + row, ops);
-        write_class(run, run_count, times->end_s + row, ops);
+        write_class(run, run_count, times.start_s + row, ops);
+        write_class(run, run_count, times.end_s + row, ops);
     }
     right = right && steady_starts_are_right(&x, &step_s);
     steady_release(&x);

@@ -195,6 +195,10 @@ static inline bool make_long_world(struct world *w, struct check_random *random)
         request.global_batch *= 32;
         w->model.layers = check_random_i64(random, 1, 4);
     }
+    if (strcmp(request.strategy, "ulysses") == 0 || strcmp(request.strategy, "local") == 0) {
+        w->model.attention_window = request.seq / 4;
+        w->model.full_attention_every = check_random_i64(random, 0, 3);
+    }
     request.model = &w->model;
     request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo";
     return world_build(w, any_cluster(random), &request,

@@ -244,7 +244,7 @@ static bool expand(const struct ir *ir, const struct sim_costs *costs, const dou
         for (uint32_t op = 0; op < OPS; op++)
             filled_s[i][op] = op < begin ? of[i][op] : op < end ? 0 : of[i][op] - shift_s;
     bool right =
-        depth_expand(&plan, &fold, run, runs, &(struct depth_times){filled_s[0], filled_s[1]});
+        depth_expand(&plan, &fold, run, runs, (struct steady_times){filled_s[0], filled_s[1]});
     for (uint32_t op = 0; right && op < OPS; op++)
         right = CHECK_CLOSE("time", filled_s[0][op], start_s[op], 1e-9) &&
                 CHECK_CLOSE("time", filled_s[1][op], end_s[op], 1e-9);
