@@ -1,5 +1,6 @@
 #include "predict/bounds.h"
 
+#include "predict/document_costs.h"
 #include "schedule/activations/classes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -50,13 +51,17 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
 }
 
 /* Seconds of one device for tokens [0, end) of a sequence in all layers: three products for each of the
- * forward's, attention forward and 2.5 times as much backward. */
+ * forward's, attention forward and 2.5 times as much backward. Over packed documents attention is that of an average
+ * sequence, and of a part of one nothing. */
 static double layers_s(const struct choices *c, const struct rates *rates, int64_t end)
 {
     const struct transformer *t = c->model;
+    double seen = c->documents == NULL ? transformer_seen_flops(t, end)
+                  : end == c->seq      ? document_seen_flops(c->documents, t, end)
+                                       : 0;
     return (double)t->layers *
            (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
-            transformer_seen_flops(t, end) * rates->attention_s);
+            seen * rates->attention_s);
 }
 
 double bound_step_s(const struct setup *setup, const struct choices *c)

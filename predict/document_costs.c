@@ -51,13 +51,11 @@ void document_costs_free(double **seconds, uint32_t shapes)
     free((void *)seconds);
 }
 
-double document_seen_share(const struct ir *ir, const struct transformer *model)
+double document_seen_flops(const struct documents *d, const struct transformer *model, int64_t seq)
 {
-    double causal = transformer_attention_flops(model, ir->layout.tokens, true), seen = 0;
-    double whole = transformer_seen_flops(model, ir->layout.tokens);
-    const struct documents *d = &ir->documents;
-    if (d->sequences == 0)
-        return whole / causal;
+    double whole = transformer_seen_flops(model, seq), seen = 0;
+    if (d == NULL || d->sequences == 0)
+        return whole;
     double *of_list = heap_zalloc(d->list_count + 1u, sizeof *of_list);
     for (uint32_t l = 0; l < d->list_count; l++)
         for (uint32_t i = 0; i < d->list[l].count; i++)
@@ -66,5 +64,5 @@ double document_seen_share(const struct ir *ir, const struct transformer *model)
     for (uint32_t s = 0; s < d->sequences; s++)
         seen += d->list_of[s] == DOCUMENTS_NONE ? whole : of_list[d->list_of[s]];
     free(of_list);
-    return seen / (causal * d->sequences);
+    return seen / d->sequences;
 }

@@ -18,8 +18,10 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
 void document_costs_free(double **seconds, uint32_t shapes);
 
-/* The share of a step's causal pairs that the documents and the model's windows let through, in the convention of
- * transformer_seen_flops(). */
-double document_seen_share(const struct ir *ir, const struct transformer *model);
+/* Flops of attention's core, forward, over one layer and one sequence, on average over the sequences of a step: those of the
+ * pairs that documents and the model's windows let through, in the convention of transformer_seen_flops(). documents:
+ * NULL, or of no sequences: each is one. */
+double document_seen_flops(const struct documents *documents, const struct transformer *model,
+                           int64_t seq);
 
 #endif

@@ -445,9 +445,11 @@ bool prediction_recomputes(const struct prediction *p)
 
 double prediction_mfu(const struct prediction *p, enum mfu_convention convention)
 {
-    double flops =
-        mfu_seen_flops(convention, p->choices.model, p->choices.seq, prediction_sequences(p),
-                       prediction_recomputes(p), document_seen_share(&p->ir, p->choices.model));
+    const struct transformer *model = p->choices.model;
+    double seen = document_seen_flops(&p->ir.documents, model, p->choices.seq) /
+                  transformer_attention_flops(model, p->choices.seq, true);
+    double flops = mfu_seen_flops(convention, model, p->choices.seq, prediction_sequences(p),
+                                  prediction_recomputes(p), seen);
     return flops / (p->sim.step_s * prediction_gpus(p) * p->setup->cluster.device.peak_flop_per_s);
 }
 

@@ -30,8 +30,8 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
         const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
         memset(times, 0, ir->shape_count * sizeof *times);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++)
-            times[ir->op.shape[op]] +=
-                work_has_documents(ir_work(ir, op)) && sim_runs(ir, result, rank, op);
+            if (work_has_documents(ir_work(ir, op)) && sim_runs(ir, result, rank, op))
+                times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
         for (uint32_t s = 0; s < ir->shape_count; s++)
             if (times[s] > 0)
                 sum += times[s] * ir_op_flops(ir, &ir->shape[s], rank);
