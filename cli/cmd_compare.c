@@ -32,6 +32,7 @@ static const struct option compare_rows[] = {
      .kind = OPTION_FLAG,
      .help = "print why the measured step takes longer or less: the causes, the largest first, and "
              "what each rank spends beyond its prediction; takes a recording for each rank"},
+    {.name = "all", .kind = OPTION_FLAG, .help = "print every table and every row, not one screen"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
@@ -112,6 +113,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         .measured = options->argument[1],
         .by = options_choice(options, "by"),
         .top = (size_t)options_count(options, "top"),
+        .all = options_given(options, "all"),
     };
     enum status status = STATUS_OK;
     if (options_given(options, "tolerance"))

@@ -56,6 +56,10 @@ static const struct option rows[] = {
      .unset = "all",
      .help = "search only configurations that this framework can express, predicted as its own "
              "implementation unless --profile says another"},
+    {.name = "all",
+     .kind = OPTION_FLAG,
+     .help = "print every detail after the screen: each row's options and step, why each other "
+             "strategy lost, and what other machines would change"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
     {.name = "o",
      .kind = OPTION_TEXT,
@@ -111,6 +115,7 @@ static enum status plan_longest(const struct setup *setup, const struct options 
 {
     struct longest_certificate report = {.brief = options_given(options, "emit")};
     struct text out = {0};
+    const struct screen screen = screen_make(&out);
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
     enum status status = longest_certificate_make(&report, setup, diag);
@@ -123,7 +128,7 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     else if (options_given(options, "json"))
         longest_report_print_json(&out, &report);
     else
-        longest_report_print(&out, &report);
+        longest_report_print(&screen, &report, options_given(options, "all"));
     status = print(&out, status, diag);
     interrupt_release(&interrupt);
     if (interrupted() != 0)
@@ -200,6 +205,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
 {
     struct best best = {0};
     struct text out = {0}, given = {0};
+    const struct screen screen = screen_make(&out);
     enum framework only = (enum framework)options_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
@@ -214,6 +220,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                  .setup = setup,
                                  .given = given.data,
                                  .shown = (size_t)options_count(options, "top"),
+                                 .all = options_given(options, "all"),
                                  .only = open.only != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
@@ -230,7 +237,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         if (options_given(options, "json"))
             plan_report_print_json(&out, &report);
         else
-            plan_report_print(&out, &report);
+            plan_report_print(&screen, &report);
     }
     status = print(&out, status, diag);
     interrupt_release(&interrupt);

@@ -73,6 +73,10 @@ static const struct option rows[] = {
      .value = "FILE",
      .help = "predictions that predict --record wrote, beside the measured values that were filled "
              "in since; predicts nothing"},
+    {.name = "all",
+     .kind = OPTION_FLAG,
+     .help = "print every row beside its measurement; without it, only rows that are predicted not "
+             "to fit, or could not be predicted"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
@@ -288,7 +292,7 @@ static enum status print(const struct validation *v, const struct external_valid
         return STATUS_OK;
     }
     if (v->rows->count > 0 || steps->runs->count == 0)
-        validation_print(out, v);
+        validation_print(out, v, options_given(options, "all"));
     if (options_given(options, "baseline"))
         validation_print_baseline(out, v);
     if (options_given(options, "sensitivity"))
@@ -297,7 +301,7 @@ static enum status print(const struct validation *v, const struct external_valid
         status = validation_print_leave_one_out(out, v, diag);
     if (status == STATUS_OK && steps->runs->count > 0) {
         text_puts(out, v->rows->count > 0 ? "\n" : "");
-        external_validation_print(out, steps);
+        external_validation_print(out, steps, options_given(options, "all"));
     }
     if (status == STATUS_OK)
         status = print_steps(out, runs, diag);

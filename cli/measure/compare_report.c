@@ -4,8 +4,12 @@
 #include "cli/json_out.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Kinds of work that one screen has room for. */
+enum { KINDS_SHOWN = 8 };
 
 static void put_percent(struct text *out, double error)
 {
@@ -68,6 +72,13 @@ static void print_head(struct text *out, const struct compare_report *report)
     const struct comparison *c = report->comparison;
     if (report->tolerance > 0)
         print_verdict(out, report);
+    text_printf(out, "step       predicted %.3f ms, measured %.3f ms, error ",
+                1e3 * c->predicted.step_s, 1e3 * c->measured.step_s);
+    put_error(out, c->predicted.step_s, c->measured.step_s);
+    if (c->steps > 1)
+        text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
+                    1e3 * c->step_high_s);
+    text_putc(out, '\n');
     text_printf(out, "predicted  %s%s%s\n", report->predicted, report->predicted_by ? ", " : "",
                 report->predicted_by ? report->predicted_by : "");
     text_printf(out, "measured   %s%s%s\n", report->measured, report->measured_by ? ", " : "",
@@ -79,14 +90,8 @@ static void print_head(struct text *out, const struct compare_report *report)
             "kernels    attention's differ: %s, and %s in what it is compared with; predict "
             "--attention makes them alike\n",
             report->predicted_kernels, report->measured_kernels);
-    text_printf(out, "step       predicted %.3f ms, measured %.3f ms, error ",
-                1e3 * c->predicted.step_s, 1e3 * c->measured.step_s);
-    put_error(out, c->predicted.step_s, c->measured.step_s);
-    if (c->steps > 1)
-        text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
-                    1e3 * c->step_high_s);
     text_printf(out,
-                "\nmatched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
+                "matched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
                 "(%.3f ms), %zu of %zu measured (%.3f ms)\n",
                 100 * c->match_rate, c->predicted.unmatched_rows, c->predicted.rows,
                 1e3 * c->predicted.unmatched_s, c->measured.unmatched_rows, c->measured.rows,
@@ -104,11 +109,21 @@ static void print_head(struct text *out, const struct compare_report *report)
             c->measured_period.length);
 }
 
+static double memory_error(const struct compare_memory *row)
+{
+    return row->predicted_bytes == row->measured_bytes
+               ? 0
+               : compare_error(row->predicted_bytes, row->measured_bytes);
+}
+
+/* Arenas that differ and the peak that is furthest off, or all of them. */
 static void print_memory(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
     for (size_t i = 0; i < c->arena_count; i++) {
         const struct compare_memory *row = &c->arena[i];
+        if (!report->all && row->predicted_bytes == row->measured_bytes)
+            continue;
         text_printf(out, "arena      %s: ", row->memory);
         if (row->predicted_bytes == row->measured_bytes)
             text_printf(out, "%.0f bytes in both\n", row->predicted_bytes);
@@ -116,8 +131,14 @@ static void print_memory(struct text *out, const struct compare_report *report)
             text_printf(out, "predicted %.0f bytes, measured %.0f\n", row->predicted_bytes,
                         row->measured_bytes);
     }
+    size_t worst = 0;
+    for (size_t i = 1; i < c->memory_count; i++)
+        if (fabs(memory_error(&c->memory[i])) > fabs(memory_error(&c->memory[worst])))
+            worst = i;
     for (size_t i = 0; i < c->memory_count; i++) {
         const struct compare_memory *row = &c->memory[i];
+        if (!report->all && i != worst)
+            continue;
         text_printf(out, "peak       rank %u %s: predicted ", row->rank, row->memory);
         units_put_gib(out, row->predicted_bytes);
         text_puts(out, ", measured ");
@@ -147,22 +168,26 @@ static void print_exposed(struct text *out, const struct comparison *c)
     }
 }
 
-static void print_groups(struct text *out, const struct comparison *c, enum compare_by by)
+/* At most `most` rows of a table: those that are furthest off come first. */
+static void print_groups(struct text *out, const struct comparison *c, enum compare_by by,
+                         size_t most)
 {
     struct compare_group *group;
-    size_t count = compare_groups(c, by, &group);
-    text_printf(out, "\n%-24s %7s %13s %13s %10s %12s\n", compare_by_name(by), "pairs",
+    size_t all = compare_groups(c, by, &group), count = all < most ? all : most;
+    text_printf(out, "\n%-24s %5s %13s %13s %10s %11s\n", compare_by_name(by), "pairs",
                 "predicted ms", "measured ms", "error", "off by ms");
     for (size_t i = 0; i < count; i++) {
         if (group[i].name != NULL)
             text_printf(out, "%-24s", group[i].name[0] == '\0' ? "(none)" : group[i].name);
         else
             text_printf(out, "%-24u", group[i].rank);
-        text_printf(out, " %7zu %13.3f %13.3f ", group[i].pairs, 1e3 * group[i].predicted_s,
+        text_printf(out, " %5zu %13.3f %13.3f ", group[i].pairs, 1e3 * group[i].predicted_s,
                     1e3 * group[i].measured_s);
         put_error_cell(out, 10, group[i].predicted_s, group[i].measured_s);
-        text_printf(out, " %12.3f\n", 1e3 * group[i].off_s);
+        text_printf(out, " %11.3f\n", 1e3 * group[i].off_s);
     }
+    if (all > count)
+        text_printf(out, "and %zu more, which --all prints\n", all - count);
     free(group);
 }
 
@@ -173,18 +198,18 @@ static void print_ops(struct text *out, const struct compare_report *report)
     if (count > report->top)
         count = report->top;
     if (count > 0)
-        text_printf(out, "\n%-8s %-23s %-10s %5s %13s %13s %10s %7s\n", "op", "most off", "phase",
-                    "layer", "predicted ms", "measured ms", "error", "share");
+        text_printf(out, "\n%-5s %-22s %-9s %5s %9s %9s %8s %6s\n", "op", "most off, times in ms",
+                    "phase", "layer", "predicted", "measured", "error", "share");
     for (size_t i = 0; i < count; i++) {
         const struct compare_pair *first = op[i].first;
-        text_printf(out, "%-8u %-23s %-10s ", first->op, first->kind, first->phase);
+        text_printf(out, "%-5u %-22s %-9s ", first->op, first->kind, first->phase);
         if (first->layer >= 0)
             text_printf(out, "%5d", first->layer);
         else
             text_puts(out, "    -");
-        text_printf(out, " %13.3f %13.3f ", 1e3 * op[i].predicted_s, 1e3 * op[i].measured_s);
-        put_error_cell(out, 10, op[i].predicted_s, op[i].measured_s);
-        text_printf(out, " %5.1f %%\n", 100 * op[i].share);
+        text_printf(out, " %9.3f %9.3f ", 1e3 * op[i].predicted_s, 1e3 * op[i].measured_s);
+        put_error_cell(out, 8, op[i].predicted_s, op[i].measured_s);
+        text_printf(out, " %4.1f %%\n", 100 * op[i].share);
     }
     free(op);
 }
@@ -193,11 +218,13 @@ void compare_report_print(struct text *out, const struct compare_report *report)
 {
     print_head(out, report);
     print_memory(out, report);
-    if (report->by < 0)
+    if (report->by < 0 && report->all)
         print_exposed(out, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
-        if (report->by < 0 || report->by == by)
-            print_groups(out, report->comparison, (enum compare_by)by);
+        if (report->by < 0 ? report->all : report->by == by)
+            print_groups(out, report->comparison, (enum compare_by)by, SIZE_MAX);
+    if (report->by < 0 && !report->all)
+        print_groups(out, report->comparison, BY_KIND, KINDS_SHOWN);
     print_ops(out, report);
 }
 

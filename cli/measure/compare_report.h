@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "traces/compare.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct compare_report {
@@ -14,6 +15,7 @@ struct compare_report {
     const char *predicted_kernels, *measured_kernels; /* of attention, or NULL */
     int by;                                           /* enum compare_by; -1: all */
     size_t top;                                       /* ops listed */
+    bool all;                                         /* every table and row, not one screen */
     double tolerance;                                 /* 0: none was asked for */
     enum compare_verdict verdict;
 };

@@ -135,15 +135,6 @@ static void put_numbers(struct page *page, struct json_node root)
         put_sure(page, text.data, "MFU, convention longhaul", root, "mfu_longhaul_low",
                  "mfu_longhaul_high", 0.01);
     }
-    text.size = 0;
-    text_printf(&text, "%.1f %%", 100 * number(root, "hfu"));
-    page_number(page, text.data, "HFU");
-    text.size = 0;
-    units_put_gib(&text, number(json_find(root, "memory"), "peak_bytes"));
-    page_number(page, text.data, "most live bytes of a GPU");
-    text.size = 0;
-    units_put_gib(&text, number(json_find(root, "memory"), "reserved_bytes"));
-    page_number(page, text.data, "a framework would reserve");
     if (number(json_find(root, "interval_90"), "device_needed_high_bytes") > 0) {
         double needed = number(json_find(root, "verdict"), "device_needed_bytes");
         text.size = 0;
@@ -161,8 +152,11 @@ static void put_warnings(struct page *page, struct json_node root)
 {
     struct text text = {0};
     const char *from = words(json_find(root, "interval_90"), "from");
+    if (from[0] == '\0' && words(root, "beware")[0] == '\0')
+        return;
+    page_heading(page, "How sure this is");
     if (from[0] != '\0') {
-        text_printf(&text, "How sure: 9 of 10 measured steps would lie within %s.", from);
+        text_printf(&text, "9 of 10 measured steps would lie within %s.", from);
         page_text(page, text.data);
         text.size = 0;
     }
@@ -173,8 +167,24 @@ static void put_warnings(struct page *page, struct json_node root)
     text_release(&text);
 }
 
-static void put_figures_of(struct page *page, const char *path, struct stored *stored,
-                           enum status *status, struct diag *diag)
+static enum status put_waterfall(struct page *page, const char *path, struct stored *stored,
+                                 struct diag *diag)
+{
+    struct figure figure = {0};
+    struct waterfall waterfall;
+    const struct figure_options wanted = {0};
+    enum status status = stored_waterfall(stored, &waterfall, diag);
+    if (status == STATUS_OK)
+        status =
+            page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wanted, diag),
+                      "Every instant of rank 0 has one cause. Green: flops that the model "
+                      "needs; orange: other work; blue: waiting for data; grey: the host.",
+                      diag);
+    figure_release(&figure);
+    return status;
+}
+
+static enum status put_traces(struct page *page, const char *path, struct diag *diag)
 {
     static const struct {
         bool memory;
@@ -187,27 +197,19 @@ static void put_figures_of(struct page *page, const char *path, struct stored *s
         {true, "Live bytes of rank 0's device by category, and what the device has.",
          figure_memory},
     };
-    struct figure figure = {0};
-    struct waterfall waterfall;
     const struct figure_options wanted = {0};
-    *status = stored_waterfall(stored, &waterfall, diag);
-    if (*status == STATUS_OK)
-        *status =
-            page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wanted, diag),
-                      "Every instant of rank 0 has one cause. Green: flops that the model "
-                      "needs; orange: other work; blue: waiting for data; grey: the host.",
-                      diag);
-    for (size_t i = 0; i < ARRAY_LEN(of_traces) && *status == STATUS_OK; i++) {
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(of_traces) && status == STATUS_OK; i++) {
         struct trace trace = {0};
         struct figure one = {0};
-        *status = stored_trace(&trace, path, of_traces[i].memory, diag);
-        if (*status == STATUS_OK)
-            *status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wanted, diag),
-                                of_traces[i].caption, diag);
+        status = stored_trace(&trace, path, of_traces[i].memory, diag);
+        if (status == STATUS_OK)
+            status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wanted, diag),
+                               of_traces[i].caption, diag);
         figure_release(&one);
         trace_release(&trace);
     }
-    figure_release(&figure);
+    return status;
 }
 
 /* A member of an object, and what the page calls it. */
@@ -301,6 +303,9 @@ static void put_mfu(struct page *page, struct json_node root)
         page_cellf(page, "%.1f", 100 * fraction[i]);
         page_end_row(page);
     }
+    page_cell(page, "HFU: recomputed flops counted");
+    page_cellf(page, "%.1f", 100 * number(root, "hfu"));
+    page_end_row(page);
     page_end_table(page);
     mfu_put_excess(&excess, fraction);
     if (excess.size > 0) {
@@ -342,6 +347,8 @@ static void put_next(struct page *page, struct json_node root)
                                            : ", more than with this implementation.");
     }
     page_text(page, text.data);
+    if (words(next, "command")[0] != '\0')
+        page_code(page, words(next, "command"));
     text_release(&text);
 }
 
@@ -366,15 +373,19 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
                 words(what, "strategy")[0] != '\0' ? ", " : "", words(what, "strategy"));
     page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
     put_verdict(page, root);
-    put_warnings(page, root);
     put_numbers(page, root);
     page_heading(page, "Where the step goes");
-    put_figures_of(page, path, &stored, &status, diag);
+    status = put_waterfall(page, path, &stored, diag);
     if (status == STATUS_OK) {
         put_causes(page, root);
-        page_heading(page, "Memory of a GPU");
+        page_heading(page, "What fills a GPU's memory");
         put_memory(page, memory);
+        put_warnings(page, root);
         put_next(page, root);
+        page_heading(page, "Over time");
+        status = put_traces(page, path, diag);
+    }
+    if (status == STATUS_OK) {
         page_heading(page, "Utilisation");
         put_mfu(page, root);
         page_heading(page, "What was predicted");

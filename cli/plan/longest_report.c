@@ -18,51 +18,53 @@ static void put_tokens(struct text *out, int64_t tokens)
     text_printf(out, " tokens");
 }
 
-static void put_step(struct text *out, const struct prediction *p)
+static void print_step(const struct screen *screen, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
-    text_printf(out, "%-11s", "step");
-    report_put_time(out, p->sim.step_s, p->sim.step_s);
-    intervals_put_beside(out, " (90 %: ", &intervals.of[RESIDUAL_TIME], p->sim.step_s,
+    struct text line = {0};
+    report_put_time(&line, p->sim.step_s, p->sim.step_s);
+    intervals_put_beside(&line, " (90 %: ", &intervals.of[RESIDUAL_TIME], p->sim.step_s,
                          report_time_for(p->sim.step_s).unit_s);
-    text_printf(out, ", %.1f tokens/s/GPU\n", p->tokens_per_s_gpu);
-    intervals_put_line(out, &intervals);
+    text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
+    screen_put_line(screen, "step", line.data);
+    text_release(&line);
 }
 
-/* "activation 61.2 GiB, ...; op 966 (cross_entropy, forward)": the moment that needs most. */
-static void put_peak(struct text *out, const struct prediction *p)
+/* "activation 61.2 GiB, ..., op 966 (cross_entropy, forward)": the moment that needs most. */
+static void print_peak(const struct screen *screen, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_peak(p);
-    bool first = true;
-    text_printf(out, "%-11s", "at its peak");
+    struct text line = {0}, piece = {0};
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (peak->category_bytes[c] == 0)
             continue;
-        text_puts(out, first ? " " : ", ");
-        text_printf(out, "%s ", category_name((enum category)c));
-        units_put_gib(out, (double)peak->category_bytes[c]);
-        first = false;
+        text_printf(&piece, "%s ", category_name((enum category)c));
+        units_put_gib(&piece, (double)peak->category_bytes[c]);
+        report_put_piece(&line, &piece);
     }
-    if (peak->op != IR_NONE)
-        text_printf(out, ", op %u (%s, %s)", prediction_op(p, peak->op).id,
+    if (peak->op != IR_NONE) {
+        text_printf(&piece, "op %u (%s, %s)", prediction_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_name((enum phase)p->ir.op.phase[peak->op]));
-    text_putc(out, '\n');
+        report_put_piece(&line, &piece);
+    }
+    screen_put_line(screen, "at its peak", line.data);
+    text_release(&piece);
+    text_release(&line);
 }
 
-/* "the next length, 513K, does not fit: device memory needs ... (213 MiB too much)" */
+/* "825K tokens: device memory needs ... (213 MiB too much), 223346688 bytes": why the next length does not fit. */
 static void put_next(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
-    text_printf(out, "%-11s", "next");
     if (l->next == 0) {
-        text_printf(out, "not asked about: %s\n",
+        text_printf(out, "not asked about: %s",
                     l->ended ? interrupt_name() : ladder_why_end(&r->ladder));
         return;
     }
     put_tokens(out, l->next);
     if (l->refused[0] != '\0') {
-        text_printf(out, ": refused: %s\n", l->refused);
+        text_printf(out, ": refused: %s", l->refused);
         return;
     }
     const char *between = ": ";
@@ -74,72 +76,97 @@ static void put_next(struct text *out, const struct longest_certificate *r)
         text_printf(out, ", %.0f bytes", -verdict_margin(&l->beyond, (enum prediction_limit)limit));
         between = "; ";
     }
-    text_putc(out, '\n');
 }
 
+/* The options that make a longer sequence fit. */
 static void put_flips(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
-    text_printf(out, "%-11s", "with");
     for (size_t i = 0; i < r->flips && i < SHOWN; i++) {
         text_printf(out, "%s%s: ", i > 0 ? ", " : "", r->flip[i].option);
         units_put_tokens(out, r->flip[i].tokens);
     }
     if (interrupted() != 0)
-        text_printf(out, "%s other options were not searched: %s ended the search\n",
+        text_printf(out, "%s other options were not searched: %s ended the search",
                     r->flips > 0 ? " fits;" : "", interrupt_name());
     else
-        text_puts(out,
-                  r->flips == 0 ? "no one other option does a longer sequence fit\n" : " fits\n");
+        text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
-/* "longest    1732K tokens (1773568), in steps of 1024, 22 lengths asked about"; of a search that was ended
- * "at least 1732K tokens ..." or "not known: no length that was asked about fits" */
+/* "824K tokens (843776), in steps of 1024, 22 lengths asked about"; of a search that was ended "at least 1732K
+ * tokens ..." or "not known: no length that was asked about fits". */
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
-    text_printf(out, "%-11s", "longest");
     if (l->tokens == 0 && l->ended) {
-        text_puts(out, "not known: no length that was asked about fits\n");
+        text_puts(out, "not known: no length that was asked about fits");
         return;
     }
     if (l->tokens == 0) {
         text_puts(out, "none: ");
         put_tokens(out, ladder_length(&r->ladder, 0));
-        text_puts(out, " do not fit\n");
+        text_puts(out, " do not fit");
         return;
     }
     text_puts(out, l->ended ? "at least " : "");
     put_tokens(out, l->tokens);
-    text_printf(out, " (%lld), in steps of %lld, %u lengths asked about\n", (long long)l->tokens,
+    text_printf(out, " (%lld), in steps of %lld, %u lengths asked about", (long long)l->tokens,
                 (long long)r->ladder.first, l->asked);
 }
 
-void longest_report_print(struct text *out, const struct longest_certificate *r)
+static void print_fit(const struct screen *screen, const struct verdict *v)
+{
+    struct text line = {0};
+    text_printf(&line, "%s ", prediction_limit_name(v->limit));
+    verdict_print(&line, v, v->limit);
+    verdict_put_close(&line, v);
+    screen_put_line(screen, "fits", line.data);
+    text_release(&line);
+}
+
+static void print_what(const struct screen *screen, const struct prediction *p)
+{
+    const struct report at = {.prediction = p};
+    struct text line = {0};
+    report_put_workload(&line, &at);
+    screen_put_line(screen, "model", line.data);
+    line.size = 0;
+    report_put_layout(&line, &at);
+    screen_put_line(screen, "layout", line.data);
+    text_release(&line);
+}
+
+/* A line whose text put() appends. */
+static void print_line(const struct screen *screen, const char *label,
+                       void (*put)(struct text *, const struct longest_certificate *),
+                       const struct longest_certificate *r)
+{
+    struct text line = {0};
+    put(&line, r);
+    screen_put_line(screen, label, line.data);
+    text_release(&line);
+}
+
+void longest_report_print(const struct screen *screen, const struct longest_certificate *r,
+                          bool all)
 {
     const struct longest *l = &r->longest;
-    put_longest(out, r);
-    if (r->at.simulated) {
-        const struct report at = {.prediction = &r->at};
-        struct text layout = {0};
-        text_printf(out, "%-11s", "what");
-        report_put_workload(out, &at);
-        report_put_layout(&layout, &at);
-        text_printf(out, ", %s\n", layout.data);
-        text_release(&layout);
-        put_step(out, &r->at);
-    }
-    if (l->tokens > 0) {
-        text_printf(out, "%-11s%s ", "fits", prediction_limit_name(l->at.limit));
-        verdict_print(out, &l->at, l->at.limit);
-        verdict_put_close(out, &l->at);
-        text_putc(out, '\n');
-    }
-    put_next(out, r);
-    if (r->beyond.simulated)
-        put_peak(out, &r->beyond);
+    print_line(screen, "longest", put_longest, r);
+    if (l->tokens > 0)
+        print_fit(screen, &l->at);
+    print_line(screen, "next", put_next, r);
     if (r->flips_asked)
-        put_flips(out, r);
+        print_line(screen, "with", put_flips, r);
+    if (all && r->beyond.simulated)
+        print_peak(screen, &r->beyond);
+    if (!r->at.simulated)
+        return;
+    print_what(screen, &r->at);
+    print_step(screen, &r->at);
+    const struct intervals intervals = intervals_of(&r->at);
+    screen_put_heading(screen, "How sure this is");
+    report_print_sure_of(screen, &intervals, RESIDUAL_TIME, r->at.sim.step_s);
+    report_print_sure_of(screen, &intervals, RESIDUAL_MEMORY, (double)l->at.needed[LIMIT_DEVICE]);
 }
 
 enum status longest_report_ended(const struct longest_certificate *r, struct diag *diag)

@@ -4,9 +4,12 @@
 #define CLI_PLAN_LONGEST_REPORT_H
 
 #include "base/text.h"
+#include "cli/screen.h"
 #include "predict/plan/longest_certificate.h"
 
-void longest_report_print(struct text *out, const struct longest_certificate *report);
+/* One screen, the answer first; all: with what fills memory at the next length. */
+void longest_report_print(const struct screen *screen, const struct longest_certificate *report,
+                          bool all);
 
 /* Adds the error of a report that a signal ended: what it lacks. */
 enum status longest_report_ended(const struct longest_certificate *report, struct diag *diag);

@@ -2,11 +2,10 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
-#include "cli/json_out.h"
+#include "cli/plan/ranking.h"
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
-#include "predict/result_names.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 
@@ -15,38 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- families ---- */
-
-struct family {
-    const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
-    const struct outcome *cut; /* of those that were not asked about longer lengths, the longest */
-    size_t members, slower, left;
-    double most; /* tokens/s/GPU that no member exceeds */
-};
-
-static struct family family_of(const struct best *best, uint8_t strategy)
-{
-    struct family f = {0};
-    for (size_t i = 0; i < best->count; i++) {
-        const struct outcome *o = &best->row[i];
-        if (o->strategy != strategy)
-            continue;
-        f.members++;
-        if (o->kind == OUTCOME_TIMED && f.best == NULL)
-            f.best = o;
-        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
-            f.most = fmax(f.most, o->most);
-        f.slower += o->kind == OUTCOME_SLOWER;
-        f.left += o->kind == OUTCOME_LEFT;
-        if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
-            f.cut = o;
-        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
-            (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
-            f.nearest = o;
-    }
-    return f;
-}
 
 static enum status find_splits(struct plan_report *r, struct diag *diag)
 {
@@ -58,7 +25,7 @@ static enum status find_splits(struct plan_report *r, struct diag *diag)
         return STATUS_OK;
     for (size_t s = 0; s < count; s++)
         if (s != winner->strategy)
-            loser[s] = family_of(r->best, (uint8_t)s).best;
+            loser[s] = plan_family_of(r->best, (uint8_t)s).best;
     return splits_find(r->split, loser, count, winner, r->setup, diag);
 }
 
@@ -71,23 +38,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
     return status == STATUS_OK ? find_splits(r, diag) : status;
 }
 
-/* The cause that takes most longer than in the winner's step, for each sequence: steps may hold different
- * numbers of them, all on the same GPUs. */
-static enum cause slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
-{
-    enum cause most = CAUSE_OTHER;
-    *by_s = 0;
-    for (int c = 0; c < CAUSE_COUNT; c++) {
-        double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
-        if (more_s > *by_s) {
-            *by_s = more_s;
-            most = (enum cause)c;
-        }
-    }
-    return most;
-}
-
-/* ---- text ---- */
+/* ---- details ---- */
 
 /* ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
 static void put_idle(struct text *out, const struct outcome *o)
@@ -96,24 +47,6 @@ static void put_idle(struct text *out, const struct outcome *o)
         text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
     if (o->exposed >= 0.0005)
         text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
-}
-
-/* " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)", " (as fast)" below what is printed */
-static void put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
-{
-    double by_s, loss = 100 * (o->most / winner->most - 1);
-    enum cause cause = slower_cause(o, winner, &by_s);
-    if (fabs(loss) < 0.05) {
-        text_puts(out, " (as fast)");
-        return;
-    }
-    text_printf(out, " (%+.1f %%", loss);
-    if (by_s > 0) {
-        text_printf(out, "; %s takes ", cause_name(cause));
-        report_put_time(out, by_s, by_s);
-        text_puts(out, " longer per sequence");
-    }
-    text_putc(out, ')');
 }
 
 static void put_part(struct text *out, const char *what, double seconds)
@@ -133,37 +66,6 @@ static void put_split(struct text *out, const struct split *split)
     put_part(out, ", framework", split->framework_s);
 }
 
-/* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
-static void put_device(struct text *out, const struct verdict *v)
-{
-    units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
-    if (verdict_close(v)) {
-        text_puts(out, " (too close to call)");
-    } else if (verdict_is_cached(v)) {
-        text_puts(out, " (");
-        units_put_gib(out, (double)v->cache);
-        text_puts(out, " of it cache)");
-    }
-}
-
-/* Those of a prediction; the length is one of them where it was looked for. */
-static void put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
-{
-    request_put_options(out, &o->request);
-    if (r->best->goal != GOAL_LONGEST)
-        return;
-    text_puts(out, " --seq ");
-    units_put_tokens(out, o->tokens);
-}
-
-/* The command that the options of a row complete. */
-static void put_command(struct text *out, const struct plan_report *r)
-{
-    text_puts(out, r->given);
-    if (r->best->goal == GOAL_GPUS)
-        text_printf(out, " --gpus %zu", r->best->gpus);
-}
-
 static void put_row(struct text *out, const struct plan_report *r, size_t i)
 {
     const struct outcome *o = &r->best->row[i];
@@ -179,12 +81,12 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], o->step_s,
                          report_time_for(o->step_s).unit_s);
     text_puts(out, ", ");
-    put_device(out, &o->verdict);
+    plan_put_device(out, &o->verdict);
     put_idle(out, o);
     text_puts(out, ": ");
-    put_options(out, r, o);
+    plan_put_options(out, r, o);
     if (i > 0 && r->best->goal != GOAL_LONGEST)
-        put_loss(out, o, &r->best->row[0]);
+        plan_put_loss(out, o, &r->best->row[0]);
     text_putc(out, '\n');
 }
 
@@ -219,10 +121,10 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
     switch (o->kind) {
     case OUTCOME_TIMED:
         text_printf(out, "%.1f tokens/s/GPU, ", o->most);
-        put_device(out, &o->verdict);
+        plan_put_device(out, &o->verdict);
         put_idle(out, o);
         if (o != winner && winner->kind == OUTCOME_TIMED)
-            put_loss(out, o, winner);
+            plan_put_loss(out, o, winner);
         break;
     case OUTCOME_LEFT:
         text_puts(out, "not searched");
@@ -281,17 +183,17 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
 {
     size_t count;
     const struct outcome *winner = &r->best->row[0];
-    struct family f = family_of(r->best, strategy);
+    struct family f = plan_family_of(r->best, strategy);
     if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
         return;
     text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
         text_puts(out, f.best->cut ? " tokens at least: " : " tokens at most: ");
-        put_options(out, r, f.best);
+        plan_put_options(out, r, f.best);
     } else if (f.best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
-        put_loss(out, f.best, winner);
+        plan_put_loss(out, f.best, winner);
         text_puts(out, ": ");
         request_put_options(out, &f.best->request);
         put_split(out, &r->split[strategy]);
@@ -406,7 +308,19 @@ static enum attention_impl kernels_of(struct kernels *kernels, const struct best
     return winners;
 }
 
-void plan_report_print(struct text *out, const struct plan_report *r)
+void plan_print_kernels(const struct screen *screen, const struct best *best)
+{
+    struct kernels kernels = {0};
+    struct text line = {0};
+    enum attention_impl winners = kernels_of(&kernels, best);
+    kernels_put(&line, &kernels, winners);
+    if (line.size > 0)
+        screen_put_line(screen, "kernels", line.data);
+    text_release(&line);
+    kernels_release(&kernels);
+}
+
+void plan_report_print_details(struct text *out, const struct plan_report *r)
 {
     const struct best *best = r->best;
     bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
@@ -423,7 +337,7 @@ void plan_report_print(struct text *out, const struct plan_report *r)
                     best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
     if (found) {
         text_printf(out, "%-11s", "predict");
-        put_command(out, r);
+        plan_put_command(out, r);
         text_puts(out, " with the options of a row:\n");
     }
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
@@ -437,121 +351,8 @@ void plan_report_print(struct text *out, const struct plan_report *r)
         put_family(out, r, (uint8_t)s);
     if (!found)
         return;
-    struct kernels kernels = {0};
-    enum attention_impl winners = kernels_of(&kernels, best);
-    kernels_print(out, &kernels, winners);
-    kernels_release(&kernels);
-    struct family f = family_of(best, best->row[0].strategy);
+    struct family f = plan_family_of(best, best->row[0].strategy);
     if (best->goal != GOAL_LONGEST)
         put_proof(out, best, f.members);
     put_sensitivities(out, r);
-}
-
-/* ---- JSON ---- */
-
-/* Prints as put_loss() does. */
-static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
-{
-    double by_s;
-    enum cause cause = slower_cause(o, winner, &by_s);
-    if (by_s <= 0)
-        return;
-    json_put_text(w, "slower_cause", result_name_of_words(cause_name(cause)).text);
-    json_put_number(w, "slower_cause_s_per_sequence", by_s);
-}
-
-static void json_split(struct json_out *w, const struct split *split)
-{
-    if (!split->known)
-        return;
-    json_put_number(w, "layout_s_per_sequence", split->layout_s);
-    json_put_number(w, "kernels_s_per_sequence", split->kernels_s);
-    json_put_number(w, "framework_s_per_sequence", split->framework_s);
-}
-
-static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
-                         const struct outcome *o)
-{
-    static const char *const kinds[OUTCOME_KIND_COUNT] = {
-        "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
-    const struct outcome *winner = &r->best->row[0];
-    struct text options = {0}, command = {0};
-    size_t count;
-    put_options(&options, r, o);
-    put_command(&command, r);
-    text_printf(&command, " %s", options.data);
-    json_begin_object(w, key);
-    json_put_text(w, "outcome", kinds[o->kind]);
-    json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
-    json_put_text(w, "options", options.data);
-    json_put_text(w, "command", command.data);
-    json_put_count(w, "tokens", (uint64_t)o->tokens);
-    if (o->cut)
-        json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
-    if (o->kind == OUTCOME_TIMED) {
-        json_put_number(w, "tokens_per_s_gpu", o->most);
-        json_put_number(w, "step_s", o->step_s);
-        report_json_step_ends(w, &o->intervals, o->step_s);
-        json_put_count(w, "sequences", (uint64_t)o->sequences);
-        if (o != winner && r->best->goal != GOAL_LONGEST)
-            json_loss(w, o, winner);
-        json_put_number(w, "stages_idle", o->bubble);
-        json_put_number(w, "waiting_for_copies", o->exposed);
-        json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
-        json_put_count(w, "device_cache_bytes", o->verdict.cache);
-        json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
-        json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
-    } else if (o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT) {
-        json_put_number(w, "most_tokens_per_s_gpu", o->most);
-    } else {
-        json_put_number(w, "missing_bytes", o->missing_bytes);
-    }
-    json_end_object(w);
-    text_release(&options);
-    text_release(&command);
-}
-
-void plan_report_print_json(struct text *out, const struct plan_report *r)
-{
-    static const char *const goals[GOAL_COUNT] = {"speed", "gpus", "longest"};
-    const struct best *best = r->best;
-    struct json_out w = {.out = out};
-    size_t strategies;
-    const struct strategy *table = compose_strategies(&strategies);
-    json_begin_answer(&w, "plan");
-    json_put_text(&w, "goal", goals[best->goal]);
-    json_put_count(&w, "gpus", best->gpus);
-    json_put_text(&w, "only", r->only);
-    json_put_count(&w, "configurations", best->count);
-    json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
-    json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
-    json_begin_array(&w, "ranking");
-    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
-        json_outcome(&w, NULL, r, &best->row[i]);
-    json_end_array(&w);
-    json_begin_array(&w, "families");
-    for (size_t s = 0; s < strategies; s++) {
-        struct family f = family_of(best, (uint8_t)s);
-        const struct outcome *o = f.best != NULL ? f.best : f.nearest;
-        if (f.members == 0)
-            continue;
-        json_begin_object(&w, NULL);
-        json_put_text(&w, "strategy", table[s].name);
-        json_put_count(&w, "configurations", f.members);
-        json_put_number(&w, "most_tokens_per_s_gpu", f.most);
-        if (f.cut != NULL)
-            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
-        if (o != NULL)
-            json_outcome(&w, "best", r, o);
-        json_split(&w, &r->split[s]);
-        json_end_object(&w);
-    }
-    json_end_array(&w);
-    json_begin_object(&w, "sensitivities");
-    for (int i = 0; i < SENSITIVITIES; i++)
-        json_put_number(&w, sensitivity_key(i),
-                        r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);
-    json_end_object(&w);
-    json_end_object(&w);
-    text_putc(out, '\n');
 }

@@ -4,6 +4,7 @@
 #define CLI_PLAN_REPORT_H
 
 #include "base/text.h"
+#include "cli/screen.h"
 #include "predict/plan/best.h"
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
@@ -14,6 +15,7 @@ struct plan_report {
     const struct best *best;
     struct setup *setup; /* as the search had it */
     size_t shown;        /* rows of the ranking */
+    bool all;            /* print every detail */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
     const char *
         given; /* a command with the options of the model, the cluster, the length and the batch: with
@@ -26,7 +28,9 @@ struct plan_report {
  * ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
-void plan_report_print(struct text *out, const struct plan_report *report);
+/* One screen: the answer first (screen.c); with report->all every detail after it (report.c). */
+void plan_report_print(const struct screen *screen, const struct plan_report *report);
+void plan_report_print_details(struct text *out, const struct plan_report *report);
 void plan_report_print_json(struct text *out, const struct plan_report *report);
 
 #endif

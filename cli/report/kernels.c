@@ -37,14 +37,14 @@ bool kernels_differ(const struct kernels *kernels)
     return used > 1;
 }
 
-void kernels_print(struct text *out, const struct kernels *kernels, enum attention_impl alike)
+void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike)
 {
     if (!kernels_differ(kernels))
         return;
-    text_printf(out, "%-11sattention's differ: ", "kernels");
+    text_puts(out, "attention's differ: ");
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
         if (kernels->of[i].size > 0)
             text_printf(out, "%s of %s; ", attention_impl_name((enum attention_impl)i),
                         kernels->of[i].data);
-    text_printf(out, "--attention %s makes them alike\n", attention_impl_name(alike));
+    text_printf(out, "--attention %s makes them alike", attention_impl_name(alike));
 }

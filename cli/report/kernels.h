@@ -18,8 +18,8 @@ void kernels_release(struct kernels *kernels);
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
 bool kernels_differ(const struct kernels *kernels);
 
-/* "kernels    attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike",
+/* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike",
  * or nothing where they do not. alike: the option's value. */
-void kernels_print(struct text *out, const struct kernels *kernels, enum attention_impl alike);
+void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike);
 
 #endif

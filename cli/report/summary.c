@@ -199,8 +199,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
 
 /* ---- how sure ---- */
 
-/* "The step takes 5.82 to 7.65 s in 9 of 10 cases, to judge by 10 runs of 5 sources on h100, on one node." */
-static void print_sure_of(const struct screen *screen, const struct intervals *intervals,
+void report_print_sure_of(const struct screen *screen, const struct intervals *intervals,
                           enum residual_of of, double value)
 {
     const struct interval *interval = &intervals->of[of];
@@ -229,8 +228,9 @@ static void print_sure(const struct screen *screen, const struct report *r)
     if (r->part != NULL && beware.size == 0)
         return;
     screen_put_heading(screen, "How sure this is");
-    print_sure_of(screen, &intervals, RESIDUAL_TIME, p->sim.step_s);
-    print_sure_of(screen, &intervals, RESIDUAL_MEMORY, (double)p->verdict.needed[LIMIT_DEVICE]);
+    report_print_sure_of(screen, &intervals, RESIDUAL_TIME, p->sim.step_s);
+    report_print_sure_of(screen, &intervals, RESIDUAL_MEMORY,
+                         (double)p->verdict.needed[LIMIT_DEVICE]);
     if (!known && r->part == NULL)
         screen_put_text(screen, "There is no interval: no measured run is on ideal hardware or "
                                 "without overheads.");

@@ -66,7 +66,11 @@ static void print_kernels(struct text *out, const struct table *table,
         best = i == s->best ? impl : best;
         text_release(&who);
     }
-    kernels_print(out, &kernels, best);
+    struct text line = {0};
+    kernels_put(&line, &kernels, best);
+    if (line.size > 0)
+        text_printf(out, "%-11s%s\n", "kernels", line.data);
+    text_release(&line);
     kernels_release(&kernels);
 }
 

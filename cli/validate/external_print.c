@@ -34,11 +34,13 @@ static void put_memory(struct text *out, const struct external_run *row,
         text_puts(out, ", not scored");
 }
 
-static void put_rows(struct text *out, const struct external_validation *v)
+static void put_rows(struct text *out, const struct external_validation *v, bool all)
 {
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
+        if (!all && result->outcome != OUTCOME_WRONG && result->outcome != OUTCOME_ERROR)
+            continue;
         text_printf(out, "%s: %s, %s, %lld x ", column(row, EXTERNAL_ID),
                     column(row, EXTERNAL_MODEL), column(row, EXTERNAL_GPU), (long long)row->gpus);
         units_put_tokens(out, row->seq_len);
@@ -190,9 +192,9 @@ static size_t count_outcome(const struct external_validation *v, enum measuremen
     return count;
 }
 
-void external_validation_print(struct text *out, const struct external_validation *v)
+void external_validation_print(struct text *out, const struct external_validation *v, bool all)
 {
-    put_rows(out, v);
+    put_rows(out, v, all);
     text_puts(out,
               "errors of measured training steps: number of runs, mean of absolute values, mean, "
               "worst; of speed, measured / predicted seconds - 1: + is predicted faster than "

@@ -88,11 +88,17 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     }
 }
 
-static void put_rows(struct text *out, const struct validation *v)
+/* Rows that a reader should see where not all are printed. */
+static bool is_wrong(const struct validated *row)
+{
+    return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
+}
+
+static void put_rows(struct text *out, const struct validation *v, bool all)
 {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < v->rows->count; i++) {
-        if (v->row[i].run == SIZE_MAX)
+        if (v->row[i].run == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
             continue;
         if (last == SIZE_MAX ||
             strcmp(column(v, i, MEASUREMENT_SOURCE), column(v, last, MEASUREMENT_SOURCE)) != 0)
@@ -114,7 +120,7 @@ static void put_rows(struct text *out, const struct validation *v)
 static void put_means(struct text *out, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    text_puts(out, "\nerrors: mean of absolute values, and worst; predicted / measured - 1, of a "
+    text_puts(out, "errors: mean of absolute values, and worst; predicted / measured - 1, of a "
                    "step's time as of its tokens per second: + is faster\n");
     double all = 0;
     size_t all_count = 0;
@@ -196,9 +202,9 @@ static void put_unsupported(struct text *out, const struct validation *v)
     free(done);
 }
 
-void validation_print(struct text *out, const struct validation *v)
+void validation_print(struct text *out, const struct validation *v, bool all)
 {
-    put_rows(out, v);
+    put_rows(out, v, all);
     put_means(out, v);
     validation_print_choices(out, v);
     put_verdicts(out, v);

@@ -8,7 +8,7 @@
 
 /* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
  * number of unsupported rows by reason. */
-void validation_print(struct text *out, const struct validation *validation);
+void validation_print(struct text *out, const struct validation *validation, bool all);
 
 /* Appends a line of what decides a verdict: its memory and, unless `reserved` is NULL, what that consists of. */
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
@@ -36,6 +36,7 @@ enum status validation_print_leave_one_out(struct text *out, const struct valida
 
 /* Appends a line per row, then the errors by source, device, framework and scale, those of memory, and the
  * verdicts. */
-void external_validation_print(struct text *out, const struct external_validation *validation);
+void external_validation_print(struct text *out, const struct external_validation *validation,
+                               bool all);
 
 #endif

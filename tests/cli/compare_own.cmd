@@ -18,6 +18,6 @@ time_s,rank,memory,category,bytes
 0,1,hbm,parameter,1048576
 END
 cp $T/predicted/memory.csv $T/measured/memory.csv
-longhaul compare $T/predicted $T/measured --tolerance 30%
+longhaul compare $T/predicted $T/measured --tolerance 30% --all
 longhaul compare $T/predicted $T/measured --by kind --top 1 --json
 longhaul compare $T/predicted $T/measured --by rank --top 0 --tolerance 15%

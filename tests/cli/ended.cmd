@@ -45,11 +45,11 @@ for signal in INT TERM KILL; do
 done
 begin longhaul predict $what --exact -o $T/p
 end 'its simulation' KILL $child
-begin longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K --emit megatron
+begin longhaul plan --all --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K --emit megatron
 end plan TERM $pid
 # a plan has the best so far, and says what it did not look at
 for signal in INT TERM; do
-    begin longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K
+    begin longhaul plan --all --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K
     code=0
     kill -$signal $pid
     wait $pid 2> $T/note || code=$?

@@ -15,7 +15,7 @@ both() {
 }
 measure() {
     longhaul run $fpdt --chunk $1 --copy-rate "$rate" --warmup 0 --steps 1 -o $T/measured > $T/report
-    longhaul compare $T/predicted $T/measured --top 0 > $T/report
+    longhaul compare $T/predicted $T/measured --top 0 --all > $T/report
     grep -c '^arena .* in both$' $T/report
     awk '$1 == "h2d" && NF == 9 || $1 == "d2h" && NF == 9 { p += $2; P += $3; m += $6; M += $7 }
         function side(share) { return share > 0.5 ? "exposed" : "hidden" }

@@ -32,8 +32,8 @@ done
 
 longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 32 --strategy ulysses --profile published --seq 512K --quick -o out > $T/said
 longhaul report out -o report.html
-# its words up to the second figure, light
-sed -n '/<body/,/>What each stream/p' report.html | sed '/^<\/div><div class="dark"/,/^<\/div><figcaption/{ /figcaption/!d }' |
+# its words up to its second figure, light
+sed -n '/<body/,/>Over time</p' report.html | sed '/^<\/div><div class="dark"/,/^<\/div><figcaption/{ /figcaption/!d }' |
     sed '/<title>/d; /<desc>/d; :a; /<svg [^>]*$/{ N; ba }; s/<[^>]*>/\n/g' | sed '/^[[:space:]]*$/d; /^data using/d' > report.txt
 if test "$UPDATE_GOLDEN" = 1; then cp report.txt $pictures/report.txt; fi
 diff $pictures/report.txt report.txt && echo "the page is that of report.png"

@@ -5,7 +5,7 @@ awk -F '[:,]+' '/"longest_tokens"/ && !t { t = $2 } /"next_tokens"/ { n = $2 } /
 grep -E '"fits"' $T/longest.json
 
 # the fewest GPUs: states of 8B parameters alone are 112 GB, so one GPU needs the optimizer on the host
-longhaul plan --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | head -1
+longhaul plan --all --goal gpus --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --optimizer device --strategy ulysses --weights zero3 --checkpoint full --profile ideal | grep '^model'
 
 # no configuration twice, under the names of two strategies
 longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --seq 8K --weights zero1 --checkpoint full --top 1000 --json > $T/open.json
@@ -13,32 +13,32 @@ awk '/"families"/ { exit } /"options"/ { sub(/--strategy (megatron-sp|sppo)/, "-
 awk '/"options"/ { n++ } END { print (n > 4) ? "several" : n }' $T/open.json
 
 # nothing fits: the nearest, and by how much
-longhaul plan --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy local --optimizer device | grep -E '^(goal|fits)'
+longhaul plan --all --model llama3-70b --cluster dgx-h100 --gpus 8 --seq 8K --strategy local --optimizer device | grep -E '^(goal|fits)'
 
 # subsequences: every product of tensor ranks and stages has its line, and the winner its degrees
-longhaul plan --strategy sppo --model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 8 --seq 64K --batch 1 > $T/sppo.out
+longhaul plan --all --strategy sppo --model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 8 --seq 64K --batch 1 > $T/sppo.out
 grep -E '^split' $T/sppo.out | sed -E 's/, best.*//' | sort
 grep -E "^1 " $T/sppo.out | grep -cE -- "--strategy sppo --tp [0-9]+ .*--subsequences [0-9]+"
 # more pieces than a rank has tokens at the shortest length
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 32 --strategy ulysses --loss-chunks 64 | grep -c '^longest'
 # weights without replicas may be updated on the host: tensor ranks alone hold 70B parameters on 8 GPUs so
-longhaul plan --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
+longhaul plan --all --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
 # of one unit nothing leaves: ratios are not searched beside what is kept
-longhaul plan --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --seq 8K --strategy ulysses --top 1000 | grep -c 'offload-ratio' || true
+longhaul plan --all --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --seq 8K --strategy ulysses --top 1000 | grep -c 'offload-ratio' || true
 # a list grows with the square of its chunks: lengths end at 32 of them, and the report says so of the winner and of those that another beats
-longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 2 --strategy fpdt --chunk 2K --checkpoint offload > $T/ends.out
+longhaul plan --all --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 2 --strategy fpdt --chunk 2K --checkpoint offload > $T/ends.out
 grep -oE '^(1 .*at least|next.*)' $T/ends.out
 longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 8 --weights zero3 --loss-chunks 8 --ffn-chunks 8 --optimizer device --json > $T/beaten.json
 grep -A 3 '"fpdt"' $T/beaten.json | grep -o '"asked_tokens": [0-9]*'
-longhaul plan --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 8 --weights zero3 --loss-chunks 8 --ffn-chunks 8 --optimizer device | grep '^lost *fpdt'
+longhaul plan --all --goal longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 8 --weights zero3 --loss-chunks 8 --ffn-chunks 8 --optimizer device | grep '^lost *fpdt'
 # chunks of a length that many ranks divide would have more pieces of the loss than a list numbers
 longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 64 --strategy fpdt --dp 8 --emit deepspeed | grep -c 'GPUs; written'
 # a table of learned positions is the longest there is
-longhaul plan --goal longest --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 1 | grep -oE '^1 .*tokens,'
+longhaul plan --all --goal longest --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 1 | grep -oE '^1 .*tokens,'
 # what plan prints of shared subsequences is what was asked for, as predict takes it
 for share in 1 2,1 first both auto; do
     what="--model gpt-7b --set layers=4 --cluster sppo-a100 --gpus 4 --seq 16K"
-    longhaul plan $what --strategy sppo --tp 1 --pp 4 --batch 1 --subsequences 8 --pipeline msp --share-units $share --top 1 > $T/msp
+    longhaul plan --all $what --strategy sppo --tp 1 --pp 4 --batch 1 --subsequences 8 --pipeline msp --share-units $share --top 1 > $T/msp
     options=$(sed -n 's/^1 .*: --strategy/--strategy/p' $T/msp)
     longhaul predict $what $options --quick > $T/predicted 2> $T/note
     sed -n 's/^1 .*, step \([0-9.]* [a-z]*\).*/\1/p' $T/msp > $T/planned
@@ -46,7 +46,7 @@ for share in 1 2,1 first both auto; do
     echo "$share: $(echo $options | grep -o -e '--share-units [^ ]*')"
 done
 # a sequence too short for two chunks is one, where chunks are asked for by name
-longhaul plan --model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --batch 4 --strategy fpdt --weights zero3 --activations full | grep -cE '^1 .*--strategy fpdt'
+longhaul plan --all --model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --batch 4 --strategy fpdt --weights zero3 --activations full | grep -cE '^1 .*--strategy fpdt'
 # a search of everything is no worse than one of a part: whole sequences of Megatron's implementation are not DeepSpeed's
 what="--model gpt2 --set layers=2,max_positions=65536 --cluster dgx-h100 --gpus 4 --seq 16K --batch 8 --zero 1 --checkpoint none --json"
 rate() { awk -F '[:,]' '/"tokens_per_s_gpu"/ { print $2 + 0; exit }' "$1"; }
@@ -94,7 +94,7 @@ paste -d '|' $T/winner $T/loser |
 awk -F '"' '/"options": "--strategy ulysses --hp 2 / { on = 1 } on && /"slower_cause"/ { cause = $4 }
     on && /_per_sequence/ { split($3, v, "[:,]"); printf "%s %.4g\n", cause, v[2]; exit }' $T/rows.json | cmp - $T/want
 echo "$(sed 's/ [^ ]*$//' $T/want): the same difference"
-longhaul plan $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'longer[^)]*\): --strategy ulysses --hp 2.*'
+longhaul plan --all $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'longer[^)]*\): --strategy ulysses --hp 2.*'
 # of each loser: layout, kernels and framework make its distance from the winner; on one implementation none of it is kernels
 for profile in published neutral; do
     longhaul plan --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --profile $profile --weights zero1 --checkpoint none --json > $T/split.json

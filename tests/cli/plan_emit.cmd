@@ -83,6 +83,6 @@ longhaul plan --goal longest --model llama3-8b --set layers=2 --cluster dgx-h100
 longhaul plan $small --hp 2 --strategy ulysses --emit torchtitan > $T/none || echo "exit $?"
 sed 's/: .*//' $T/none
 # a search of what is expressed
-longhaul plan $small --only deepspeed --top 1000 | grep -E '^(goal|fits|[0-9]+ )' | sed -E 's/[0-9.]+ tokens.s.*--strategy ([a-z-]+) --profile ([a-z]+).*/\1 \2/; s/^[0-9]+ +//' | sort -u
+longhaul plan $small --only deepspeed --top 1000 --all | grep -E '^(goal|fits|[0-9]+ )' | sed -E 's/[0-9.]+ tokens.s.*--strategy ([a-z-]+) --profile ([a-z]+).*/\1 \2/; s/^[0-9]+ +//' | sort -u
 longhaul plan $small --only torchtitan --strategy ulysses --hp 2 > $T/none || echo "exit $?"
 cat $T/none

@@ -237,12 +237,12 @@ static const struct {
     const char *text, *message;
 } interrupted_searches[] = {
     {1024,
-     "longest    at least 1K tokens (1024), in steps of 1024, 1 lengths asked about\n"
-     "fits       device memory needs ",
+     "longest       at least 1K tokens (1024), in steps of 1024, 1 lengths asked about\n"
+     "fits          device memory needs ",
      "plan: error: ended by an interrupt; lengths beyond 1K tokens were not asked about\n"},
     {1024 * 1024 * 1024,
-     "longest    not known: no length that was asked about fits\n"
-     "next       1G tokens: device memory needs ",
+     "longest       not known: no length that was asked about fits\n"
+     "next          1G tokens: device memory needs ",
      "plan: error: ended by an interrupt; lengths below 1G tokens were not asked about\n"},
 };
 
@@ -261,7 +261,7 @@ static void an_interrupted_search_says_what_it_knows(void)
         if (load(&setup, 0, &diag)) {
             setup.request.seq = interrupted_searches[i].guess;
             longest_certificate_make(&report, &setup, &diag);
-            longest_report_print(&out, &report);
+            longest_report_print(&(struct screen){.out = &out}, &report, false);
             longest_report_print_json(&json, &report);
             CHECK_INT("one length", report.longest.asked, 1);
             CHECK("text", strncmp(out.data, interrupted_searches[i].text,

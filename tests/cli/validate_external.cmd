@@ -23,16 +23,16 @@ nine,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,--model none.json --s
 ten,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 --scope attention,
 END
 sed 's/ --batch=8//; s/^\(three.*\),16,2048,1,8,/\1,16,2048,1,16,/' $T/rows/own.csv | sed '/^three/s/--batch 8/--batch 16/' > $T/rows/right.csv
-longhaul validate --data $T/rows/right.csv -o $T/out.csv || echo "exit $?"
+longhaul validate --all --data $T/rows/right.csv -o $T/out.csv || echo "exit $?"
 cat $T/out.csv
 # rows that were compared are such rows again; files that args name are found from the CSV's folder, not from here
 cp $T/out.csv $T/rows/again.csv
 longhaul validate --data $T/rows/again.csv --source Ours -o $T/again.csv | tail -2
 grep -E '^(id|one|two),' $T/out.csv | cmp - $T/again.csv
 # an option that is given twice
-longhaul validate --data $T/rows/own.csv --device ideal-40g | head -1
+longhaul validate --all --data $T/rows/own.csv --device ideal-40g | head -1
 # by device: as the row has it, or all of a kind; by source
-longhaul validate --data $T/rows/right.csv --device ideal | grep -c ' -> '
+longhaul validate --all --data $T/rows/right.csv --device ideal | grep -c ' -> '
 longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E '"(figures|id|gpu|predicted_step_s|relative_error|status)"'
 bad() { longhaul validate "$@" 2>&1 || echo "exit $?"; }
 bad --data $T/rows/own.csv --device idea
@@ -46,7 +46,7 @@ printf '%s\n' id,source,gpu > $T/other.csv
 bad --data $T/other.csv
 # a framework ran what was measured: without a profile the strategy's own is predicted, and not the default of predict
 grep -E "^(id|one)," $T/rows/right.csv > $T/rows/first.csv
-only() { longhaul validate --data $T/rows/$1.csv | grep -o ' -> .* s ' | head -1; }
+only() { longhaul validate --all --data $T/rows/$1.csv | grep -o ' -> .* s ' | head -1; }
 sed 's/--profile ideal //; s/--cluster ideal/--cluster 1x4xa100-80g/' $T/rows/first.csv > $T/rows/none.csv
 sed 's/--cluster 1x4xa100-80g/& --profile published/' $T/rows/none.csv > $T/rows/published.csv
 sed 's/--cluster 1x4xa100-80g/& --profile neutral/' $T/rows/none.csv > $T/rows/neutral.csv

@@ -1,0 +1,95 @@
+#include "cli/plan/ranking.h"
+
+#include "base/units.h"
+#include "cli/report/report.h"
+#include "cli/setup/request_options.h"
+
+#include <math.h>
+
+struct family plan_family_of(const struct best *best, uint8_t strategy)
+{
+    struct family f = {0};
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        if (o->strategy != strategy)
+            continue;
+        f.members++;
+        if (o->kind == OUTCOME_TIMED && f.best == NULL)
+            f.best = o;
+        if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
+            f.most = fmax(f.most, o->most);
+        f.slower += o->kind == OUTCOME_SLOWER;
+        f.left += o->kind == OUTCOME_LEFT;
+        if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
+            f.cut = o;
+        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+            (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
+            f.nearest = o;
+    }
+    return f;
+}
+
+/* The cause that takes most longer than in the winner's step, for each sequence: steps may hold different
+ * numbers of them, all on the same GPUs. */
+enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
+{
+    enum cause most = CAUSE_OTHER;
+    *by_s = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++) {
+        double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
+        if (more_s > *by_s) {
+            *by_s = more_s;
+            most = (enum cause)c;
+        }
+    }
+    return most;
+}
+
+/* " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)", " (as fast)" below what is printed */
+void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
+{
+    double by_s, loss = 100 * (o->most / winner->most - 1);
+    enum cause cause = plan_slower_cause(o, winner, &by_s);
+    if (fabs(loss) < 0.05) {
+        text_puts(out, " (as fast)");
+        return;
+    }
+    text_printf(out, " (%+.1f %%", loss);
+    if (by_s > 0) {
+        text_printf(out, "; %s takes ", cause_name(cause));
+        report_put_time(out, by_s, by_s);
+        text_puts(out, " longer per sequence");
+    }
+    text_putc(out, ')');
+}
+
+/* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
+void plan_put_device(struct text *out, const struct verdict *v)
+{
+    units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
+    if (verdict_close(v)) {
+        text_puts(out, " (too close to call)");
+    } else if (verdict_is_cached(v)) {
+        text_puts(out, " (");
+        units_put_gib(out, (double)v->cache);
+        text_puts(out, " of it cache)");
+    }
+}
+
+/* Those of a prediction; the length is one of them where it was looked for. */
+void plan_put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
+{
+    request_put_options(out, &o->request);
+    if (r->best->goal != GOAL_LONGEST)
+        return;
+    text_puts(out, " --seq ");
+    units_put_tokens(out, o->tokens);
+}
+
+/* The command that the options of a row complete. */
+void plan_put_command(struct text *out, const struct plan_report *r)
+{
+    text_puts(out, r->given);
+    if (r->best->goal == GOAL_GPUS)
+        text_printf(out, " --gpus %zu", r->best->gpus);
+}

@@ -1,0 +1,116 @@
+/* What a search found, as JSON. */
+#include "cli/json_out.h"
+#include "cli/plan/ranking.h"
+#include "cli/report/report.h"
+#include "predict/result_names.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/config/resolve_config.h"
+
+#include <math.h>
+
+/* Prints as plan_put_loss() does. */
+static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
+{
+    double by_s;
+    enum cause cause = plan_slower_cause(o, winner, &by_s);
+    if (by_s <= 0)
+        return;
+    json_put_text(w, "slower_cause", result_name_of_words(cause_name(cause)).text);
+    json_put_number(w, "slower_cause_s_per_sequence", by_s);
+}
+
+static void json_split(struct json_out *w, const struct split *split)
+{
+    if (!split->known)
+        return;
+    json_put_number(w, "layout_s_per_sequence", split->layout_s);
+    json_put_number(w, "kernels_s_per_sequence", split->kernels_s);
+    json_put_number(w, "framework_s_per_sequence", split->framework_s);
+}
+
+static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
+                         const struct outcome *o)
+{
+    static const char *const kinds[OUTCOME_KIND_COUNT] = {
+        "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
+    const struct outcome *winner = &r->best->row[0];
+    struct text options = {0}, command = {0};
+    size_t count;
+    plan_put_options(&options, r, o);
+    plan_put_command(&command, r);
+    text_printf(&command, " %s", options.data);
+    json_begin_object(w, key);
+    json_put_text(w, "outcome", kinds[o->kind]);
+    json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
+    json_put_text(w, "options", options.data);
+    json_put_text(w, "command", command.data);
+    json_put_count(w, "tokens", (uint64_t)o->tokens);
+    if (o->cut)
+        json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
+    if (o->kind == OUTCOME_TIMED) {
+        json_put_number(w, "tokens_per_s_gpu", o->most);
+        json_put_number(w, "step_s", o->step_s);
+        report_json_step_ends(w, &o->intervals, o->step_s);
+        json_put_count(w, "sequences", (uint64_t)o->sequences);
+        if (o != winner && r->best->goal != GOAL_LONGEST)
+            json_loss(w, o, winner);
+        json_put_number(w, "stages_idle", o->bubble);
+        json_put_number(w, "waiting_for_copies", o->exposed);
+        json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
+        json_put_count(w, "device_cache_bytes", o->verdict.cache);
+        json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
+        json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
+    } else if (o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT) {
+        json_put_number(w, "most_tokens_per_s_gpu", o->most);
+    } else {
+        json_put_number(w, "missing_bytes", o->missing_bytes);
+    }
+    json_end_object(w);
+    text_release(&options);
+    text_release(&command);
+}
+
+void plan_report_print_json(struct text *out, const struct plan_report *r)
+{
+    static const char *const goals[GOAL_COUNT] = {"speed", "gpus", "longest"};
+    const struct best *best = r->best;
+    struct json_out w = {.out = out};
+    size_t strategies;
+    const struct strategy *table = compose_strategies(&strategies);
+    json_begin_answer(&w, "plan");
+    json_put_text(&w, "goal", goals[best->goal]);
+    json_put_count(&w, "gpus", best->gpus);
+    json_put_text(&w, "only", r->only);
+    json_put_count(&w, "configurations", best->count);
+    json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
+    json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
+    json_begin_array(&w, "ranking");
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        json_outcome(&w, NULL, r, &best->row[i]);
+    json_end_array(&w);
+    json_begin_array(&w, "families");
+    for (size_t s = 0; s < strategies; s++) {
+        struct family f = plan_family_of(best, (uint8_t)s);
+        const struct outcome *o = f.best != NULL ? f.best : f.nearest;
+        if (f.members == 0)
+            continue;
+        json_begin_object(&w, NULL);
+        json_put_text(&w, "strategy", table[s].name);
+        json_put_count(&w, "configurations", f.members);
+        json_put_number(&w, "most_tokens_per_s_gpu", f.most);
+        if (f.cut != NULL)
+            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
+        if (o != NULL)
+            json_outcome(&w, "best", r, o);
+        json_split(&w, &r->split[s]);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_begin_object(&w, "sensitivities");
+    for (int i = 0; i < SENSITIVITIES; i++)
+        json_put_number(&w, sensitivity_key(i),
+                        r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);
+    json_end_object(&w);
+    json_end_object(&w);
+    text_putc(out, '\n');
+}

@@ -1,0 +1,215 @@
+/* The screen of a search: the best configuration and its command, those that follow, and what each other strategy
+ * reaches. */
+#include "base/interrupt.h"
+#include "base/units.h"
+#include "cli/plan/ranking.h"
+#include "cli/report/report.h"
+#include "schedule/choices/strategies.h"
+
+#include <stdlib.h>
+
+/* "824K tokens, " where lengths are searched for. */
+static void put_length(struct text *out, const struct plan_report *r, const struct outcome *o)
+{
+    if (r->best->goal != GOAL_LONGEST)
+        return;
+    units_put_tokens(out, o->tokens);
+    text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
+}
+
+static void print_found(const struct screen *screen, const struct plan_report *r)
+{
+    static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
+    const struct best *best = r->best;
+    const struct outcome *o = &best->row[0];
+    bool open = best->kinds[OUTCOME_LEFT] > 0 || verdict_close(&o->verdict);
+    struct text rest = {0};
+    text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far: " : ": ");
+    if (best->goal == GOAL_GPUS)
+        text_printf(&rest, "%zu, ", best->gpus);
+    put_length(&rest, r, o);
+    text_printf(&rest, "%.1f tokens/s/GPU, a step of ", o->most);
+    report_put_time(&rest, o->step_s, o->step_s);
+    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], o->step_s,
+                         report_time_for(o->step_s).unit_s);
+    text_puts(&rest, "; a GPU needs ");
+    plan_put_device(&rest, &o->verdict);
+    text_putc(&rest, '.');
+    screen_put_verdict(screen, open ? SCREEN_DOUBT : SCREEN_GOOD, answers[best->goal], rest.data);
+    text_release(&rest);
+}
+
+/* What comes nearest of all that does not fit. */
+static void print_none(const struct screen *screen, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    const struct outcome *nearest = NULL;
+    struct text rest = {0};
+    for (size_t i = 0; i < best->count; i++) {
+        const struct outcome *o = &best->row[i];
+        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+            (nearest == NULL || o->missing_bytes < nearest->missing_bytes))
+            nearest = o;
+    }
+    text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
+    if (best->count == 0 && r->only != NULL) {
+        text_printf(&rest,
+                    ": %s expresses none of what is left open; --emit %s --emit-winner says why of "
+                    "the winner.",
+                    r->only, r->only);
+    } else if (nearest != NULL) {
+        text_puts(&rest, ": the nearest lacks ");
+        units_put_gib(&rest, nearest->missing_bytes);
+        text_puts(&rest, " with ");
+        plan_put_options(&rest, r, nearest);
+        text_putc(&rest, '.');
+    } else {
+        text_putc(&rest, '.');
+    }
+    screen_put_verdict(screen, SCREEN_BAD, "Nothing fits", rest.data);
+    text_release(&rest);
+}
+
+static void print_question(const struct screen *screen, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    const struct setup *setup = r->setup;
+    struct text line = {0};
+    text_puts(&line, setup->model.name);
+    if (best->goal != GOAL_LONGEST) {
+        text_puts(&line, ", ");
+        units_put_tokens(&line, setup->request.seq);
+        text_puts(&line, " tokens");
+        if (setup->request.global_batch > 0)
+            text_printf(&line, " x %lld", (long long)setup->request.global_batch);
+    }
+    text_printf(&line, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
+                setup->cluster.name);
+    if (r->only != NULL)
+        text_printf(&line, ", of what %s expresses", r->only);
+    screen_put_line(screen, "model", line.data);
+    line.size = 0;
+    text_printf(&line,
+                "%zu configurations: %zu simulated, %zu that cannot be better, %zu that do "
+                "not fit, %zu that cannot be built",
+                best->count, best->kinds[OUTCOME_TIMED], best->kinds[OUTCOME_SLOWER],
+                best->kinds[OUTCOME_NO_ROOM] + best->kinds[OUTCOME_UNFIT],
+                best->kinds[OUTCOME_REFUSED]);
+    if (best->kinds[OUTCOME_LEFT] > 0)
+        text_printf(&line, ", %zu not searched: %s ended the search", best->kinds[OUTCOME_LEFT],
+                    interrupt_name());
+    screen_put_line(screen, "searched", line.data);
+    text_release(&line);
+}
+
+/* The command of the best, and the options of those that follow. */
+static void print_ranking(const struct screen *screen, const struct plan_report *r)
+{
+    enum { INDENT = 5 };
+    const struct best *best = r->best;
+    struct text line = {0};
+    screen_put_heading(screen, "The best, as a command");
+    plan_put_command(&line, r);
+    text_putc(&line, ' ');
+    plan_put_options(&line, r, &best->row[0]);
+    screen_put_command(screen, line.data);
+    for (size_t i = 1; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++) {
+        const struct outcome *o = &best->row[i];
+        if (i == 1)
+            screen_put_heading(screen, "What comes after it");
+        line.size = 0;
+        put_length(&line, r, o);
+        text_printf(&line, "%.1f tokens/s/GPU, ", o->most);
+        plan_put_device(&line, &o->verdict);
+        if (best->goal != GOAL_LONGEST)
+            plan_put_loss(&line, o, &best->row[0]);
+        text_puts(&line, ": ");
+        plan_put_options(&line, r, o);
+        text_printf(screen->out, "  %-2zu ", i + 1);
+        screen_wrap(screen->out, line.data, INDENT, INDENT, screen->width);
+    }
+    text_release(&line);
+}
+
+static void put_family(struct text *out, const struct plan_report *r, const struct family *f)
+{
+    bool longest = r->best->goal == GOAL_LONGEST;
+    if (f->best != NULL && longest) {
+        units_put_tokens(out, f->best->tokens);
+        text_puts(out, f->best->cut ? " tokens at least" : " tokens");
+    } else if (f->best != NULL) {
+        text_printf(out, "%.1f tokens/s/GPU", f->best->most);
+        plan_put_loss(out, f->best, &r->best->row[0]);
+    } else if (f->left > 0) {
+        text_printf(out, "%zu of its %zu configurations were not searched", f->left, f->members);
+    } else if (f->cut != NULL) {
+        text_puts(out, "not asked about beyond ");
+        units_put_tokens(out, ladder_end(&f->cut->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f->cut->ladder));
+    } else if (f->slower > 0 && longest) {
+        text_puts(out, "does not reach the winner's length");
+    } else if (f->slower > 0) {
+        text_printf(out, "at most %.1f tokens/s/GPU", f->most);
+    } else if (f->nearest != NULL) {
+        text_puts(out, "does not fit: ");
+        units_put_gib(out, f->nearest->missing_bytes);
+        text_puts(out, " too much");
+    } else {
+        text_puts(out, "cannot be built here");
+    }
+}
+
+static void print_families(const struct screen *screen, const struct plan_report *r)
+{
+    size_t count;
+    const struct strategy *table = compose_strategies(&count);
+    const struct outcome *winner = &r->best->row[0];
+    bool found = winner->kind == OUTCOME_TIMED, first = true;
+    for (size_t s = 0; s < count; s++) {
+        struct family f = plan_family_of(r->best, (uint8_t)s);
+        struct text line = {0};
+        if (f.members == 0 || (found && winner->strategy == s))
+            continue;
+        if (first)
+            screen_put_heading(screen, found ? "What other strategies reach" : "What each lacks");
+        first = false;
+        put_family(&line, r, &f);
+        screen_put_line(screen, table[s].name, line.data);
+        text_release(&line);
+    }
+}
+
+void plan_report_print(const struct screen *screen, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
+    if (found)
+        print_found(screen, r);
+    else
+        print_none(screen, r);
+    text_putc(screen->out, '\n');
+    print_question(screen, r);
+    if (found)
+        plan_print_kernels(screen, best);
+    if (found)
+        print_ranking(screen, r);
+    if (best->count > 0)
+        print_families(screen, r);
+    if (found) {
+        const struct outcome *winner = &best->row[0];
+        screen_put_heading(screen, "How sure this is");
+        report_print_sure_of(screen, &winner->intervals, RESIDUAL_TIME, winner->step_s);
+        report_print_sure_of(screen, &winner->intervals, RESIDUAL_MEMORY,
+                             (double)winner->verdict.needed[LIMIT_DEVICE]);
+    }
+    if (r->all) {
+        screen_put_heading(screen, "Details");
+        plan_report_print_details(screen->out, r);
+    } else if (found) {
+        screen_put_heading(screen, "What to try next");
+        screen_put_text(screen,
+                        "Add --all to see why others lost, --top N for more of them, --emit "
+                        "torchtitan, megatron or deepspeed for settings, or -o DIR for a "
+                        "page of the best.");
+    }
+}
