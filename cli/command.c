@@ -348,7 +348,11 @@ static enum status apply_files(const struct command *command, struct options *op
     if (!configures)
         return STATUS_OK;
     bool search = command->run == cmd_plan && !options_given(options, "longest");
-    return from_apply(options, search, diag);
+    size_t recordings = command->run == cmd_calibrate ? options->argument_count : 0;
+    options->argument_count -= recordings; /* JSON files that are no launch files */
+    enum status status = from_apply(options, search, diag);
+    options->argument_count += recordings;
+    return status;
 }
 
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag)
