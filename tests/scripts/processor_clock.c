@@ -1,7 +1,9 @@
 /* A clock of processor time for recordings on a machine that does other work: loaded into a process (LD_PRELOAD),
  * it makes CLOCK_REALTIME, CLOCK_MONOTONIC and the time stamp counter, by which the PyTorch profiler stamps its
  * events, count the nanoseconds that the process has had a processor. What other programs take is then in no
- * event. Reading the counter is made a fault (prctl PR_SET_TSC), and the handler answers it. x86-64 Linux.
+ * event. Of ranks that are threads of one process and do alike work, PROCESSOR_CLOCK_RANKS of them, the clock is the
+ * processor time of one. It runs ahead of the real clock by an hour, so that waits until a moment of it do not end
+ * early. Reading the counter is made a fault (prctl PR_SET_TSC), and the handler answers it. x86-64 Linux.
  *
  *     cc -O2 -shared -fPIC -o processor_clock.so processor_clock.c
  *     env LD_PRELOAD=./processor_clock.so python3 ...       (a program run by this one must not be exec'd)
@@ -9,19 +11,23 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-static int64_t base_ns; /* of the epoch, when the process had no processor time */
+#define AHEAD_NS ((int64_t)3600 * 1000000000)
+
+static int64_t base_ns;   /* of the epoch, when the process had no processor time */
+static int64_t ranks = 1; /* threads that run alike */
 
 static int64_t processor_ns(void)
 {
     struct timespec t;
     syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec) / ranks;
 }
 
 /* rdtsc is 0f 31, rdtscp is 0f 01 f9. */
@@ -62,8 +68,10 @@ __attribute__((constructor)) static void begin(void)
     struct timespec t;
     struct sigaction action = {.sa_sigaction = on_fault,
                                .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
+    if (getenv("PROCESSOR_CLOCK_RANKS") != NULL)
+        ranks = strtol(getenv("PROCESSOR_CLOCK_RANKS"), NULL, 10);
     syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
-    base_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - processor_ns();
+    base_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + AHEAD_NS;
     sigaction(SIGSEGV, &action, NULL);
     prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }

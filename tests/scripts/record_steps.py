@@ -114,7 +114,8 @@ def trim(trace, steps, name):
         if e["name"].startswith("gloo:"):
             arguments["Input type"] = e["args"]["Input type"]
         kept.append({"ph": "X", "cat": e["cat"], "name": e["name"], "pid": e["pid"], "tid": e["tid"],
-                     "ts": round(e["ts"] - first, 1), "dur": round(min(e["dur"], within[0][1] - e["ts"]), 1), "args": arguments})
+                     "ts": round(e["ts"] - first, 1), "dur": round(min(e["dur"], within[0][1] - e["ts"]), 1),
+                     "args": arguments})
     trace["traceEvents"] = kept
     return json.dumps(trace, separators=(",", ":")) + "\n"
 
