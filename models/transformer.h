@@ -67,7 +67,7 @@ struct transformer {
     const char *name;   /* preset name, or the file it was read from */
     const char *source; /* where the values are from, for people; may be NULL */
     const char *note;   /* what is odd about it; may be NULL */
-    const char *proxy;  /* the parts of a model that it leaves out, for which it stands; NULL: none */
+    const char *proxy;  /* parts of the model for which it stands, left out; NULL: none */
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
