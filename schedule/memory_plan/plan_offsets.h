@@ -24,7 +24,6 @@ struct lifetimes_figures {
         held[MEMORY_COUNT]; /* the same, a buffer being live until some later first use is ordered
                                     behind its free set: no arena can be smaller. held - live is
                                     what unordered ops may not share, arena - held is waste. */
-    uint64_t enough[MEMORY_COUNT]; /* nobody looks for an arena smaller than one of so many */
 };
 
 /* Plans an offset for every buffer from the free sets as they stand, one arena per memory and

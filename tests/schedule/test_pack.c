@@ -12,18 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RULES = 3 };
+enum { WAYS = 3 };
 
-static uint64_t pack(struct live_ranges *t, struct check_random *random, int rule)
+static uint64_t pack(struct live_ranges *t, int way)
 {
-    if (rule < 2)
-        return pack_in_order(t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, UINT64_MAX, NULL);
-    double *weight = heap_alloc(t->count, sizeof *weight);
-    for (uint32_t i = 0; i < t->count; i++)
-        weight[i] = check_random_double(random);
-    uint64_t top = pack_by_weight(t, weight, UINT64_MAX);
-    free(weight);
-    return top;
+    if (way == 2)
+        return pack_by_size(t, live_ranges_held(t));
+    return pack_in_order(t, way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT, UINT64_MAX);
 }
 
 /* Pairs that overlap and must not, live ranges that end behind the top. */
@@ -55,7 +50,7 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
     return wrong;
 }
 
-/* Tenants whose least or greatest end is not one of theirs, or not that one. */
+/* Live ranges whose least or greatest end is not one of theirs, or not that one. */
 static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
@@ -94,21 +89,35 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
                       0);
             CHECK_INT("least and greatest ends", count_beside_ends(&t), 0);
-            for (int rule = 0; t.count > 0 && rule < RULES; rule++) {
-                uint64_t top = pack(&t, &random, rule);
+            for (int way = 0; t.count > 0 && way < WAYS; way++) {
+                uint64_t top = pack(&t, way);
                 CHECK("no plan is smaller than what is held", top >= live_ranges_held(&t));
                 CHECK_INT("wrong places", count_wrong(&t, top), 0);
-                if (rule >= 2)
+                if (way == 2)
                     continue;
-                uint64_t given_up =
-                    pack_in_order(&t, rule == 0 ? PACK_LOWEST : PACK_TIGHTEST, top / 2, NULL);
-                CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
+                enum pack_fit fit = way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT;
+                CHECK("takes what it may", pack_in_order(&t, fit, top) == top);
+                CHECK("gives up above that", pack_in_order(&t, fit, top - 1) == UINT64_MAX);
             }
         }
         live_ranges_release(&t);
         first_uses_release(&first_uses);
         order_release(&order);
         ir_release(&ir);
+    }
+}
+
+/* Fills the least and the greatest ends from the ends. */
+static void settle_ends(struct live_ranges *t)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        t->first_end[i] = LIVE_RANGES_NEVER;
+        t->last_end[i] = 0;
+        for (uint32_t c = 0; c < t->classes; c++) {
+            uint32_t end = live_ranges_ends(t, i)[c];
+            t->first_end[i] = end < t->first_end[i] ? end : t->first_end[i];
+            t->last_end[i] = end > t->last_end[i] ? end : t->last_end[i];
+        }
     }
 }
 
@@ -159,7 +168,7 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
             end[c] = learns < t->ops ? learns : t->ops;
         }
     }
-    live_ranges_settle(t, 0, t->ops);
+    settle_ends(t);
 }
 
 /* The lowest room for live range i beside others that are placed. Looked at one by one. */
@@ -206,66 +215,82 @@ static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
     return UNIT * (best == UINT64_MAX ? begin : at);
 }
 
-static void long_lists_are_packed_without_a_look_at_all_holes(void)
+static void each_takes_the_free_run_that_its_fit_names(void)
 {
-    enum { LOOKS = 50 }; /* a live range; holes are a thousand for half of the list */
     struct check_random random = check_random_make();
     for (int round = 0; round < 2; round++) {
         struct live_ranges t;
         draw_units(&t, &random, 6000);
-        uint32_t higher = 0, *born = heap_alloc(t.count, sizeof *born);
+        uint32_t higher = 0, elsewhere = 0, *before = heap_alloc(t.count, sizeof *before);
         for (uint32_t i = 0; i < t.count; i++)
-            born[i] = i;
-        uint64_t looks = (uint64_t)LOOKS * t.count;
-        uint64_t lowest = pack_in_order(&t, PACK_LOWEST, UINT64_MAX, &looks);
-        CHECK("few looks", looks <= (uint64_t)LOOKS * t.count);
-        CHECK_INT("wrong places", count_wrong(&t, lowest), 0);
+            before[i] = i;
+        uint64_t top = pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX);
+        CHECK_INT("wrong places", count_wrong(&t, top), 0);
         for (uint32_t i = 0; i < t.count; i += 5)
-            higher += t.offset[i] != lowest_room(&t, i, born, i);
+            higher += t.offset[i] != lowest_room(&t, i, before, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
-        uint64_t tightest = pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, NULL);
-        CHECK_INT("wrong places", count_wrong(&t, tightest), 0);
-        uint32_t elsewhere = 0;
+        top = pack_in_order(&t, PACK_BEST_FIT, UINT64_MAX);
+        CHECK_INT("wrong places", count_wrong(&t, top), 0);
         for (uint32_t i = 0; i < t.count; i += 7)
             elsewhere += t.offset[i] != tightest_room(&t, i);
         CHECK_INT("are not where the tightest room is", elsewhere, 0);
-        looks = t.count;
-        CHECK("gives up when it has looked",
-              pack_in_order(&t, PACK_TIGHTEST, UINT64_MAX, &looks) == UINT64_MAX);
-        CHECK("early, and says how often", looks > t.count / 16 && looks < t.count / 2);
-        free(born);
+        free(before);
         live_ranges_release(&t);
     }
 }
 
-static void the_heaviest_take_the_lowest_room(void)
+static void the_largest_take_the_lowest_room(void)
 {
-    enum { TENANTS = 700, WEIGHTS = 90 /* few: many are alike, and go by number */ };
+    enum { COUNT = 700 };
     struct check_random random = check_random_make();
     for (int round = 0; round < 4; round++) {
         struct live_ranges t;
-        double weight[TENANTS];
-        uint32_t placed[TENANTS], count = 0, higher = 0;
-        draw_live_ranges(&t, &random, TENANTS);
-        for (uint32_t i = 0; i < TENANTS; i++)
-            weight[i] = round % 2 ? (double)check_random_i64(&random, 0, WEIGHTS)
-                                  : check_random_double(&random);
-        uint64_t top = pack_by_weight(&t, weight, UINT64_MAX);
-        for (bool taken[TENANTS] = {0}; count < TENANTS; count++) {
+        uint32_t placed[COUNT], count = 0, higher = 0;
+        draw_live_ranges(&t, &random, COUNT);
+        uint64_t first_top = pack_by_size(&t, INT64_MAX); /* takes one round */
+        for (bool taken[COUNT] = {0}; count < COUNT; count++) {
             uint32_t next = 0;
-            for (uint32_t i = 0; i < TENANTS; i++)
-                if (!taken[i] && (taken[next] || weight[i] > weight[next]))
+            for (uint32_t i = 0; i < COUNT; i++)
+                if (!taken[i] && (taken[next] || t.size[i] > t.size[next]))
                     next = i;
             taken[next] = true;
             higher += t.offset[next] != lowest_room(&t, next, placed, count);
             placed[count] = next;
         }
         CHECK_INT("are not where the lowest room is", higher, 0);
-        CHECK("takes what it may", pack_by_weight(&t, weight, top) == top);
-        uint64_t given_up = pack_by_weight(&t, weight, top / 2);
-        CHECK("gives up above what it may take", given_up > top / 2 && given_up <= top);
+        uint64_t top = pack_by_size(&t, 0);
+        CHECK("more rounds never take more", top <= first_top);
+        CHECK_INT("wrong places", count_wrong(&t, top), 0);
         live_ranges_release(&t);
     }
+}
+
+/* Two like buffers that are kept, one after the other, and between them temporary ones of other sizes. In order
+ * of first use the second kept one lies above a temporary one, whose bytes the next one is too large for. */
+static void rounds_and_order_by_size_waste_less(void)
+{
+    struct live_ranges t;
+    struct check_random random = check_random_make();
+    draw_live_ranges(&t, &random, 5);
+    static const struct {
+        uint32_t first_use, end;
+        uint64_t size;
+    } of[] = {{0, 2, 2}, {1, 6, 2}, {2, 3, 1}, {3, 6, 3}, {4, 6, 1}};
+    t.first_end = heap_alloc(t.count, sizeof *t.first_end);
+    t.last_end = heap_alloc(t.count, sizeof *t.last_end);
+    t.ops = 6;
+    for (uint32_t i = 0; i < t.count; i++) {
+        t.first_use[i] = of[i].first_use;
+        t.class_of[i] = 0;
+        t.size[i] = 512 * of[i].size;
+        for (uint32_t c = 0; c < t.classes; c++)
+            t.end[i * t.classes + c] = of[i].end;
+    }
+    settle_ends(&t);
+    CHECK_INT("held", (int64_t)live_ranges_held(&t), (int64_t)512 * 6);
+    CHECK_INT("in order", (int64_t)pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX), (int64_t)512 * 7);
+    CHECK_INT("by size", (int64_t)pack_by_size(&t, (uint64_t)512 * 6), (int64_t)512 * 6);
+    live_ranges_release(&t);
 }
 
 static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, uint32_t until,
@@ -376,9 +401,9 @@ static void products_waste_little(void)
 static const struct check_case cases[] = {
     {"live ranges that conflict have bytes of their own",
      live_ranges_that_conflict_have_bytes_of_their_own},
-    {"long lists are packed without a look at all holes",
-     long_lists_are_packed_without_a_look_at_all_holes},
-    {"the heaviest take the lowest room", the_heaviest_take_the_lowest_room},
+    {"each takes the free run that its fit names", each_takes_the_free_run_that_its_fit_names},
+    {"the largest take the lowest room", the_largest_take_the_lowest_room},
+    {"rounds and order by size waste less", rounds_and_order_by_size_waste_less},
     {"products waste little", products_waste_little},
 };
 CHECK_MAIN("pack", cases)

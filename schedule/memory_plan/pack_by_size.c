@@ -1,0 +1,209 @@
+/* Placing the largest live ranges first. A tree over the live ranges, in order of first use, finds those that
+ * are placed and conflict with the next one; the gaps between them are the room that it has. */
+#include "schedule/memory_plan/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sorting ---- */
+
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, FEW = 48 };
+
+struct keyed {
+    uint64_t key, value;
+};
+
+static void sort_few(struct keyed *row, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct keyed one = row[i];
+        uint32_t k = i;
+        for (; k > 0 && row[k - 1].key > one.key; k--)
+            row[k] = row[k - 1];
+        row[k] = one;
+    }
+}
+
+static void sort_by_digit(struct keyed *to, const struct keyed *from, uint32_t count,
+                          uint32_t shift)
+{
+    uint32_t begin[DIGITS + 1] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        begin[(from[i].key >> shift) % DIGITS + 1]++;
+    for (uint32_t d = 0; d < DIGITS; d++)
+        begin[d + 1] += begin[d];
+    for (uint32_t i = 0; i < count; i++)
+        to[begin[(from[i].key >> shift) % DIGITS]++] = from[i];
+}
+
+/* Sorts rows by key, equal ones as they stood. *row and *spare, of as many rows, may be swapped. */
+static void sort(struct keyed **row, struct keyed **spare, uint32_t count)
+{
+    uint64_t differ = 0;
+    if (count <= FEW) {
+        sort_few(*row, count);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++)
+        differ |= (*row)[i].key ^ (*row)[0].key;
+    for (uint32_t shift = 0; shift < 64; shift += DIGIT_BITS) {
+        if ((differ >> shift) % DIGITS == 0)
+            continue;
+        struct keyed *sorted = *spare;
+        sort_by_digit(sorted, *row, count, shift);
+        *spare = *row;
+        *row = sorted;
+    }
+}
+
+/* ---- what conflicts ---- */
+
+struct packing {
+    struct live_ranges *t;
+    uint32_t *
+        until; /* per live range: all live ranges from this one on begin after it has ended for them */
+    uint32_t *reach; /* (2 * leaves) a tree: the greatest `until` of those that are placed */
+    uint32_t leaves;
+    struct keyed *block, *spare; /* room for the conflicting ones: begin and end */
+    uint32_t blocks;
+    uint64_t looks;
+};
+
+/* The first live range from which on all of the class begin at op `end` or later. of_class: those of the class. */
+static uint32_t last_of_class(const struct live_ranges *t, const uint32_t *of_class, uint32_t count,
+                              uint32_t end)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (t->first_use[of_class[middle]] < end)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? of_class[low - 1] + 1 : 0;
+}
+
+static void find_until(struct packing *p)
+{
+    const struct live_ranges *t = p->t;
+    uint32_t *of_class = heap_alloc(t->count, sizeof *of_class);
+    for (uint32_t i = 0; i < t->count; i++)
+        p->until[i] = i + 1;
+    for (uint32_t c = 0; c < t->classes; c++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < t->count; i++)
+            if (t->class_of[i] == c)
+                of_class[count++] = i;
+        for (uint32_t i = 0; i < t->count; i++) {
+            uint32_t until = last_of_class(t, of_class, count, live_ranges_ends(t, i)[c]);
+            p->until[i] = until > p->until[i] ? until : p->until[i];
+        }
+    }
+    free(of_class);
+}
+
+/* Adds what is placed of `node`, which has `width` live ranges from `first` on, and conflicts with live range i. */
+static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
+                        uint32_t i)
+{
+    const struct live_ranges *t = p->t;
+    if (first >= p->until[i] || p->reach[node] <= i)
+        return;
+    if (width > 1) {
+        find_blocks(p, 2 * node, first, width / 2, i);
+        find_blocks(p, 2 * node + 1, first + width / 2, width / 2, i);
+        return;
+    }
+    p->looks++;
+    if (live_ranges_conflict(t, i, first))
+        p->block[p->blocks++] = (struct keyed){t->offset[first], t->offset[first] + t->size[first]};
+}
+
+/* The lowest offset at which `size` bytes lie between the blocks, which are sorted, or above them. */
+static uint64_t lowest_gap(const struct packing *p, uint64_t size)
+{
+    uint64_t end = 0;
+    for (uint32_t k = 0; k < p->blocks; k++) {
+        const struct keyed *block = &p->block[k];
+        if (block->key >= end + size)
+            break;
+        end = block->value > end ? block->value : end;
+    }
+    return end;
+}
+
+static void place(struct packing *p, uint32_t i)
+{
+    p->blocks = 0;
+    find_blocks(p, 1, 0, p->leaves, i);
+    sort(&p->block, &p->spare, p->blocks);
+    p->t->offset[i] = lowest_gap(p, p->t->size[i]);
+    for (uint32_t node = p->leaves + i; node > 0 && p->reach[node] < p->until[i]; node /= 2)
+        p->reach[node] = p->until[i];
+}
+
+/* ---- rounds ---- */
+
+enum { ROUNDS_MAX = 16 };
+
+/* Places those of greatest weight first, equal ones in order of first use. UINT64_MAX: too many looks. */
+static uint64_t pack_by_weight(struct packing *p, const double *weight)
+{
+    struct live_ranges *t = p->t;
+    struct keyed *row = heap_alloc(t->count, sizeof *row),
+                 *spare = heap_alloc(t->count, sizeof *row);
+    uint64_t top = 0, looks = p->looks;
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint64_t bits; /* of a positive number they are in its order */
+        memcpy(&bits, &weight[i], sizeof bits);
+        row[i] = (struct keyed){~bits, i};
+    }
+    sort(&row, &spare, t->count);
+    memset(p->reach, 0, (size_t)p->leaves * 2 * sizeof *p->reach);
+    for (uint32_t k = 0; k < t->count && p->looks - looks <= PACK_FIRST_LOOKS; k++) {
+        uint32_t i = (uint32_t)row[k].value;
+        place(p, i);
+        top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
+    }
+    free(row);
+    free(spare);
+    return p->looks - looks > PACK_FIRST_LOOKS ? UINT64_MAX : top;
+}
+
+uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
+{
+    if (t->count > PACK_BY_SIZE_MAX)
+        return UINT64_MAX;
+    struct packing p = {.t = t, .leaves = 1};
+    while (p.leaves < t->count)
+        p.leaves *= 2;
+    p.until = heap_alloc(t->count, sizeof *p.until);
+    p.reach = heap_alloc((size_t)p.leaves * 2, sizeof *p.reach);
+    p.block = heap_alloc(t->count, sizeof *p.block);
+    p.spare = heap_alloc(t->count, sizeof *p.spare);
+    find_until(&p);
+    double *weight = heap_alloc(t->count, sizeof *weight);
+    uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, looks = 0;
+    for (uint32_t i = 0; i < t->count; i++)
+        weight[i] = (double)t->size[i];
+    for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
+        if (p.looks + (p.looks - looks) > PACK_ROUNDS_LOOKS)
+            break;
+        looks = p.looks;
+        uint64_t top = pack_by_weight(&p, weight);
+        if (top < least)
+            memcpy(best, t->offset, t->count * sizeof *best);
+        least = top < least ? top : least;
+        for (uint32_t i = 0; i < t->count; i++)
+            weight[i] *= t->offset[i] + t->size[i] > enough ? 2 : 1;
+    }
+    memcpy(t->offset, best, t->count * sizeof *best);
+    free(p.until);
+    free(p.reach);
+    free(p.block);
+    free(p.spare);
+    free(weight);
+    free(best);
+    return least;
+}
