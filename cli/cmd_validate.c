@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/folder/trace_folder.h"
 #include "cli/validate/check_rows.h"
 #include "cli/validate/external_setup.h"
 #include "cli/validate/open_table.h"
@@ -353,6 +354,15 @@ static enum status look_at_file(const struct options *options, size_t which, str
     return status;
 }
 
+/* Refuses a folder that pages cannot be written into, before the work. */
+static enum status check_pages(const char *folder, struct diag *diag)
+{
+    size_t before = diag->size;
+    enum status status = trace_folder_check(folder, diag);
+    diag_place(diag, before, "--pages");
+    return status;
+}
+
 enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
@@ -368,6 +378,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = filter(&data, options, diag);
     if (status == STATUS_OK)
         status = check_fit(options, &data, diag);
+    if (status == STATUS_OK && options_given(options, "pages"))
+        status = check_pages(options_text(options, "pages"), diag);
     if (status == STATUS_OK)
         status = validation_run(&figures, &data.figures, diag);
     if (status == STATUS_OK)
