@@ -98,8 +98,49 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
+/* The last repair that the user leaves open: of all, it takes the least of a GPU. False: there is none. */
+static bool repair_most(struct request *request, const struct round *round)
+{
+    const struct request asked = *request;
+    for (size_t i = ARRAY_LEN(repairs); --i > 0;) {
+        *request = asked;
+        if (repair(request, round, &repairs[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a GPU lacks room whatever is repaired: so much after the last repair that the others, which need as much
+ * but for what an allocator keeps, lack room too. They need no more of the host, which must have room. Not where
+ * shares of activations go to the host, which depend on the pieces (tests/cli/test_space.c). */
+static bool is_beyond_repair(const struct round *round, struct outcome *o)
+{
+    struct request request = o->request;
+    struct choices c;
+    struct verdict verdict;
+    if (!repair_most(&request, round) || compose_resolve(&c, &request, NULL, NULL) != STATUS_OK ||
+        c.activations == CHOICE_ACTIVATIONS_RATIO)
+        return false;
+    if (!shortened_lacks(&verdict, round->setup, &request)) {
+        struct prediction p = {0};
+        bool made = prediction_memory(&p, round->setup, &request, NULL, NULL) == STATUS_OK;
+        verdict = p.verdict;
+        prediction_release(&p);
+        if (!made)
+            return false;
+    }
+    if (verdict_margin(&verdict, LIMIT_HOST) < 0 ||
+        verdict_margin(&verdict, LIMIT_DEVICE) >=
+            -RESERVED_ERROR * (double)verdict.available[LIMIT_DEVICE])
+        return false;
+    note_unfit(o, &verdict);
+    return true;
+}
+
 static void time_it(struct round *round, struct outcome *o)
 {
+    if (is_beyond_repair(round, o))
+        return;
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
         struct prediction p = {0};

@@ -51,10 +51,14 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     return ok;
 }
 
-/* What is tried where something does not fit takes nothing off the host, but where shares go there. */
+/* What is tried where something does not fit takes nothing off the host, but where shares go there; the last of it
+ * takes the least of a GPU, but for what an allocator keeps. */
 static void check_repairs(const char *label, const struct setup *setup,
-                          const struct request *request, uint64_t host_bytes)
+                          const struct request *request, const struct verdict *unrepaired)
 {
+    uint64_t host_bytes = unrepaired->needed[LIMIT_HOST];
+    uint64_t least_bytes = unrepaired->needed[LIMIT_DEVICE];
+    double kept = RESERVED_ERROR * (double)unrepaired->available[LIMIT_DEVICE];
     static const struct {
         int64_t loss_chunks, ffn_chunks;
         bool host_optimizer;
@@ -66,8 +70,13 @@ static void check_repairs(const char *label, const struct setup *setup,
         repaired.ffn_chunks = tries[i].ffn_chunks;
         if (tries[i].host_optimizer)
             repaired.optimizer = CHOICE_OPTIMIZER_HOST;
-        if (prediction_memory(&p, setup, &repaired, NULL, NULL) == STATUS_OK)
+        if (prediction_memory(&p, setup, &repaired, NULL, NULL) == STATUS_OK) {
+            uint64_t needed = p.verdict.needed[LIMIT_DEVICE];
             CHECK(label, p.verdict.needed[LIMIT_HOST] >= host_bytes);
+            if (i + 1 == ARRAY_LEN(tries))
+                CHECK(label, (double)needed <= (double)least_bytes + kept);
+            least_bytes = needed < least_bytes ? needed : least_bytes;
+        }
         prediction_release(&p);
     }
 }
@@ -97,7 +106,7 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
                          (double)p.verdict.needed[LIMIT_HOST]);
         CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
-            check_repairs(label, setup, &c->request, p.verdict.needed[LIMIT_HOST]);
+            check_repairs(label, setup, &c->request, &p.verdict);
     }
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);
