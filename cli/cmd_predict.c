@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "predict/alternatives.h"
@@ -193,7 +194,8 @@ static void put_commands(struct text *predict, struct text *plan, const struct o
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
-    if (options->argument_count > 0 || options_given(options, "loopback"))
+    if (options->argument_count > 0 || options_given(options, "loopback") ||
+        options_given(options, "documents"))
         return;
     text_puts(plan, "longhaul plan");
     setup_put_given(plan, options, &predict_options, keep, drop);
@@ -208,6 +210,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
                                              options_given(options, "verify")};
     struct alternative best = {0};
     struct operator_times part = {0};
+    struct packed_documents packed = {0};
+    struct batch_times batches = {0};
     struct diag note = {0};
     struct report report = {
         .prediction = &prediction,
@@ -230,6 +234,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = trace_folder_check(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
+    if (status == STATUS_OK)
+        status = documents_load(&packed, &setup, options, file != NULL, diag);
+    report.documents = packed.count > 0 ? packed.batch : NULL;
     setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
@@ -251,6 +258,12 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     progress_part("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, exact, diag);
+    if (status == STATUS_OK && packed.count > 1) {
+        progress_part(NULL);
+        status = batch_times_make(&batches, &setup, packed.batch, packed.count, exact, diag);
+        report.batches = &batches;
+        report.packed = packed.batch;
+    }
     progress_part("comparing with other options");
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
@@ -271,6 +284,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     text_release(&plan);
     text_release(&warning);
     prediction_release(&prediction);
+    batch_times_release(&batches);
+    packed_documents_release(&packed);
     setup_release(&setup);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "cli/screen.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/from.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
@@ -107,8 +108,8 @@ static const struct command commands[] = {
      cmd_predict,
      "what a training step would take",
      PREDICT_ABOUT,
-     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &predict_options,
-      &general_options},
+     {&setup_model_options, &setup_cluster_options, &setup_choice_options, &setup_documents_options,
+      &predict_options, &general_options},
      NULL},
     {"sweep",
      "",

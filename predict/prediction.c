@@ -434,7 +434,7 @@ double prediction_gpus(const struct prediction *p)
 
 double prediction_tokens(const struct prediction *p)
 {
-    return (double)p->ir.global_batch * (double)p->ir.layout.tokens;
+    return (double)p->ir.global_batch * (double)p->ir.layout.tokens - (double)p->setup->padding;
 }
 
 bool prediction_recomputes(const struct prediction *p)

@@ -98,7 +98,7 @@ struct prediction_op {
 };
 struct prediction_op prediction_op(const struct prediction *prediction, uint32_t op);
 
-/* Sequences and tokens of one step, over all ranks. */
+/* Sequences and tokens of one step, over all ranks; padding of packed documents is not among the tokens. */
 int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);
 /* Devices: one when ranks share it, else as many as ranks. */

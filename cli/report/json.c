@@ -351,6 +351,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (p->has_choices)
         put_choices(&w, p);
     json_end_object(&w);
+    report_json_documents(&w, r);
     if (r->part != NULL)
         put_part(&w, r->part);
     else

@@ -11,14 +11,19 @@
 #include "cli/screen.h"
 #include "models/mfu.h"
 #include "predict/alternatives.h"
+#include "predict/documents/batches.h"
 #include "predict/intervals.h"
 #include "predict/operator_times.h"
 #include "predict/prediction.h"
 
 struct report {
-    const struct prediction *prediction; /* simulated */
-    const char *profile;                 /* as asked for: "published" */
-    const struct alternative *best;      /* NULL: nothing else was tried */
+    const struct prediction *prediction;  /* simulated */
+    const char *profile;                  /* as asked for: "published" */
+    const struct alternative *best;       /* NULL: nothing else was tried */
+    const struct packed_batch *documents; /* of the step; NULL: none were given */
+    const struct batch_times
+        *batches; /* of more steps, of which `documents` is the first; NULL: of none */
+    const struct packed_batch *packed;   /* [batches->count] */
     const struct operator_times *part;   /* of a part of the model; NULL: a whole step */
     double total_tokens;                 /* of a whole training; 0: not asked for */
     double price;                        /* of a GPU-hour; 0: not given */
@@ -37,6 +42,9 @@ void report_print(const struct screen *screen, const struct report *report);
  * interval. */
 void report_print_sure_of(const struct screen *screen, const struct intervals *intervals,
                           enum residual_of of, double value);
+/* What was packed, and the times of all batches. */
+void report_print_documents(const struct screen *screen, const struct report *report);
+void report_json_documents(struct json_out *json, const struct report *report);
 void report_print_training(const struct screen *screen, const struct report *report);
 void report_print_details(const struct screen *screen, const struct report *report);
 void report_print_next(const struct screen *screen, const struct report *report);

@@ -68,6 +68,7 @@ static void print_what(const struct screen *screen, const struct report *r)
     report_put_layout(&line, r);
     screen_put_line(screen, "layout", line.data);
     text_release(&line);
+    report_print_documents(screen, r);
 }
 
 static void print_figures(const struct screen *screen, const struct report *r)
@@ -84,6 +85,8 @@ static void print_figures(const struct screen *screen, const struct report *r)
     line.size = 0;
     text_printf(&line, "%.1f", p->tokens_per_s_gpu);
     intervals_put_beside(&line, " (90 %: ", interval, p->tokens_per_s_gpu, 1);
+    if (r->documents != NULL)
+        text_puts(&line, ", padding not counted");
     screen_put_line(screen, "tokens/s/GPU", line.data);
     if (p->has_choices) {
         double percent = 100 * prediction_mfu(p, r->mfu);

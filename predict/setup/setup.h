@@ -24,7 +24,9 @@ struct setup {
     /* how sequences are cut, what of them leaves, what stages share of them */
     bool partition_given, offload_given;
     uint32_t even_above; /* of struct sim_options */
-    bool as_dense;       /* set before the model is loaded: models/hf_proxy.h */
+    int64_t
+        padding; /* tokens of a step that are none of its documents: tokens per second leave them out */
+    bool as_dense; /* set before the model is loaded: models/hf_proxy.h */
 };
 
 void setup_release(struct setup *setup);

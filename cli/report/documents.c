@@ -1,0 +1,96 @@
+/* What the sequences of a step are packed of, and what steps of other documents take. */
+#include "base/units.h"
+#include "cli/report/report.h"
+
+static double percent(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+static double padding_percent(const struct packed_batch *b)
+{
+    return percent((double)b->padding, (double)(b->tokens + b->padding));
+}
+
+void report_print_documents(const struct screen *screen, const struct report *r)
+{
+    const struct packed_batch *b = r->documents;
+    const struct batch_times *t = r->batches;
+    struct text line = {0};
+    if (b == NULL)
+        return;
+    text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
+                (unsigned long long)b->documents, (long long)b->tokens, padding_percent(b));
+    if (b->cut > 0)
+        text_printf(&line, "%llu cut", (unsigned long long)b->cut);
+    if (b->dropped > 0)
+        text_printf(&line, ", %lld tokens dropped", (long long)b->dropped);
+    if (b->cut > 0)
+        text_puts(&line, "; ");
+    text_printf(&line,
+                "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
+                percent(b->pairs, b->causal_pairs), 100 * b->squares);
+    if (r->prediction->choices.dp > 1)
+        text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
+                    b->latest_rank, b->latest_over_mean);
+    screen_put_line(screen, "documents", line.data);
+    if (t != NULL) {
+        line.size = 0;
+        text_printf(&line, "%zu steps: median ", t->count);
+        report_put_time(&line, t->median_s, t->worst_s);
+        text_puts(&line, ", 90 % at most ");
+        report_put_time(&line, t->high_s, t->worst_s);
+        text_puts(&line, ", worst ");
+        report_put_time(&line, t->worst_s, t->worst_s);
+        text_printf(&line, " (batch %zu", t->worst);
+        if (r->prediction->choices.dp > 1)
+            text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
+                        r->packed[t->worst].latest_rank, r->packed[t->worst].latest_over_mean);
+        text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
+                    t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
+        screen_put_line(screen, "batches", line.data);
+    }
+    text_release(&line);
+}
+
+static void put_packed(struct json_out *w, const struct packed_batch *b)
+{
+    json_put_count(w, "documents", b->documents);
+    json_put_count(w, "document_tokens", (uint64_t)b->tokens);
+    json_put_count(w, "padding_tokens", (uint64_t)b->padding);
+    json_put_number(w, "padding_share", padding_percent(b) / 100);
+    json_put_count(w, "cut_documents", b->cut);
+    json_put_count(w, "dropped_tokens", (uint64_t)b->dropped);
+    json_put_number(w, "visible_share", b->pairs / b->causal_pairs);
+    json_put_number(w, "squares_share", b->squares);
+    json_put_count(w, "latest_rank", b->latest_rank);
+    json_put_number(w, "latest_over_mean", b->latest_over_mean);
+}
+
+void report_json_documents(struct json_out *w, const struct report *r)
+{
+    const struct batch_times *t = r->batches;
+    if (r->documents == NULL)
+        return;
+    json_begin_object(w, "packed");
+    put_packed(w, r->documents);
+    json_end_object(w);
+    if (t == NULL)
+        return;
+    json_begin_object(w, "batches");
+    json_put_number(w, "median_step_s", t->median_s);
+    json_put_number(w, "high_step_s", t->high_s);
+    json_put_number(w, "worst_step_s", t->worst_s);
+    json_put_count(w, "worst_batch", t->worst);
+    json_put_number(w, "mean_tokens_per_s_gpu", t->tokens_per_s / prediction_gpus(r->prediction));
+    json_put_number(w, "mean_padding_share", t->padding_share);
+    json_begin_array(w, "by_batch");
+    for (size_t i = 0; i < t->count; i++) {
+        json_begin_object(w, NULL);
+        json_put_number(w, "step_s", t->step_s[i]);
+        put_packed(w, &r->packed[i]);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}

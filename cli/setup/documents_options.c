@@ -1,0 +1,126 @@
+#include "cli/setup/documents_options.h"
+
+#include "schedule/config/resolve_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCHES_MAX = 4096 };
+
+static const struct option rows[] = {
+    {.name = "documents",
+     .kind = OPTION_TEXT,
+     .value = "FILE|DIST",
+     .unset = "each sequence is one document",
+     .help = "pack sequences of documents, whose tokens see only their own document: a file of "
+             "lengths in tokens (one a line, or CSV with the columns batch,length), "
+             "lognormal:MEDIAN,SIGMA, or zipf:S,MAX"},
+    {.name = "seed",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = INT32_MAX,
+     .unset = "1; a file keeps its order",
+     .help = "seed by which the lengths of --documents are drawn, or a file's are shuffled"},
+    {.name = "packing",
+     .kind = OPTION_CHOICE,
+     .names = packing_names,
+     .name_count = PACKING_COUNT,
+     .fallback = "first-fit",
+     .help = "how documents are packed: into the first sequence with room, into the fullest with "
+             "room (best-fit), with documents of about the same length (buckets), or one after the "
+             "other and cut at the end of each sequence (truncate)"},
+    {.name = "balance",
+     .kind = OPTION_CHOICE,
+     .names = balance_names,
+     .name_count = BALANCE_COUNT,
+     .fallback = "none",
+     .help = "the order of packed sequences. pairs: each data-parallel rank deals its sequences to "
+             "micro-batches of equally many visible pairs, the largest first; ranks: sequences are "
+             "first dealt to the ranks that way"},
+    {.name = "batches",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = BATCHES_MAX,
+     .fallback = "1",
+     .help = "steps that are packed and predicted one after the other: from 2 on their median, "
+             "90 % and worst times are printed; the rest is of the first"},
+};
+const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(rows)};
+
+void packed_documents_release(struct packed_documents *packed)
+{
+    for (size_t i = 0; i < packed->count; i++)
+        packed_batch_release(&packed->batch[i]);
+    free(packed->batch);
+    arena_release(&packed->arena);
+    *packed = (struct packed_documents){0};
+}
+
+static enum status refuse_without(const struct options *options, struct diag *diag)
+{
+    for (size_t i = 1; i < ARRAY_LEN(rows); i++)
+        if (options_given(options, rows[i].name)) {
+            char shown[40] = "--";
+            strncat(shown, rows[i].name, sizeof shown - 3);
+            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                              "needs --documents, which says what sequences are packed of");
+        }
+    return STATUS_OK;
+}
+
+/* The sizes of a step, and to what its layout rounds documents up. */
+static enum status find_sizes(struct packing_options *sizes, const struct setup *setup,
+                              const struct options *options, struct diag *diag)
+{
+    struct choices choices;
+    enum status status = compose_resolve(&choices, &setup->request, NULL, diag);
+    if (status != STATUS_OK)
+        return status;
+    bool cut = setup->request.ring_layout == RING_ZIGZAG_DOCUMENTS && choices.cp > 1;
+    *sizes = (struct packing_options){
+        .policy = (enum packing_policy)options_choice(options, "packing"),
+        .balance = (enum packing_balance)options_choice(options, "balance"),
+        .seq = choices.seq,
+        .multiple = cut ? 2 * (int64_t)choices.cp : 1,
+        .sequences = (uint32_t)choices.global_batch,
+        .ranks = choices.dp,
+        .micro_batch = (uint32_t)choices.micro_batch,
+    };
+    return choices.seq % sizes->multiple == 0
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
+                            "zigzag-documents pads documents to multiples of %lld tokens, and a "
+                            "sequence has %lld",
+                            (long long)sizes->multiple, (long long)choices.seq);
+}
+
+enum status documents_load(struct packed_documents *packed, struct setup *setup,
+                           const struct options *options, bool from_file, struct diag *diag)
+{
+    struct packing_options sizes;
+    struct lengths lengths = {0};
+    if (!options_given(options, "documents"))
+        return refuse_without(options, diag);
+    if (from_file)
+        return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
+                          "the schedule comes from the file '%s', which has its own documents",
+                          options->argument[0]);
+    size_t count = (size_t)options_count(options, "batches");
+    enum status status = lengths_open(&lengths, options_text(options, "documents"),
+                                      (uint64_t)options_count(options, "seed"), diag);
+    if (status == STATUS_OK)
+        status = find_sizes(&sizes, setup, options, diag);
+    if (status == STATUS_OK)
+        packed->batch = heap_zalloc(count, sizeof *packed->batch);
+    while (status == STATUS_OK && packed->count < count)
+        status = packing_next(&packed->batch[packed->count++], &lengths, &sizes, diag);
+    if (status == STATUS_OK) {
+        packed_batch_documents(&packed->batch[0], sizes.seq, &packed->first, &packed->arena);
+        setup->request.documents = &packed->first;
+        setup->padding = packed->batch[0].padding;
+    }
+    lengths_release(&lengths);
+    return status;
+}

@@ -1,0 +1,95 @@
+/* Sequences are dealt to ranks and micro-batches by their pairs. WLB-LLM (arXiv 2503.17924) and FlexSP (arXiv 2412.01523)
+ * balance by the cost of attention in place of tokens; the rule here is longest processing time first, in groups of
+ * equally many sequences. */
+#include "predict/documents/packing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const balance_names[BALANCE_COUNT] = {"none", "pairs", "ranks"};
+
+static int by_pairs(const void *a, const void *b)
+{
+    const struct packed_sequence *x = a, *y = b;
+    return (x->pairs < y->pairs) - (x->pairs > y->pairs);
+}
+
+/* Pairs of a group of `size` sequences; of the largest of `groups` groups. */
+static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
+{
+    double pairs = 0;
+    for (uint32_t i = 0; i < size; i++)
+        pairs += sequence[i].pairs;
+    return pairs;
+}
+
+static double largest(const struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+{
+    double most = 0;
+    for (uint32_t g = 0; g < groups; g++) {
+        double pairs = pairs_in(sequence + (size_t)g * size, size);
+        most = pairs > most ? pairs : most;
+    }
+    return most;
+}
+
+/* Deals groups x size sequences into groups, unless that does not lower the largest. */
+static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+{
+    size_t count = (size_t)groups * size;
+    struct packed_sequence *sorted = heap_alloc(2 * count, sizeof *sorted), *dealt = sorted + count;
+    uint32_t *held = heap_zalloc(groups, sizeof *held);
+    double *pairs = heap_zalloc(groups, sizeof *pairs);
+    memcpy(sorted, sequence, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_pairs);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t to = groups;
+        for (uint32_t g = 0; g < groups; g++)
+            if (held[g] < size && (to == groups || pairs[g] < pairs[to]))
+                to = g;
+        dealt[(size_t)to * size + held[to]++] = sorted[i];
+        pairs[to] += sorted[i].pairs;
+    }
+    if (largest(dealt, groups, size) < largest(sequence, groups, size))
+        memcpy(sequence, dealt, count * sizeof *sequence);
+    free(pairs);
+    free(held);
+    free(sorted);
+}
+
+/* The group with the most pairs first; few groups, and equal ones keep their order. */
+static void largest_first(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+{
+    struct packed_sequence *moved = heap_alloc(size, sizeof *moved);
+    for (uint32_t g = 1; g < groups; g++)
+        for (uint32_t k = g; k > 0; k--) {
+            struct packed_sequence *above = sequence + (size_t)(k - 1) * size;
+            if (pairs_in(above, size) >= pairs_in(above + size, size))
+                break;
+            memcpy(moved, above, size * sizeof *moved);
+            memcpy(above, above + size, size * sizeof *moved);
+            memcpy(above + size, moved, size * sizeof *moved);
+        }
+    free(moved);
+}
+
+void packing_balance(struct packed_batch *batch, const struct packing_options *o)
+{
+    uint32_t own = batch->sequences / o->ranks;
+    if (o->balance == BALANCE_RANKS)
+        deal(batch->sequence, o->ranks, own);
+    for (uint32_t r = 0; r < o->ranks && o->balance != BALANCE_NONE; r++) {
+        struct packed_sequence *first = batch->sequence + (size_t)r * own;
+        deal(first, own / o->micro_batch, o->micro_batch);
+        largest_first(first, own / o->micro_batch, o->micro_batch);
+    }
+    double most = 0;
+    for (uint32_t r = 0; r < o->ranks; r++) {
+        double pairs = pairs_in(batch->sequence + (size_t)r * own, own);
+        if (pairs > most) {
+            most = pairs;
+            batch->latest_rank = r;
+        }
+    }
+    batch->latest_over_mean = most * o->ranks / batch->pairs;
+}

@@ -1,0 +1,225 @@
+#include "predict/documents/lengths.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "traces/records.h"
+
+#include <assert.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct loc here = {.name = "--documents"};
+
+void lengths_release(struct lengths *l)
+{
+    free(l->length);
+    free(l->batch_of);
+    if (l->rng != NULL)
+        gsl_rng_free(l->rng);
+    if (l->table != NULL)
+        gsl_ran_discrete_free(l->table);
+    *l = (struct lengths){0};
+}
+
+/* ---- files ---- */
+
+struct reading {
+    struct lengths *lengths;
+    size_t rows, capacity;
+};
+
+static void add(struct reading *reading, int64_t batch, int64_t length)
+{
+    struct lengths *l = reading->lengths;
+    if (l->count == reading->capacity) {
+        reading->capacity = reading->capacity > 0 ? 2 * reading->capacity : 1024;
+        l->length = heap_realloc(l->length, reading->capacity, sizeof *l->length);
+        l->batch_of = heap_realloc(l->batch_of, reading->capacity, sizeof *l->batch_of);
+    }
+    l->length[l->count] = length;
+    l->batch_of[l->count++] = batch;
+}
+
+static bool is_heading(struct lengths *l, const struct record *record)
+{
+    if (record->count == 2 && strcmp(record->field[0], "batch") == 0 &&
+        strcmp(record->field[1], "length") == 0) {
+        l->kind = LENGTHS_BATCHES;
+        return true;
+    }
+    return record->count == 1 && strcmp(record->field[0], "length") == 0;
+}
+
+static enum status read_row(void *context, const struct record *record, struct diag *diag)
+{
+    struct reading *reading = context;
+    struct lengths *l = reading->lengths;
+    int64_t batch = 0, length = 0;
+    if (reading->rows++ == 0 && is_heading(l, record))
+        return STATUS_OK;
+    size_t last = l->kind == LENGTHS_BATCHES ? 1 : 0;
+    if (record->count != last + 1)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "%zu fields; a line has %s (docs/documents.md)", record->count,
+                          last > 0 ? "a batch and a length"
+                                   : "a length, or the columns batch,length with that heading");
+    if (!parse_i64(record->field[last], record->size[last], &length) || length < 1 ||
+        length > LENGTH_MAX)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "'%s' is not a document's length in tokens, a whole number above 0",
+                          record->field[last]);
+    if (last > 0 && !parse_i64(record->field[0], record->size[0], &batch))
+        return diag_error(diag, record->at, STATUS_BAD_INPUT, "'%s' is not the number of a batch",
+                          record->field[0]);
+    if (last > 0 && l->count > 0 && batch < l->batch_of[l->count - 1])
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "batch %lld comes after batch %lld; batches are in ascending order",
+                          (long long)batch, (long long)l->batch_of[l->count - 1]);
+    add(reading, batch, length);
+    return STATUS_OK;
+}
+
+static enum status skip_comment(void *context, struct loc at, const char *text, size_t size,
+                                struct diag *diag)
+{
+    (void)context, (void)at, (void)text, (void)size, (void)diag;
+    return STATUS_OK;
+}
+
+static enum status read_file(struct lengths *l, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    struct reading reading = {.lengths = l};
+    const struct record_handler handler = {&reading, read_row, skip_comment};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
+    if (status == STATUS_OK && l->count == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "has no length of a document");
+    text_release(&text);
+    return status;
+}
+
+/* ---- distributions ---- */
+
+/* "MEDIAN,SIGMA" or "S,MAX": a number and a count of tokens, in either order. */
+static bool read_pair(const char *text, bool tokens_first, double *number, int64_t *tokens)
+{
+    const char *comma = strchr(text, ',');
+    if (comma == NULL)
+        return false;
+    size_t first = (size_t)(comma - text), second = strlen(comma + 1);
+    const char *word = tokens_first ? comma + 1 : text;
+    struct diag unheard = {0};
+    bool ok = parse_double(word, tokens_first ? second : first, number) && isfinite(*number) &&
+              units_parse_tokens(tokens_first ? text : comma + 1, tokens_first ? first : second,
+                                 tokens, here, &unheard) == STATUS_OK;
+    diag_release(&unheard);
+    return ok;
+}
+
+static enum status open_lognormal(struct lengths *l, const char *text, struct diag *diag)
+{
+    int64_t median = 0;
+    l->kind = LENGTHS_LOGNORMAL;
+    if (!read_pair(text, true, &l->sigma, &median) || !(l->sigma >= 0 && l->sigma <= 10) ||
+        median > LENGTH_MAX)
+        return diag_error(diag, here, STATUS_BAD_INPUT,
+                          "'%s' is not lognormal:MEDIAN,SIGMA with the median in tokens and sigma "
+                          "from 0 to 10, such as lognormal:2K,1.5",
+                          l->name);
+    l->median = (double)median;
+    return STATUS_OK;
+}
+
+static enum status open_zipf(struct lengths *l, const char *text, struct diag *diag)
+{
+    double s = 0;
+    int64_t most = 0;
+    l->kind = LENGTHS_ZIPF;
+    if (!read_pair(text, false, &s, &most) || !(s > 0 && s <= 10) || most > ZIPF_MAX)
+        return diag_error(diag, here, STATUS_BAD_INPUT,
+                          "'%s' is not zipf:S,MAX with S above 0, at most 10, and MAX at most 4M "
+                          "tokens, such as zipf:1.2,128K",
+                          l->name);
+    double *weight = heap_alloc((size_t)most, sizeof *weight);
+    for (int64_t i = 0; i < most; i++)
+        weight[i] = pow((double)(i + 1), -s);
+    l->table = gsl_ran_discrete_preproc((size_t)most, weight);
+    free(weight);
+    return STATUS_OK;
+}
+
+enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, struct diag *diag)
+{
+    enum status status;
+    l->name = text;
+    if (strncmp(text, "lognormal:", 10) == 0)
+        status = open_lognormal(l, text + 10, diag);
+    else if (strncmp(text, "zipf:", 5) == 0)
+        status = open_zipf(l, text + 5, diag);
+    else
+        status = read_file(l, text, diag);
+    if (status == STATUS_OK && l->kind == LENGTHS_BATCHES && seed > 0)
+        status = diag_error(diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
+                            "is for lengths that are drawn, and %s has sampled batches", text);
+    if (status != STATUS_OK)
+        return status;
+    l->rng = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(l->rng, (unsigned long)(seed > 0 ? seed : 1));
+    if (l->kind == LENGTHS_LIST && seed > 0)
+        gsl_ran_shuffle(l->rng, l->length, l->count, sizeof *l->length);
+    return STATUS_OK;
+}
+
+/* ---- one after the other ---- */
+
+static int64_t draw(struct lengths *l)
+{
+    if (l->kind == LENGTHS_ZIPF)
+        return (int64_t)gsl_ran_discrete(l->rng, l->table) + 1;
+    double length = floor(l->median * exp(gsl_ran_gaussian(l->rng, l->sigma)) + 0.5);
+    return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
+}
+
+int64_t lengths_next(struct lengths *l)
+{
+    int64_t length = l->waiting;
+    if (length > 0) {
+        l->waiting = 0;
+        return length;
+    }
+    if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
+        return draw(l);
+    if (l->kind == LENGTHS_LIST && l->next == l->count) {
+        l->next = 0;
+        l->rounds++;
+    }
+    if (l->kind == LENGTHS_LIST)
+        return l->length[l->next++];
+    /* A sampled batch ends where the next row has another number; `rounds` counts the ends that were returned. */
+    if (l->next == l->count)
+        return 0;
+    if (l->next > 0 && l->batch_of[l->next] != l->batch_of[l->next - 1] && l->rounds == 0) {
+        l->rounds = 1;
+        return 0;
+    }
+    l->rounds = 0;
+    return l->length[l->next++];
+}
+
+void lengths_put_back(struct lengths *l, int64_t length)
+{
+    assert(l->waiting == 0 && length > 0);
+    l->waiting = length;
+}
+
+bool lengths_are_used_up(const struct lengths *l)
+{
+    return l->kind == LENGTHS_BATCHES && l->waiting == 0 && l->next == l->count;
+}

@@ -1,0 +1,50 @@
+/* predict/documents/lengths.h: lengths of documents, one after the other: from a file, or drawn from a distribution.
+ *
+ * A file has a length in tokens on each line, under an optional heading `length`, or it is CSV with the columns
+ * `batch,length`, whose rows of one batch are next to each other. A list of lengths that has been used up begins again;
+ * sampled batches do not. Distributions are lognormal:MEDIAN,SIGMA (the length's logarithm is normal) and zipf:S,MAX
+ * (1 to MAX tokens, the probability of a length is proportional to length^-S). The same text and seed give the same
+ * lengths. */
+#ifndef PREDICT_DOCUMENTS_LENGTHS_H
+#define PREDICT_DOCUMENTS_LENGTHS_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum lengths_kind { LENGTHS_LIST, LENGTHS_BATCHES, LENGTHS_LOGNORMAL, LENGTHS_ZIPF };
+
+enum { ZIPF_MAX = 1 << 22 };
+#define LENGTH_MAX (INT64_C(1) << 40)
+
+/* All-zero is empty. */
+struct lengths {
+    enum lengths_kind kind;
+    const char *name;           /* the text that lengths_open() was given, which it borrows */
+    int64_t *length, *batch_of; /* [count], of files; batch_of only of batches */
+    size_t count, next;         /* `next` rows were taken since the list began */
+    size_t
+        rounds; /* how often a list has begun again; of batches: 1 after the end of one was returned */
+    double median, sigma;
+    void *rng, *table; /* of GSL */
+    int64_t waiting;   /* a length that was put back; 0: none */
+};
+
+/* seed 0: not given. Then a file keeps its order and a distribution is drawn with seed 1; any other seed also shuffles
+ * a list. Sampled batches keep their order and refuse a seed. */
+enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
+                         struct diag *diag);
+void lengths_release(struct lengths *lengths);
+
+/* The next length, 1 or more; 0: the sampled batch ends here. */
+int64_t lengths_next(struct lengths *lengths);
+
+/* Makes `length` the one that lengths_next() returns next. Only one can wait. */
+void lengths_put_back(struct lengths *lengths, int64_t length);
+
+/* Whether there is no further length: only of sampled batches. */
+bool lengths_are_used_up(const struct lengths *lengths);
+
+#endif

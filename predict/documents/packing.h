@@ -1,0 +1,84 @@
+/* predict/documents/packing.h: documents packed into the sequences of a step, and what that makes of the step.
+ *
+ * Policies:
+ *   first-fit  a document goes into the first sequence with room for it; one longer than a sequence loses its end
+ *   best-fit   the same, into the sequence with the least room that suffices
+ *   buckets    the same as first-fit, but a sequence takes only documents of one class of lengths (a power of two)
+ *   truncate   documents follow each other, and each is cut where a sequence ends; the rest begins the next sequence
+ * A step is full at the first document that finds no place; that document begins the next step. What stays free at the
+ * end of a sequence is padding, one more document to attention, as are tokens that round documents up to a multiple.
+ *
+ * Pairs are those of causal attention in each document (length (length + 1) / 2), padding included: what a rank
+ * computes. Windows of the model are not counted. */
+#ifndef PREDICT_DOCUMENTS_PACKING_H
+#define PREDICT_DOCUMENTS_PACKING_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "predict/documents/lengths.h"
+#include "schedule/ir/documents.h"
+
+#include <stdint.h>
+
+enum packing_policy {
+    PACKING_FIRST_FIT,
+    PACKING_BEST_FIT,
+    PACKING_BUCKETS,
+    PACKING_TRUNCATE,
+    PACKING_COUNT
+};
+extern const char *const packing_names[PACKING_COUNT];
+
+/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank deals its own sequences to its
+ * micro-batches, so that these have equal pairs, and begins with the largest. RANKS: sequences are dealt to the ranks
+ * in the same way before. Sequences are dealt largest first to whichever has the fewest pairs; where that does not lower
+ * the largest, the order stays as it was. */
+enum packing_balance { BALANCE_NONE, BALANCE_PAIRS, BALANCE_RANKS, BALANCE_COUNT };
+extern const char *const balance_names[BALANCE_COUNT];
+
+struct packing_options {
+    enum packing_policy policy;
+    enum packing_balance balance;
+    int64_t seq;          /* tokens of a sequence: a multiple of `multiple` */
+    int64_t multiple;     /* to which documents are rounded up; 1: they are not */
+    uint32_t sequences;   /* of a step: a multiple of ranks x micro_batch */
+    uint32_t ranks;       /* data-parallel */
+    uint32_t micro_batch; /* sequences of a micro-batch */
+};
+
+struct packed_sequence {
+    int64_t *length; /* heap: of each document, rounded up to the multiple */
+    uint32_t count, capacity;
+    int64_t used;   /* the sum of these */
+    int64_t bucket; /* class of lengths; -1: none yet */
+    double pairs;
+};
+
+/* All-zero is empty. */
+struct packed_batch {
+    struct packed_sequence *sequence; /* [sequences], heap */
+    uint32_t sequences;
+    uint64_t documents;         /* pieces of cut documents count one by one */
+    uint64_t cut;               /* how often a document lost its end, or was cut in two */
+    int64_t tokens;             /* of documents */
+    int64_t padding;            /* tokens + padding: all of the step */
+    int64_t dropped;            /* tokens of ends that were lost */
+    double pairs, causal_pairs; /* causal: if each sequence were one document */
+    double squares;             /* the sum of squared lengths of documents over that of sequences */
+    uint32_t latest_rank;       /* the data-parallel rank with the most pairs, the first of them */
+    double latest_over_mean;    /* its pairs over the mean of all */
+};
+
+/* Packs and orders the next step. Fails when a sampled batch of a file does not fit, or there is none left. */
+enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
+                         const struct packing_options *options, struct diag *diag);
+void packed_batch_release(struct packed_batch *batch);
+
+/* For struct request: documents, and padding as one more of them. */
+void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
+                            struct documents *documents, struct arena *arena);
+
+/* Orders sequences anew (packing_next() has done it), and finds the rank with the most pairs. */
+void packing_balance(struct packed_batch *batch, const struct packing_options *options);
+
+#endif

@@ -1,0 +1,33 @@
+# Steps packed of documents: what was packed, who is late, and what is refused.
+step="--model gpt2 --set layers=4 --cluster dgx-a100 --gpus 4 --seq 1K --dp 2 --batch 4 --quick"
+cd $T
+printf '# by hand\nlength\n1024\n512\n512\n256\n768\n100\n2000\n' > lengths.csv
+packed() { longhaul predict $step "$@" 2>&1 | grep -E '^(documents|batches|tokens|  *[a-z0-9].*(pairs|tokens/s|padding))|error'; }
+packed --documents lengths.csv
+packed --documents lengths.csv --packing truncate
+for packing in first-fit best-fit buckets; do packed --documents zipf:1.1,1K --packing $packing --seed 7 | grep ^documents; done
+packed --documents lognormal:200,1.5 --batches 4 --balance ranks
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 4 --seq 128K --strategy ring --layout zigzag-documents --documents $S/traces/documents/python-3.11.csv --quick | grep ^documents
+# one document a sequence is a causal step
+longhaul predict $step --json > causal.json
+printf '1024\n' > one.csv
+longhaul predict $step --documents one.csv --json > one.json
+grep '"step_s"' causal.json one.json | sort -u -k2 | wc -l
+# sampled batches keep to themselves
+printf 'batch,length\n1,1024\n1,300\n2,700\n2,700\n' > batches.csv
+packed --documents batches.csv --batches 2
+packed --documents batches.csv --batches 3
+packed --documents batches.csv --seed 2
+printf 'batch,length\n1,700\n1,700\n1,700\n1,700\n1,700\n' > full.csv
+packed --documents full.csv
+# mistakes
+packed --packing buckets
+printf '12\n-3\n' > bad.csv
+packed --documents bad.csv
+printf '12,3\n' > bad.csv
+packed --documents bad.csv
+printf '# none\n' > bad.csv
+packed --documents bad.csv
+packed --documents lognormal:2K
+packed --documents zipf:1.2,1G
+packed --documents nowhere.csv

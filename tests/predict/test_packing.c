@@ -1,0 +1,233 @@
+/* Documents packed into the sequences of a step: cases by hand, and laws. */
+#include "predict/documents/lengths.h"
+#include "predict/documents/packing.h"
+#include "tests/check.h"
+
+#include <gsl/gsl_rng.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A list of lengths as a file would have it; the list stays the caller's. */
+static struct lengths list_of(int64_t *length, size_t count)
+{
+    return (struct lengths){.kind = LENGTHS_LIST, .name = "list", .length = length, .count = count};
+}
+
+/* "4,4|2": lengths by sequence. */
+static void put_batch(char *text, size_t size, const struct packed_batch *batch)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t s = 0; s < batch->sequences; s++)
+        for (uint32_t i = 0; i <= batch->sequence[s].count && used < size; i++)
+            if (i == batch->sequence[s].count)
+                used += (size_t)snprintf(text + used, size - used, "%s",
+                                         s + 1 < batch->sequences ? "|" : "");
+            else
+                used += (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
+                                         (long long)batch->sequence[s].length[i]);
+}
+
+/* Two sequences of 16 tokens; lengths end with 0. */
+static const struct {
+    const char *label;
+    enum packing_policy policy;
+    int64_t multiple, length[9];
+    const char *first, *second;
+    int64_t tokens, padding, dropped;
+    uint64_t cut;
+} by_hand[] = {
+    {"first fit", PACKING_FIRST_FIT, 1, {10, 8, 6, 7, 16}, "10,6|8,7", "16|10", 31, 1, 0, 0},
+    {"first fit leaves a gap",
+     PACKING_FIRST_FIT,
+     1,
+     {6, 10, 9, 5, 12},
+     "6,10|9,5",
+     "12|6,10",
+     30,
+     2,
+     0,
+     0},
+    {"best fit", PACKING_BEST_FIT, 1, {9, 12, 4, 7, 16}, "9,7|12,4", "16|9", 32, 0, 0, 0},
+    {"first fit of the same",
+     PACKING_FIRST_FIT,
+     1,
+     {9, 12, 4, 7, 16},
+     "9,4|12",
+     "7,9|16",
+     25,
+     7,
+     0,
+     0},
+    {"buckets of 4 to 7 and 8 to 15",
+     PACKING_BUCKETS,
+     1,
+     {4, 8, 5, 6, 9, 3},
+     "4,5,6|8",
+     "9|3",
+     23,
+     9,
+     0,
+     0},
+    {"truncated to a sequence", PACKING_FIRST_FIT, 1, {40, 16, 1}, "16|16", "1|16", 32, 0, 24, 1},
+    {"cut at ends of sequences",
+     PACKING_TRUNCATE,
+     1,
+     {10, 10, 30},
+     "10,6|4,12",
+     "16|2,10,4",
+     32,
+     0,
+     0,
+     2},
+    {"rounded up to multiples of 4",
+     PACKING_FIRST_FIT,
+     4,
+     {5, 3, 4, 13, 1},
+     "8,4,4|16",
+     "4,8,4|4",
+     25,
+     7,
+     0,
+     0},
+};
+
+static void packs_as_by_hand(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(by_hand); i++) {
+        const struct packing_options options = {.policy = by_hand[i].policy,
+                                                .seq = 16,
+                                                .multiple = by_hand[i].multiple,
+                                                .sequences = 2,
+                                                .ranks = 1,
+                                                .micro_batch = 1};
+        int64_t length[9];
+        size_t count = 0;
+        memcpy(length, by_hand[i].length, sizeof length);
+        while (count < ARRAY_LEN(length) && length[count] > 0)
+            count++;
+        struct lengths lengths = list_of(length, count);
+        struct packed_batch batch;
+        char text[200];
+        CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+        put_batch(text, sizeof text, &batch);
+        CHECK_TEXT(by_hand[i].label, text, by_hand[i].first);
+        CHECK_INT(by_hand[i].label, batch.tokens, by_hand[i].tokens);
+        CHECK_INT(by_hand[i].label, batch.padding, by_hand[i].padding);
+        CHECK_INT(by_hand[i].label, batch.dropped, by_hand[i].dropped);
+        CHECK_INT(by_hand[i].label, batch.cut, by_hand[i].cut);
+        packed_batch_release(&batch);
+        CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+        put_batch(text, sizeof text, &batch);
+        CHECK_TEXT(by_hand[i].label, text, by_hand[i].second);
+        packed_batch_release(&batch);
+    }
+}
+
+/* 10 and 6 of one sequence, 8 and 7 of the other and 1 of padding: 55 + 21 + 36 + 28 + 1 of 2 x 136 pairs. */
+static void counts_pairs(void)
+{
+    int64_t length[] = {10, 8, 6, 7, 16};
+    const struct packing_options options = {
+        .seq = 16, .multiple = 1, .sequences = 2, .ranks = 2, .micro_batch = 1};
+    struct lengths lengths = list_of(length, ARRAY_LEN(length));
+    struct packed_batch batch;
+    CHECK_INT("packs", packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
+    CHECK_CLOSE("pairs", batch.pairs, 141, 1e-12);
+    CHECK_CLOSE("causal pairs", batch.causal_pairs, 272, 1e-12);
+    CHECK_CLOSE("squares", batch.squares, (100 + 36 + 64 + 49) / 512.0, 1e-12);
+    CHECK_INT("latest rank", batch.latest_rank, 0);
+    CHECK_CLOSE("its pairs", batch.latest_over_mean, 76 / 70.5, 1e-12);
+    packed_batch_release(&batch);
+}
+
+static double most_pairs(const struct packed_batch *batch, uint32_t groups)
+{
+    uint32_t size = batch->sequences / groups;
+    double most = 0;
+    for (uint32_t g = 0; g < groups; g++) {
+        double pairs = 0;
+        for (uint32_t i = 0; i < size; i++)
+            pairs += batch->sequence[g * size + i].pairs;
+        most = pairs > most ? pairs : most;
+    }
+    return most;
+}
+
+/* Pairs of the largest rank and micro-batch never rise, nothing is lost, and mostly the largest rank's fall. */
+static void balance_never_raises_the_largest(void)
+{
+    enum { SEED = 20261125, TRIES = 200 };
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(rng, SEED);
+    int lower = 0;
+    for (int i = 0; i < TRIES; i++) {
+        struct packing_options o = {.seq = 4096, .multiple = 1};
+        o.policy = (enum packing_policy)gsl_rng_uniform_int(rng, PACKING_COUNT);
+        o.ranks = 1u + (uint32_t)gsl_rng_uniform_int(rng, 6);
+        o.micro_batch = 1u + (uint32_t)gsl_rng_uniform_int(rng, 3);
+        uint32_t units = o.ranks * (1u + (uint32_t)gsl_rng_uniform_int(rng, 5));
+        o.sequences = units * o.micro_batch;
+        double rank[BALANCE_COUNT], micro[BALANCE_COUNT], all[BALANCE_COUNT];
+        for (int b = 0; b < BALANCE_COUNT; b++) {
+            struct lengths lengths = {0};
+            struct packed_batch batch;
+            char label[64];
+            snprintf(label, sizeof label, "seed %d, try %d, balance %s", SEED, i, balance_names[b]);
+            o.balance = (enum packing_balance)b;
+            CHECK_INT(label, lengths_open(&lengths, "lognormal:500,1.5", 1 + (uint64_t)i, NULL),
+                      STATUS_OK);
+            CHECK_INT(label, packing_next(&batch, &lengths, &o, NULL), STATUS_OK);
+            CHECK_INT(label, batch.tokens + batch.padding, (int64_t)o.sequences * o.seq);
+            rank[b] = most_pairs(&batch, o.ranks);
+            micro[b] = most_pairs(&batch, units);
+            all[b] = most_pairs(&batch, 1);
+            CHECK_CLOSE(label, all[b], batch.pairs, 1e-12);
+            CHECK_CLOSE(label, all[b], all[BALANCE_NONE], 1e-12);
+            CHECK_CLOSE(label, batch.latest_over_mean * batch.pairs / o.ranks, rank[b], 1e-12);
+            CHECK_INT(label, rank[b] <= rank[BALANCE_NONE] * (1 + 1e-12), 1);
+            packed_batch_release(&batch);
+            lengths_release(&lengths);
+        }
+        CHECK_CLOSE("ranks keep their pairs", rank[BALANCE_PAIRS], rank[BALANCE_NONE], 1e-12);
+        CHECK_INT("micro-batches", micro[BALANCE_PAIRS] <= micro[BALANCE_NONE] * (1 + 1e-12), 1);
+        lower += rank[BALANCE_RANKS] < rank[BALANCE_NONE];
+    }
+    CHECK_INT("balance over ranks lowers the largest", lower > TRIES / 3, 1);
+    gsl_rng_free(rng);
+}
+
+/* Half of all draws lie below a log-normal's median; the probabilities of Zipf's 1 and 2 are as 2^S to 1. */
+static void distributions_are_what_they_say(void)
+{
+    enum { DRAWS = 20000 };
+    struct lengths lengths = {0}, again = {0};
+    int below = 0, ones = 0, twos = 0;
+    CHECK_INT("opens", lengths_open(&lengths, "lognormal:2K,1.5", 0, NULL), STATUS_OK);
+    CHECK_INT("opens", lengths_open(&again, "lognormal:2K,1.5", 1, NULL), STATUS_OK);
+    for (int i = 0; i < DRAWS; i++) {
+        int64_t length = lengths_next(&lengths);
+        below += length < 2048;
+        CHECK_INT("the same seed", lengths_next(&again), length);
+    }
+    CHECK_CLOSE("median", below / (double)DRAWS, 0.5, 0.03);
+    lengths_release(&lengths);
+    lengths_release(&again);
+    CHECK_INT("opens", lengths_open(&lengths, "zipf:2,100", 3, NULL), STATUS_OK);
+    for (int i = 0; i < DRAWS; i++) {
+        int64_t length = lengths_next(&lengths);
+        CHECK_INT("from 1 to 100", length >= 1 && length <= 100, 1);
+        ones += length == 1;
+        twos += length == 2;
+    }
+    CHECK_CLOSE("1 against 2", ones / (double)twos, 4, 0.1);
+    lengths_release(&lengths);
+}
+
+static const struct check_case cases[] = {
+    {"packs as by hand", packs_as_by_hand},
+    {"counts pairs", counts_pairs},
+    {"balance never raises the largest rank's pairs", balance_never_raises_the_largest},
+    {"distributions are what they say", distributions_are_what_they_say},
+};
+CHECK_MAIN("packed documents", cases)
