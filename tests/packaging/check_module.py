@@ -13,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from unittest import mock
 
@@ -85,6 +86,11 @@ class Module(unittest.TestCase):
             self.assertTrue(path.read_text().startswith("# command="))
         self.assertEqual([row["seq"] for row in first], ["8M", "16M"])
         self.assertEqual(first, again)
+
+    def test_sweep_hands_its_rows_to_pandas(self):
+        with mock.patch.dict(sys.modules, pandas=types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))):
+            kind, rows = longhaul.sweep({"seq": ["8M"]}, **STEP)
+        self.assertEqual((kind, rows[0]["seq"]), ("frame", "8M"))
 
     def test_sweep_returns_a_frame_with_pandas(self):
         try:

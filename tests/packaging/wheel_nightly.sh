@@ -44,3 +44,8 @@ status=0
 new/bin/longhaul predict --model nope --cluster dgx-h100 --seq 64K 2> error || status=$?
 [[ $status == 2 ]] || { echo "exit code $status of a wrong model, want 2"; exit 1; }
 (cd / && env -i "$scratch/new/bin/python" "$source/tests/packaging/check_module.py" "$program")
+if new/bin/pip install --quiet pandas; then
+    new/bin/python "$source/tests/packaging/check_module.py" "$program" Module.test_sweep_returns_a_frame_with_pandas
+else
+    echo "note: pandas cannot be fetched, so no sweep was read into a real DataFrame"
+fi
