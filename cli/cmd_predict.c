@@ -41,6 +41,15 @@ static const struct option rows[] = {
      .value = "RANK:PERCENT",
      .help = "simulate every rank, and make the kernels of that rank take so much longer, such as "
              "1:20%: what a slow GPU does to the others"},
+    {.name = "batches",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 4096,
+     .fallback = "1",
+     .help = "with --documents: steps that are packed and predicted one after the other: from 2 on "
+             "their median, "
+             "90 % and worst times are printed; the rest is of the first"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and the search for better options"},
@@ -92,6 +101,9 @@ static enum status check_options_fit(const struct options *options, struct diag 
     if (options_given(options, "price") && !options_given(options, "tokens"))
         return diag_error(diag, (struct loc){.name = "--price"}, STATUS_BAD_INPUT,
                           "needs --tokens, the length of the training");
+    if (options_given(options, "batches") && !options_given(options, "documents"))
+        return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
+                          "needs --documents, in which batches differ");
     static const char *const emits[][2] = {{"emit-ir", "--emit-ir"},
                                            {"emit-snapshot", "--emit-snapshot"},
                                            {"emit-chakra", "--emit-chakra"}};
@@ -235,7 +247,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)
-        status = documents_load(&packed, &setup, options, file != NULL, diag);
+        status = documents_load(&packed, &setup, options, file != NULL,
+                                (size_t)options_count(options, "batches"), diag);
     report.documents = packed.count > 0 ? packed.batch : NULL;
     setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");

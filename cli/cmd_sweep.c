@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/interrupt.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
 #include "cli/sweep/remote.h"
@@ -39,9 +40,9 @@ static const struct option rows[] = {
 };
 const struct option_set sweep_options = {"sweep", rows, ARRAY_LEN(rows)};
 
-static const struct option_set *const point_sets[] = {&setup_model_options, &setup_cluster_options,
-                                                      &setup_choice_options, &sweep_point_options,
-                                                      NULL};
+static const struct option_set *const point_sets[] = {
+    &setup_model_options,     &setup_cluster_options, &setup_choice_options,
+    &setup_documents_options, &sweep_point_options,   NULL};
 
 /* "2/8" */
 static enum status read_part(struct sweep_options *sweep, const char *text, struct diag *diag)

@@ -48,7 +48,7 @@ struct option_set {
     size_t count;
 };
 
-enum { OPTION_SETS_MAX = 6 };
+enum { OPTION_SETS_MAX = 7 };
 
 struct option_value {
     bool given;        /* by the user, not by the fallback */

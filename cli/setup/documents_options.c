@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCHES_MAX = 4096 };
-
 static const struct option rows[] = {
     {.name = "documents",
      .kind = OPTION_TEXT,
@@ -38,14 +36,6 @@ static const struct option rows[] = {
      .help = "the order of packed sequences. pairs: each data-parallel rank deals its sequences to "
              "micro-batches of equally many visible pairs, the largest first; ranks: sequences are "
              "first dealt to the ranks that way"},
-    {.name = "batches",
-     .kind = OPTION_COUNT,
-     .value = "N",
-     .low = 1,
-     .high = BATCHES_MAX,
-     .fallback = "1",
-     .help = "steps that are packed and predicted one after the other: from 2 on their median, "
-             "90 % and worst times are printed; the rest is of the first"},
 };
 const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(rows)};
 
@@ -68,6 +58,23 @@ static enum status refuse_without(const struct options *options, struct diag *di
                               "needs --documents, which says what sequences are packed of");
         }
     return STATUS_OK;
+}
+
+static enum status open_lengths(struct lengths *lengths, const struct options *options,
+                                struct diag *diag)
+{
+    return lengths_open(lengths, options_text(options, "documents"),
+                        (uint64_t)options_count(options, "seed"), diag);
+}
+
+enum status documents_check(const struct options *options, struct diag *diag)
+{
+    struct lengths lengths = {0};
+    if (!options_given(options, "documents"))
+        return refuse_without(options, diag);
+    enum status status = open_lengths(&lengths, options, diag);
+    lengths_release(&lengths);
+    return status;
 }
 
 /* The sizes of a step, and to what its layout rounds documents up. */
@@ -97,19 +104,19 @@ static enum status find_sizes(struct packing_options *sizes, const struct setup 
 }
 
 enum status documents_load(struct packed_documents *packed, struct setup *setup,
-                           const struct options *options, bool from_file, struct diag *diag)
+                           const struct options *options, bool from_file, size_t count,
+                           struct diag *diag)
 {
     struct packing_options sizes;
     struct lengths lengths = {0};
+    setup->padding = 0;
     if (!options_given(options, "documents"))
         return refuse_without(options, diag);
     if (from_file)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "the schedule comes from the file '%s', which has its own documents",
                           options->argument[0]);
-    size_t count = (size_t)options_count(options, "batches");
-    enum status status = lengths_open(&lengths, options_text(options, "documents"),
-                                      (uint64_t)options_count(options, "seed"), diag);
+    enum status status = open_lengths(&lengths, options, diag);
     if (status == STATUS_OK)
         status = find_sizes(&sizes, setup, options, diag);
     if (status == STATUS_OK)

@@ -8,6 +8,9 @@
 
 extern const struct option_set setup_documents_options;
 
+/* Whether the options make sense before any size is known: lengths are there, and no option is without them. */
+enum status documents_check(const struct options *options, struct diag *diag);
+
 /* All-zero is empty. */
 struct packed_documents {
     struct packed_batch *batch; /* [count], heap; count 0: no --documents */
@@ -16,10 +19,11 @@ struct packed_documents {
     struct arena arena;
 };
 
-/* Packs the batches that the options ask for, for the sizes that the setup's request resolves to, and gives the request
+/* Packs `count` batches as the options say, for the sizes that the setup's request resolves to, and gives the request
  * the first of them. from_file: the schedule is a file's, which has its own documents. */
 enum status documents_load(struct packed_documents *packed, struct setup *setup,
-                           const struct options *options, bool from_file, struct diag *diag);
+                           const struct options *options, bool from_file, size_t count,
+                           struct diag *diag);
 void packed_documents_release(struct packed_documents *packed);
 
 #endif

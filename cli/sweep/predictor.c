@@ -1,6 +1,7 @@
 #include "cli/sweep/predictor.h"
 
 #include "cli/idle_options.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/read_setup.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
@@ -69,10 +70,13 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     struct arena arena = {0};
     struct options options = {0};
     struct diag diag = {0};
+    struct packed_documents packed = {0};
     enum sweep_status outcome;
     enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
     if (status == STATUS_OK)
         status = load(predictor, &options, &diag);
+    if (status == STATUS_OK)
+        status = documents_load(&packed, &predictor->setup, &options, false, 1, &diag);
     if (status == STATUS_OK) {
         predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
         struct point_options point_options = {.exact = options_given(&options, "exact"),
@@ -82,6 +86,8 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
         outcome = sweep_status_of(status);
         sweep_put_refused(row, axes, point, outcome, &diag);
     }
+    predictor->setup.request.documents = NULL;
+    packed_documents_release(&packed);
     diag_release(&diag);
     options_release(&options);
     arena_release(&arena);
@@ -135,6 +141,8 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
                                      options_text(&options, "profile"), diag);
     if (status == STATUS_OK && !varies)
         status = setup_load(&setup, &options, false, diag);
+    if (status == STATUS_OK)
+        status = documents_check(&options, diag);
     setup_release(&setup);
     options_release(&options);
     arena_release(&arena);

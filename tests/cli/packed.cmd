@@ -20,7 +20,17 @@ packed --documents batches.csv --batches 3
 packed --documents batches.csv --seed 2
 printf 'batch,length\n1,700\n1,700\n1,700\n1,700\n1,700\n' > full.csv
 packed --documents full.csv
+# a sweep over packings has what predict says of each
+longhaul sweep --model gpt2 --set layers=4 --cluster dgx-a100 --gpus 4 --seq 1K --dp 2 --batch 4 --documents lognormal:200,1.5 --vary packing=best-fit,truncate --vary balance=none,ranks > sweep.csv
+for packing in best-fit truncate; do
+    for balance in none ranks; do
+        want=$(longhaul predict $step --documents lognormal:200,1.5 --packing $packing --balance $balance --json | sed -n 's/^  "step_s": \(.*\),/\1/p')
+        grep -c "^$packing,$balance,fits,.*,$want," sweep.csv
+    done
+done
+longhaul sweep --model gpt2 --cluster dgx-a100 --gpus 4 --seq 1K --vary packing=best-fit,truncate 2>&1 || true
 # mistakes
+packed --batches 2
 packed --packing buckets
 printf '12\n-3\n' > bad.csv
 packed --documents bad.csv
