@@ -61,7 +61,7 @@ static void find_inputs(struct offload *o, const struct op_list *list)
 static op_id last_compute(const struct offload *o, const struct op_list *out)
 {
     uint32_t i = out->count;
-    while (i > 0 && o->ir->op.stream[out->op[i - 1]] != o->e->compute)
+    while (i > 0 && o->ir->op.stream[out->op[i - 1]] != o->e->stream.compute)
         i--;
     return (op_id){i > 0 ? out->op[i - 1] : IR_NONE};
 }
@@ -76,8 +76,8 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, ir->op.layer[like],
                                IR_NONE16,      IR_NONE16,      ir->op.micro[like]};
     op_id op =
-        emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, (struct view[]){ir_whole(ir, from)},
-                1, (struct view[]){ir_whole(ir, to)}, 1);
+        emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work,
+                (struct view[]){ir_whole(ir, from)}, 1, (struct view[]){ir_whole(ir, to)}, 1);
     op_id last = o->blocking ? last_compute(o, out) : (op_id){IR_NONE};
     if (last.i != IR_NONE)
         emit_add_dependency(e, op, last);

@@ -66,7 +66,7 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, (uint16_t)(segment % o->layers),
                                IR_NONE16,      IR_NONE16,      (uint16_t)(segment / o->layers)};
     op_id op =
-        emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
+        emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work,
                 (struct view[]){ir_whole(o->ir, from)}, 1, (struct view[]){ir_whole(o->ir, to)}, 1);
     op_list_push(out, op);
     return op;

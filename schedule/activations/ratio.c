@@ -252,11 +252,13 @@ static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct
     struct emit *e = r->e;
     uint64_t each = dtype_bytes((enum dtype)r->ir->buffer.dtype[from.buffer.i]);
     struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)(from.count * each), 0}};
-    uint8_t stream = kind == WORK_D2H ? e->d2h : kind == WORK_H2D ? e->h2d : e->compute;
+    uint8_t stream = kind == WORK_D2H   ? e->stream.d2h
+                     : kind == WORK_H2D ? e->stream.h2d
+                                        : e->stream.compute;
     if (kind == WORK_PACK)
         work.pack.rows = (int64_t)from.count, work.pack.parts = 1, work.pack.w[0] = 1;
     op_id op = emit_op(e, stream, &work, &from, 1, &to, 1);
-    if (stream == e->compute)
+    if (stream == e->stream.compute)
         r->last_compute = op;
     op_list_push(out, op);
     return op;
@@ -346,7 +348,7 @@ static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
 static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list *out)
 {
     struct ir *ir = r->ir;
-    bool computes = ir->op.stream[op] == r->e->compute;
+    bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
         uint32_t row = r->of_buffer[op_list_operand(ir, op, k)];
         if (row != IR_NONE)

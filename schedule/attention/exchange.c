@@ -9,8 +9,8 @@ struct exchange exchange_of(const struct emit *e)
     const struct transformer *m = c->model;
     bool rotary = m->positions == POSITIONS_ROPE;
     struct exchange z = {
-        .n = e->n,
-        .s = e->n * (int64_t)c->hp,
+        .n = e->unit.n,
+        .s = e->unit.n * (int64_t)c->hp,
         .dim = m->head_dim,
         .ranks = c->hp,
         .heads = m->heads,
@@ -40,7 +40,7 @@ static struct view copies(struct emit *e, struct view x, int count, const char *
         struct view y = to;
         if (count > 1 || to.count == 0)
             y = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
-        emit_op(e, e->compute, &work, &x, 1, &y, 1);
+        emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
         x = y;
     }
     return x;
@@ -59,7 +59,7 @@ struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
     struct work work = {.kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}};
     struct view y = view_all(
         e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -67,7 +67,7 @@ void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int6
                 int64_t width)
 {
     struct work work = {.kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}};
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
 }
 
 /* ---- all-to-alls ---- */
@@ -79,11 +79,11 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
 {
     int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
     struct work work = {.kind = WORK_ALL_TO_ALL,
-                        .collective = {e->hp_group, bytes, ALGORITHM_AUTO, 0}};
+                        .collective = {e->group.hp, bytes, ALGORITHM_AUTO, 0}};
     struct view recv = to;
     if (to.count == 0)
         recv = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, width));
-    op_id op = emit_op(e, e->comm, &work, &send, 1, &recv, 1);
+    op_id op = emit_op(e, e->stream.comm, &work, &send, 1, &recv, 1);
     if (sync)
         e->sync = op;
     return recv;
@@ -130,7 +130,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
     if (to.count == 0)
         y = view_all(e, emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced",
                                     CATEGORY_KV, e->choices->dtype, z->n, heads * z->dim));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -144,7 +144,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
             struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
             struct work work = {.kind = WORK_ROPE,
                                 .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
-            emit_op(e, e->compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
+            emit_op(e, e->stream.compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
             qkv = rotated;
         }
         return split_qkv(e, qkv, z->n, z->ranks, to);
@@ -252,7 +252,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
         if (z->rope_before) {
             struct work work = {.kind = WORK_ROPE_BACKWARD,
                                 .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
-            emit_op(e, e->compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
+            emit_op(e, e->stream.compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
         }
         return;
     }

@@ -17,7 +17,7 @@ static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t
     struct view x = view_all(e, emit_activation(e, stem, rows, cols));
     struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
     set_region(e, REGION_NONE);
-    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
     return x;
 }
 

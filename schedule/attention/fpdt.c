@@ -15,9 +15,9 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .u = (int64_t)e->choices->chunks,
         .chunk = e->saved[layer].attention[sequence].chunk,
         .offload = fpdt_offloads(e->choices),
-        .load = e->h2d,
-        .store = e->d2h,
-        .aside = e->d2h,
+        .load = e->stream.h2d,
+        .store = e->stream.d2h,
+        .aside = e->stream.d2h,
         .q_width = z.q_width / z.ranks,
         .kv_width = z.kv_width / z.ranks,
         .heads = z.heads / z.ranks,
@@ -25,8 +25,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .ranks = z.ranks,
     };
     if (f.offload && e->choices->profile->chunk_fifo) {
-        f.load = f.store = e->offload;
-        f.aside = e->aside;
+        f.load = f.store = e->stream.offload;
+        f.aside = e->stream.aside;
     }
     return f;
 }
@@ -37,7 +37,7 @@ static int64_t own_tokens(const struct fpdt *f, int64_t i, int64_t *first)
     const struct emit *e = f->e;
     int64_t size = e->choices->chunk / e->choices->hp;
     *first = i * size;
-    return e->n - *first < size ? e->n - *first : size;
+    return e->unit.n - *first < size ? e->unit.n - *first : size;
 }
 
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
@@ -48,7 +48,7 @@ struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
     z.s = z.n * z.ranks;
     z.positions = view_part(z.positions, first, z.n);
     z.positions_all = view_part(z.positions_all, first * z.ranks, z.s);
-    *begin = f->sequence * f->e->n + first;
+    *begin = f->sequence * f->e->unit.n + first;
     return z;
 }
 
@@ -144,7 +144,7 @@ struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
     struct emit *e = f->e;
     struct view y = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
     struct work work = {.kind = WORK_FILL, .elements = {count}};
-    emit_op(e, e->compute, &work, NULL, 0, &y, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &y, 1);
     return y;
 }
 
@@ -156,7 +156,7 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
     enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
     struct view y = view_all(e, emit_buffer(e, stem, category, dtype, (int64_t)x.count, 0));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -180,18 +180,18 @@ void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
 
 void fpdt_sync_tile(const struct fpdt *f)
 {
-    fpdt_sync_stream(f, f->e->compute);
+    fpdt_sync_stream(f, f->e->stream.compute);
     fpdt_sync_stream(f, f->load);
     if (fpdt_fetches_by_one(f->e->choices))
-        fpdt_sync_stream(f, f->e->fetch);
+        fpdt_sync_stream(f, f->e->stream.fetch);
 }
 
 void fpdt_sync_ranks(const struct fpdt *f)
 {
     struct emit *e = f->e;
-    struct work work = {.kind = WORK_BARRIER, .barrier = {e->all_group}};
-    fpdt_sync_stream(f, e->comm);
-    fpdt_sync_stream(f, e->compute);
-    if (f->offload && e->choices->profile->chunk_sync && e->all_group != IR_NONE16)
-        emit_op(e, e->compute, &work, NULL, 0, NULL, 0);
+    struct work work = {.kind = WORK_BARRIER, .barrier = {e->group.all}};
+    fpdt_sync_stream(f, e->stream.comm);
+    fpdt_sync_stream(f, e->stream.compute);
+    if (f->offload && e->choices->profile->chunk_sync && e->group.all != IR_NONE16)
+        emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
 }

@@ -12,7 +12,7 @@ static struct view given(struct emit *e, const char *stem, enum category categor
 {
     struct view x = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
     struct work work = {.kind = WORK_FILL, .elements = {count}};
-    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
     return x;
 }
 
@@ -58,6 +58,6 @@ void fpdt_fetch_alone(struct emit *e)
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_bring(&f, f.load, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
-        wait_for(e, fpdt_fetches_by_one(e->choices) ? e->fetch : f.load);
+        wait_for(e, fpdt_fetches_by_one(e->choices) ? e->stream.fetch : f.load);
     }
 }

@@ -145,7 +145,7 @@ static void zero_queries(struct gradients *g, struct set *set)
     fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq_host, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
         fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq_host, sizeof *state);
-    fpdt_sync_stream(f, f->e->host);
+    fpdt_sync_stream(f, f->e->stream.host);
 }
 
 static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to)

@@ -44,7 +44,7 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
     struct work merge = {.kind = WORK_MERGE,
                          .merge = {rows, f->heads, e->choices->model->head_dim}};
     attention_tile(e, work, in, block, block_lse);
-    emit_op(e, e->compute, &merge, (struct view[]){sum, lse, block, block_lse}, 4,
+    emit_op(e, e->stream.compute, &merge, (struct view[]){sum, lse, block, block_lse}, 4,
             (struct view[]){sum, lse}, 2);
     return sum;
 }
@@ -82,7 +82,7 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
     e->tags.step = IR_NONE16;
     if (sum.buffer.i != o.buffer.i) {
         struct work cast = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->compute, &cast, &sum, 1, &o, 1);
+        emit_op(e, e->stream.compute, &cast, &sum, 1, &o, 1);
     }
 }
 
@@ -145,7 +145,7 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
         struct exchange z = fpdt_exchange(f, i, &begin);
         struct view rows = view_rows(out, begin, z.n, z.q_width);
         struct work work = {.kind = WORK_PACK, .pack = {z.n, 1, {z.q_width, 0, 0}}};
-        emit_op(e, e->compute, &work, &part[i], 1, &rows, 1);
+        emit_op(e, e->stream.compute, &work, &part[i], 1, &rows, 1);
     }
 }
 

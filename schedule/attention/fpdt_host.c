@@ -84,7 +84,7 @@ static int64_t keeper(const struct fpdt *f, int64_t i)
 
 static uint16_t keeper_alone(const struct fpdt *f, int64_t i)
 {
-    struct guard guard = {f->e->hp_group, GUARD_EQ, (uint32_t)keeper(f, i)};
+    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)keeper(f, i)};
     return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
@@ -132,9 +132,9 @@ void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, c
                              (enum dtype)b->dtype[x.buffer.i], (int64_t)x.count, 0};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     if (by_one(f)) {
-        struct work work = {.kind = WORK_ALL_GATHER, .collective = {e->hp_group, bytes_of(f, x)}};
+        struct work work = {.kind = WORK_ALL_GATHER, .collective = {e->group.hp, bytes_of(f, x)}};
         struct view all = new_like(f, x, (int64_t)to.count, stem, MEMORY_HBM);
-        emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->fetch, work, x, all);
+        emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
     }
     copy(f, WORK_D2H, keeper_alone(f, i), (op_id){IR_NONE}, stream, x, to);
@@ -146,7 +146,7 @@ void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *
     struct kept_part part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(f, i), cols};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
-    emit_traffic(f, keeper_alone(f, i), (op_id){IR_NONE}, f->e->host, work, view_none(), to);
+    emit_traffic(f, keeper_alone(f, i), (op_id){IR_NONE}, f->e->stream.host, work, view_none(), to);
 }
 
 struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
@@ -158,9 +158,9 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
     struct view all = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own = new_like(f, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
-                        .broadcast = {e->hp_group, bytes_of(f, all), keeper(f, i)}};
+                        .broadcast = {e->group.hp, bytes_of(f, all), keeper(f, i)}};
     copy(f, WORK_H2D, keeper_alone(f, i), after, stream, host, all);
-    emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->fetch, work, all, own);
+    emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;
 }
 
@@ -215,7 +215,7 @@ static void hold_back_chunks(struct emit *e, const struct op_list *list)
         }
         if (stores(ir, op))
             stored[1].i = op;
-        if (until.i == IR_NONE || ir->op.stream[op] != e->compute)
+        if (until.i == IR_NONE || ir->op.stream[op] != e->stream.compute)
             continue;
         emit_add_dependency(e, (op_id){op}, until);
         until.i = IR_NONE;

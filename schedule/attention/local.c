@@ -10,7 +10,8 @@ static bool rotary(const struct emit *e)
 void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
     const struct transformer *model = e->choices->model;
-    int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
+    int64_t q = transformer_q_width(model), n = e->unit.n,
+            width = q + 2 * transformer_kv_width(model);
     struct view positions = emit_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         struct attention_saved *saved = &e->saved[layer].attention[i];
@@ -32,7 +33,8 @@ void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
     const struct transformer *model = e->choices->model;
-    int64_t q = transformer_q_width(model), n = e->n, width = q + 2 * transformer_kv_width(model);
+    int64_t q = transformer_q_width(model), n = e->unit.n,
+            width = q + 2 * transformer_kv_width(model);
     struct view positions = emit_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         const struct attention_saved *saved = &e->saved[layer].attention[i];

@@ -27,13 +27,13 @@ struct reach {
 
 static struct reach reach_of(const struct emit *e)
 {
-    struct reach reach = {.begin = pipeline_prefix(e->choices, e->subsequence),
-                          .end = pipeline_prefix(e->choices, e->subsequence + 1)};
+    struct reach reach = {.begin = pipeline_prefix(e->choices, e->unit.subsequence),
+                          .end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size, rows = (reach.end - reach.begin) / tp;
-    struct piece own = emit_piece(rows, e->shared.count, e->shared.index);
+    struct piece own = emit_piece(rows, e->unit.shared.count, e->unit.shared.index);
     reach.from = reach.begin + own.begin * tp;
     reach.to = reach.from + own.rows * tp;
-    reach.piece = emit_piece(rows, e->shared.count, 0).rows * tp;
+    reach.piece = emit_piece(rows, e->unit.shared.count, 0).rows * tp;
     return reach;
 }
 
@@ -43,14 +43,15 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 {
     struct work work = {.kind = (uint8_t)kind};
     int64_t bytes = (int64_t)(x.count * dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]));
-    work.p[0] = e->shared.group;
+    work.p[0] = e->unit.shared.group;
     work.p[1] = bytes;
-    emit_op(e, e->shared_comm, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.shared_comm, &work, &x, 1, &y, 1);
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
-    buffer_id buffer = emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, e->most_keys, width);
+    buffer_id buffer =
+        emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, e->unit.most_keys, width);
     emit_cache(e, buffer);
     return view_all(e, buffer);
 }
@@ -80,7 +81,7 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
     struct view all =
         view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, reach.piece, width));
     struct view tail = view_part(all, own * width, lacks);
-    emit_op(e, e->compute, &work, NULL, 0, &tail, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &tail, 1);
     return all;
 }
 
@@ -88,7 +89,7 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
 static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
                    struct reach reach, int64_t width)
 {
-    int64_t all = reach.piece * width * e->shared.count;
+    int64_t all = reach.piece * width * e->unit.shared.count;
     collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
                view_part(cache, reach.begin * width, all));
 }
@@ -99,7 +100,7 @@ static struct view copied(struct emit *e, struct view x, const char *stem, int64
 {
     struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {width, 0, 0}}};
     struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, rows, width));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -128,7 +129,7 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
     struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     int64_t own = z.s * width, before = reach.begin * width;
-    bool shares = e->shared.count > 1;
+    bool shares = e->unit.shared.count > 1;
     struct qkv to = {view_none(), view_none(), view_none()}, filled = to;
     if (shares) {
         filled.k = filled_up(e, "k_piece", reach, width);
@@ -183,7 +184,7 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
         struct view sum =
             view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, (int64_t)tile.count, 0));
         struct work work = {.kind = WORK_CAST, .elements = {(int64_t)tile.count, 0}};
-        emit_op(e, e->compute, &work, &tile, 1, &sum, 1);
+        emit_op(e, e->stream.compute, &work, &tile, 1, &sum, 1);
         return sum;
     }
     if (later.count == 0)
@@ -201,11 +202,11 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
 {
     struct view sum = later;
     int64_t seen = reach.end * width;
-    int64_t all = (reach.begin + reach.piece * e->shared.count) * width;
+    int64_t all = (reach.begin + reach.piece * e->unit.shared.count) * width;
     if (later.count == 0) {
         struct work work = {.kind = WORK_FILL, .elements = {all, 0}};
         sum = view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), all, 0));
-        emit_op(e, e->compute, &work, NULL, 0, &sum, 1);
+        emit_op(e, e->stream.compute, &work, NULL, 0, &sum, 1);
     }
     struct view part = view_part(sum, 0, (int64_t)tile.count);
     emit_add(e, part, tile, part);
@@ -221,11 +222,11 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
     struct view part = view_part(sum, begin, count);
     if (given.count > 0)
         emit_add(e, part, view_part(given, begin, count), part);
-    if (e->shared.count > 1) {
+    if (e->unit.shared.count > 1) {
         struct view mine =
             view_all(e, emit_buffer(e, "dkv_part", CATEGORY_KV,
                                     (enum dtype)e->ir->buffer.dtype[sum.buffer.i], piece, 0));
-        part.count = (uint64_t)piece * e->shared.count;
+        part.count = (uint64_t)piece * e->unit.shared.count;
         collective(e, WORK_REDUCE_SCATTER, part, mine);
         part = view_part(mine, 0, own);
     }
@@ -233,7 +234,7 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
         return part;
     struct view y = view_all(e, emit_buffer(e, "dkv", CATEGORY_KV, e->choices->dtype, own, 0));
     struct work work = {.kind = WORK_CAST, .elements = {own, 0}};
-    emit_op(e, e->compute, &work, &part, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &part, 1, &y, 1);
     return y;
 }
 

@@ -12,10 +12,10 @@ buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
     if (has_weight(e, WEIGHT_QKV_BIAS))
         bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
     e->tags.region = REGION_LINEAR;
-    buffer_id qkv = emit_activation(e, "qkv", e->rows, width);
+    buffer_id qkv = emit_activation(e, "qkv", e->unit.rows, width);
     /* x may be what all units are gathered into, longer than this one */
-    emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->rows, model->hidden),
-                weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->rows, width,
+    emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->unit.rows, model->hidden),
+                weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->unit.rows, width,
                 model->hidden);
     emit_mark_saved_product(e, qkv);
     return qkv;
@@ -30,10 +30,10 @@ void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer
     struct view whole = tensor_gather(e, view_all(e, x), h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product(e, view_all(e, dx), h, "dx_all");
     emit_matmul(e, MATMUL_NN, view_all(e, dqkv), weight_view(e, layer, WEIGHT_QKV), view_none(),
-                product, e->rows, h, width);
+                product, e->unit.rows, h, width);
     tensor_scatter(e, product, view_all(e, dx), TENSOR_SEQUENCES);
-    emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), whole, width, h, e->rows);
-    emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, view_all(e, dqkv), e->rows, width);
+    emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), whole, width, h, e->unit.rows);
+    emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, view_all(e, dqkv), e->unit.rows, width);
 }
 
 int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
@@ -60,7 +60,7 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
         place(e, to, backward ? "d_rotated" : "rotated", CATEGORY_ACTIVATION, rows, heads * dim);
     struct work work = {.kind = backward ? WORK_ROPE_BACKWARD : WORK_ROPE,
                         .rope = {rows, heads, dim, 0}};
-    emit_op(e, e->compute, &work, (struct view[]){x, positions}, 2, &y, 1);
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, positions}, 2, &y, 1);
     return y;
 }
 
@@ -80,7 +80,8 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
     int64_t window = transformer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
     if (e->sequence_documents != NULL) {
-        const struct sequence_documents *d = &e->sequence_documents[e->first_sequence + sequence];
+        const struct sequence_documents *d =
+            &e->sequence_documents[e->unit.first_sequence + sequence];
         mask.sequence = d->like;
         mask.documents = d->several;
     }
@@ -108,7 +109,7 @@ struct work attention_masked(const struct emit *e, uint32_t layer, int64_t seque
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse)
 {
-    return emit_op(e, e->tiles, &work, (struct view[]){in->q, in->k, in->v}, 3,
+    return emit_op(e, e->stream.tiles, &work, (struct view[]){in->q, in->k, in->v}, 3,
                    (struct view[]){o, lse}, 2);
 }
 
@@ -120,8 +121,8 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
     if (workspace > 0)
         write[3] =
             view_all(e, emit_buffer(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0));
-    emit_op(e, e->compute, &work, (struct view[]){in->q, in->k, in->v, o, lse, d_o}, 6, write,
-            workspace > 0 ? 4 : 3);
+    emit_op(e, e->stream.compute, &work, (struct view[]){in->q, in->k, in->v, o, lse, d_o}, 6,
+            write, workspace > 0 ? 4 : 3);
 }
 
 void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
@@ -217,7 +218,7 @@ struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t part
         place(e, to.k, "k", category, parts * rows, work.pack.w[1]),
         place(e, to.v, "v", category, parts * rows, work.pack.w[2]),
     };
-    emit_op(e, e->compute, &work, &qkv, 1, y, 3);
+    emit_op(e, e->stream.compute, &work, &qkv, 1, y, 3);
     return (struct qkv){y[0], y[1], y[2]};
 }
 
@@ -225,7 +226,7 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
               int64_t pieces)
 {
     struct work work = qkv_layout(e, WORK_UNPACK, rows, pieces);
-    emit_op(e, e->compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
+    emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
 /* Subsequences attend to those before them as well, with a core of their own. */
@@ -251,7 +252,7 @@ void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_
     const struct transformer *model = e->choices->model;
     int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
+    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
     operator_of(e).operator_backward(e, layer, d_out, dqkv);
     project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
 }

@@ -23,7 +23,7 @@ static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t outer, uin
                                struct ring_tile tile[2])
 {
     uint32_t away = outer > 0 ? outer : inner, count = 0;
-    uint16_t group = outer > 0 ? e->outer.group : e->inner.group;
+    uint16_t group = outer > 0 ? e->group.outer.group : e->group.inner.group;
     if (away == 0) {
         tile[0] =
             (struct ring_tile){.rows = rows, .keys = rows, .mask = MASK_CAUSAL, .guard = IR_NONE16};
@@ -67,11 +67,12 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
                     uint32_t row)
 {
     enum { UNKNOWN, SEEN, UNSEEN };
-    if (e->ring_seen == NULL)
-        e->ring_seen = arena_array(&e->arena, 2 * (size_t)e->outer.size * e->inner.size, 1);
-    if (e->ring_seen[row] == UNKNOWN)
-        e->ring_seen[row] = find_seen(e, z, tile) ? SEEN : UNSEEN;
-    return e->ring_seen[row] == SEEN;
+    if (e->group.ring_seen == NULL)
+        e->group.ring_seen =
+            arena_array(&e->arena, 2 * (size_t)e->group.outer.size * e->group.inner.size, 1);
+    if (e->group.ring_seen[row] == UNKNOWN)
+        e->group.ring_seen[row] = find_seen(e, z, tile) ? SEEN : UNSEEN;
+    return e->group.ring_seen[row] == SEEN;
 }
 
 /* Under documents or a window the tiles' rows are what their layout makes of them, and what is seen of the keys follows
@@ -80,7 +81,7 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
                            uint32_t inner, const struct sequence_mask *mask,
                            struct ring_tile tile[2], uint32_t count)
 {
-    bool two = e->outer.size > 1 && e->inner.size > 1, away = outer + inner > 0;
+    bool two = e->group.outer.size > 1 && e->group.inner.size > 1, away = outer + inner > 0;
     uint8_t layout = e->choices->ring_layout;
     bool apart = layout == RING_ZIGZAG_DOCUMENTS && mask->documents;
     uint32_t seen = 0;
@@ -96,7 +97,7 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
         tile[i].away = two ? inner : outer + inner;
         tile[i].away_out = two ? outer : 0;
         if (!away || mask->window == 0 || apart ||
-            is_seen(e, z, &tile[i], 2 * (outer * e->inner.size + inner) + i))
+            is_seen(e, z, &tile[i], 2 * (outer * e->group.inner.size + inner) + i))
             tile[seen++] = tile[i];
     }
     return seen;
@@ -133,7 +134,8 @@ uint32_t ring_next_outer(struct emit *e, const struct ring_shape *z, uint32_t ou
 {
     struct ring_tile tile[2];
     uint32_t next = outer + 1;
-    while (e->inner.size == 1 && next < e->outer.size && ring_tiles(e, z, next, 0, tile) == 0)
+    while (e->group.inner.size == 1 && next < e->group.outer.size &&
+           ring_tiles(e, z, next, 0, tile) == 0)
         next++;
     return next;
 }
@@ -142,7 +144,8 @@ uint32_t ring_next_inner(struct emit *e, const struct ring_shape *z, uint32_t in
 {
     struct ring_tile tile[2];
     uint32_t next = inner + 1;
-    while (e->outer.size == 1 && next < e->inner.size && ring_tiles(e, z, 0, next, tile) == 0)
+    while (e->group.outer.size == 1 && next < e->group.inner.size &&
+           ring_tiles(e, z, 0, next, tile) == 0)
         next++;
     return next;
 }
@@ -160,7 +163,7 @@ static struct view packed(struct emit *e, struct view x)
     struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count, 1, {1, 0, 0}}};
     struct view y = view_all(
         e, emit_buffer(e, "message", CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -184,11 +187,12 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint
 /* The blocks of all ranks, that of the rank k places before this one at place k. */
 static struct view gather(struct emit *e, struct view kv, struct view message)
 {
-    struct work work = {.kind = WORK_ALL_GATHER,
-                        .collective = {e->outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
+    struct work work = {
+        .kind = WORK_ALL_GATHER,
+        .collective = {e->group.outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
     struct view all = view_all(e, emit_buffer(e, "kv_all", CATEGORY_KV, dtype_of(e, kv),
-                                              e->outer.size, (int64_t)kv.count));
-    op_id op = emit_op_after(e, e->last_compute, e->outer.kv, &work, &message, 1, &all, 1);
+                                              e->group.outer.size, (int64_t)kv.count));
+    op_id op = emit_op_after(e, e->last_compute, e->group.outer.kv, &work, &message, 1, &all, 1);
     if (e->choices->profile->gathers_first || e->choices->compile)
         e->sync = op;
     return all;
@@ -198,22 +202,24 @@ void ring_step(struct emit *e, const struct ring_shape *z, uint32_t outer, uint3
                struct ring_blocks *b)
 {
     uint32_t next_outer = ring_next_outer(e, z, outer), next_inner = ring_next_inner(e, z, inner);
-    e->tags.step = (uint16_t)(outer * e->inner.size + inner);
+    e->tags.step = (uint16_t)(outer * e->group.inner.size + inner);
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* packed in every step, as PyTorch does, though only the first is sent */
         int64_t next = next_outer, count = (int64_t)b->kv.count;
-        if (next < e->outer.size) {
+        if (next < e->group.outer.size) {
             struct view message = packed(e, b->kv);
             if (outer == 0)
                 b->gathered = gather(e, b->kv, message);
             b->first = view_part(b->gathered, next * count, count);
         }
     } else {
-        if (inner == 0 && next_outer < e->outer.size)
-            b->first = ring_pass(e, &e->outer, next_outer - outer, e->outer.kv, b->kv, "kv");
-        if (next_inner < e->inner.size)
-            b->next = ring_pass(e, &e->inner, next_inner - inner, e->inner.kv, b->kv, "kv");
+        if (inner == 0 && next_outer < e->group.outer.size)
+            b->first =
+                ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.kv, b->kv, "kv");
+        if (next_inner < e->group.inner.size)
+            b->next =
+                ring_pass(e, &e->group.inner, next_inner - inner, e->group.inner.kv, b->kv, "kv");
     }
 }
 
@@ -224,6 +230,6 @@ struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const cha
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
     struct view y =
         view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, (int64_t)x.count, 0));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }

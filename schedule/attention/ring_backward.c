@@ -80,7 +80,7 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
     e->guard = IR_NONE16;
     if (!first)
         return;
-    bool wide = e->choices->profile->ring_grad_f32 || e->inner.size > 1;
+    bool wide = e->choices->profile->ring_grad_f32 || e->group.inner.size > 1;
     sums->dq = ring_cast(e, dq, DTYPE_F32, "dq_sum");
     if (!reduced)
         sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
@@ -91,9 +91,9 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
     struct view all =
-        new_tensor(e, "dkv_all", CATEGORY_KV, e->outer.size * 2 * z->rows, z->kv_width);
+        new_tensor(e, "dkv_all", CATEGORY_KV, e->group.outer.size * 2 * z->rows, z->kv_width);
     struct work fill = {.kind = WORK_FILL, .elements = {(int64_t)all.count}};
-    emit_op(e, e->compute, &fill, NULL, 0, &all, 1);
+    emit_op(e, e->stream.compute, &fill, NULL, 0, &all, 1);
     return all;
 }
 
@@ -101,9 +101,9 @@ static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, 
 {
     int64_t bytes = (int64_t)(all.count * dtype_bytes(e->choices->dtype));
     struct work work = {.kind = WORK_REDUCE_SCATTER,
-                        .collective = {e->outer.group, bytes, ALGORITHM_AUTO, 0, 1}};
+                        .collective = {e->group.outer.group, bytes, ALGORITHM_AUTO, 0, 1}};
     struct view own = new_tensor(e, "dkv", CATEGORY_KV, 2 * z->rows, z->kv_width);
-    emit_op(e, e->outer.dkv, &work, &all, 1, &own, 1);
+    emit_op(e, e->group.outer.dkv, &work, &all, 1, &own, 1);
     return own;
 }
 
@@ -119,21 +119,23 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     if (reduced)
         sums.all = all_gradients(e, z);
 
-    for (uint32_t outer = 0, next_outer; outer < e->outer.size; outer = next_outer) {
+    for (uint32_t outer = 0, next_outer; outer < e->group.outer.size; outer = next_outer) {
         next_outer = ring_next_outer(e, z, outer);
-        for (uint32_t inner = 0, next; inner < e->inner.size; inner = next) {
+        for (uint32_t inner = 0, next; inner < e->group.inner.size; inner = next) {
             next = ring_next_inner(e, z, inner);
             ring_step(e, z, outer, inner, &blocks);
             step_backward(e, z, outer, inner, saved, blocks.kv, d_o, &sums);
-            if (e->inner.size > 1)
-                sums.dkv = ring_pass(e, &e->inner, next - inner, e->inner.dkv, sums.dkv, "dkv");
+            if (e->group.inner.size > 1)
+                sums.dkv = ring_pass(e, &e->group.inner, next - inner, e->group.inner.dkv, sums.dkv,
+                                     "dkv");
         }
         if (reduced)
             continue;
         if (!c->profile->ring_grad_f32)
             sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
-        if (e->outer.size > 1)
-            sums.dkv = ring_pass(e, &e->outer, next_outer - outer, e->outer.dkv, sums.dkv, "dkv");
+        if (e->group.outer.size > 1)
+            sums.dkv = ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.dkv,
+                                 sums.dkv, "dkv");
     }
     if (reduced)
         sums.dkv = reduce_gradients(e, z, sums.all);

@@ -32,7 +32,7 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
     struct view write[2] = {rows_of(sum, tile, z->q_width), rows_of(lse, tile, z->heads)};
     struct view read[4] = {write[0], write[1], rows_of(block, tile, z->q_width),
                            rows_of(block_lse, tile, z->heads)};
-    emit_op(e, e->compute, &work, read, 4, write, 2);
+    emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
 
 /* A step behind the first: its tiles merged into the sums. */
@@ -66,8 +66,9 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     emit_mark_saved(e, o.buffer);
     emit_mark_saved(e, saved->lse);
 
-    for (uint32_t outer = 0; outer < e->outer.size; outer = ring_next_outer(e, z, outer)) {
-        for (uint32_t inner = 0; inner < e->inner.size; inner = ring_next_inner(e, z, inner)) {
+    for (uint32_t outer = 0; outer < e->group.outer.size; outer = ring_next_outer(e, z, outer)) {
+        for (uint32_t inner = 0; inner < e->group.inner.size;
+             inner = ring_next_inner(e, z, inner)) {
             ring_step(e, z, outer, inner, &blocks);
             if (outer + inner > 0) {
                 step_forward(e, z, outer, inner, saved, blocks.kv, sum);
@@ -83,7 +84,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     }
     if (!f32) {
         struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->compute, &work, &sum, 1, &o, 1);
+        emit_op(e, e->stream.compute, &work, &sum, 1, &o, 1);
     }
     e->tags.step = IR_NONE16;
 }

@@ -24,14 +24,14 @@ static struct view new_sums(struct emit *e, const char *stem, const struct ring_
 static void shift(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
 {
     int64_t bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
-    struct work work = {.kind = WORK_SHIFT, .p2p = {e->outer.group, by, bytes, 0, 0}};
-    emit_op_after(e, after, e->outer.kv, &work, &from, 1, &to, 1);
+    struct work work = {.kind = WORK_SHIFT, .p2p = {e->group.outer.group, by, bytes, 0, 0}};
+    emit_op_after(e, after, e->group.outer.kv, &work, &from, 1, &to, 1);
 }
 
 static void fill(struct emit *e, struct view x)
 {
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count}};
-    emit_op(e, e->compute, &work, NULL, 0, &x, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
 }
 
 /* ---- forward ---- */
@@ -71,8 +71,8 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
                            struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
-    uint32_t steps = e->outer.size;
-    uint8_t streams[2] = {e->compute, e->second};
+    uint32_t steps = e->group.outer.size;
+    uint8_t streams[2] = {e->stream.compute, e->stream.second};
     op_id last[2] = {e->last_compute, e->last_compute};
     struct partial *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->k;
@@ -98,9 +98,9 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         here->lse = view_all(e, step == 0 ? saved->lse
                                           : emit_buffer(e, "lse_block", CATEGORY_ACTIVATION,
                                                         DTYPE_F32, z->rows, z->heads));
-        e->tiles = streams[step % 2];
+        e->stream.tiles = streams[step % 2];
         op_id done = tiles_forward(e, z, saved->q, here);
-        e->tiles = e->compute;
+        e->stream.tiles = e->stream.compute;
         if (done.i != IR_NONE)
             last[step % 2] = done;
     }
@@ -109,7 +109,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     e->tags.step = IR_NONE16;
     if (!f32) {
         struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->compute, &work, &sum, 1, &o, 1);
+        emit_op(e, e->stream.compute, &work, &sum, 1, &o, 1);
     }
     for (uint32_t step = 1; step < steps; step++)
         emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
@@ -159,7 +159,7 @@ static void step_backward(struct emit *e, const struct backward *b, uint32_t awa
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
                                   const struct attention_saved *saved, struct view d_o)
 {
-    uint32_t steps = e->outer.size;
+    uint32_t steps = e->group.outer.size;
     struct backward b = {z, saved, d_o, new_sums(e, "dq_sum", z), 2 * z->rows * z->kv_width};
     struct view kv = saved->k, message = view_none(), next;
     kv.count *= 2;

@@ -27,7 +27,7 @@ static bool retains(const struct emit *e)
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        e->positions_of = i;
+        e->unit.positions_of = i;
         struct exchange z = exchange_of(e);
         struct ring_shape shape = shape_of(&z, layer, i);
         struct attention_saved *saved = &e->saved[layer].attention[i];
@@ -55,7 +55,7 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        e->positions_of = i;
+        e->unit.positions_of = i;
         struct exchange z = exchange_of(e);
         struct ring_shape shape = shape_of(&z, layer, i);
         const struct attention_saved *saved = &e->saved[layer].attention[i];

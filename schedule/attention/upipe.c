@@ -42,7 +42,7 @@ static struct view outermost(struct emit *e, struct view x, const char *stem, in
         return x;
     struct work work = {.kind = WORK_PACK, .pack = {rows, count, {width, 0, 0}}};
     struct view y = view_all(e, emit_activation(e, stem, count * rows, width));
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -51,7 +51,7 @@ static void innermost(struct emit *e, struct view x, struct view y, int64_t rows
                       int64_t width)
 {
     struct work work = {.kind = WORK_UNPACK, .pack = {rows, count, {width, 0, 0}}};
-    emit_op(e, e->compute, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
 }
 
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
@@ -292,7 +292,7 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     const struct exchange *z = &u.z;
     e->tags.phase = PHASE_BACKWARD;
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, z->width);
+    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, z->width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
         struct gradients staged = sequence_backward(&u, view_rows(x, i * z->n, z->n, h),

@@ -65,7 +65,7 @@ uint32_t part_head(const struct emit *e)
 
 bool has_weight(const struct emit *e, enum weight weight)
 {
-    return e->slot[weight].rows > 0;
+    return e->weights.slot[weight].rows > 0;
 }
 
 uint32_t part_positions(const struct emit *e)
@@ -91,40 +91,40 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
                              buffer_id buffer)
 {
-    const struct weight_slot *slot = &e->slot[weight];
-    assert(slot->rows > 0 && e->part[part].bundle != IR_NONE);
-    return (struct view){buffer, e->part[part].base + slot->offset,
+    const struct weight_slot *slot = &e->weights.slot[weight];
+    assert(slot->rows > 0 && e->weights.part[part].bundle != IR_NONE);
+    return (struct view){buffer, e->weights.part[part].base + slot->offset,
                          (uint64_t)(slot->rows * slot->cols)};
 }
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
     part = owner(e, part, &weight);
-    return slot_view(e, part, weight, e->bundle[e->part[part].bundle].param);
+    return slot_view(e, part, weight, e->weights.bundle[e->weights.part[part].bundle].param);
 }
 
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
 static void zero_gradient(struct emit *e, uint32_t bundle)
 {
-    struct view all = view_all(e, e->bundle[bundle].grad);
+    struct view all = view_all(e, e->weights.bundle[bundle].grad);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
     uint8_t region = e->tags.region;
     e->tags.region = REGION_WEIGHTS;
-    emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
     e->tags.region = region;
     for (uint32_t p = 0; p < part_count(e); p++)
-        if (e->part[p].bundle == bundle)
-            e->touched[p] = UINT32_MAX;
+        if (e->weights.part[p].bundle == bundle)
+            e->weights.touched[p] = UINT32_MAX;
 }
 
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
     part = owner(e, part, &weight);
-    if (weights_pass_over_gradients(e->choices) && e->touched[part] == 0)
-        zero_gradient(e, e->part[part].bundle);
-    *accumulate = (e->touched[part] >> weight) & 1;
-    e->touched[part] |= 1u << weight;
-    return slot_view(e, part, weight, e->bundle[e->part[part].bundle].grad);
+    if (weights_pass_over_gradients(e->choices) && e->weights.touched[part] == 0)
+        zero_gradient(e, e->weights.part[part].bundle);
+    *accumulate = (e->weights.touched[part] >> weight) & 1;
+    e->weights.touched[part] |= 1u << weight;
+    return slot_view(e, part, weight, e->weights.bundle[e->weights.part[part].bundle].grad);
 }
 
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
@@ -133,7 +133,7 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
 {
     op_id wait[2];
     uint32_t waits = 0;
-    bool computes = stream == e->compute && work->kind != WORK_HOST_SYNC;
+    bool computes = stream == e->stream.compute && work->kind != WORK_HOST_SYNC;
     if (after.i != IR_NONE)
         wait[waits++] = after;
     if (computes && e->sync.i != IR_NONE) {
@@ -167,7 +167,7 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
 void emit_host_sync(struct emit *e)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
-    emit_op(e, e->compute, &work, NULL, 0, NULL, 0);
+    emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
 }
 
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
@@ -177,15 +177,15 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     struct view read[3] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
-    emit_op(e, e->compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
+    emit_op(e, e->stream.compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
 }
 
 static void defer(struct emit *e, struct deferred what)
 {
-    struct deferrals *to = e->defers;
-    struct deferred *row = e->spare;
+    struct deferrals *to = e->weights.defers;
+    struct deferred *row = e->weights.spare;
     if (row != NULL)
-        e->spare = row->next;
+        e->weights.spare = row->next;
     else
         row = arena_alloc(&e->arena, sizeof *row);
     *row = what;
@@ -206,8 +206,8 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
             emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
-        row->next = e->spare;
-        e->spare = row;
+        row->next = e->weights.spare;
+        e->weights.spare = row;
     }
     *deferrals = (struct deferrals){0};
     e->tags = tags;
@@ -216,12 +216,12 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k)
 {
-    if (e->defers != NULL) {
+    if (e->weights.defers != NULL) {
         defer(e, (struct deferred){
                      .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
-    if (e->wide_sum[weight].on) {
+    if (e->weights.wide_sum[weight].on) {
         emit_wide_sum_add(e, weight, dy, x, m, n, k);
         return;
     }
@@ -230,7 +230,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
     struct view read[3] = {dy, x, dw};
-    emit_op(e, e->compute, &work, read, accumulate ? 3 : 2, &dw, 1);
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
@@ -238,7 +238,7 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 {
     if (!has_weight(e, bias))
         return;
-    if (e->defers != NULL) {
+    if (e->weights.defers != NULL) {
         defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
         return;
     }
@@ -246,7 +246,7 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
     struct view db = grad_view(e, part, bias, &accumulate);
     struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
     struct view read[2] = {dy, db};
-    emit_op(e, e->compute, &work, read, accumulate ? 2 : 1, &db, 1);
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)
@@ -257,7 +257,8 @@ void emit_add(struct emit *e, struct view a, struct view b, struct view y)
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y)
 {
     struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, (int64_t)bias.count}};
-    emit_op(e, e->compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y, 1);
+    emit_op(e, e->stream.compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y,
+            1);
 }
 
 static bool layernorm(const struct emit *e)
@@ -275,7 +276,7 @@ void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view
 {
     struct work work = {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}};
     struct view read[2] = {x, weight_view(e, part, weight)};
-    emit_op(e, e->compute, &work, read, 2, (struct view[]){y, rstd}, 2);
+    emit_op(e, e->stream.compute, &work, read, 2, (struct view[]){y, rstd}, 2);
 }
 
 void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -286,7 +287,7 @@ void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, st
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct work work = {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}};
     struct view read[5] = {dy, x, weight_view(e, part, weight), rstd, dw};
-    emit_op(e, e->compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
 }
 
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
@@ -298,7 +299,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
     }
     struct work work = {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}};
     struct view read[3] = {x, weight_view(e, part, weight), weight_view(e, part, weight + 1)};
-    emit_op(e, e->compute, &work, read, 3, (struct view[]){y, stats}, 2);
+    emit_op(e, e->stream.compute, &work, read, 3, (struct view[]){y, stats}, 2);
 }
 
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -314,7 +315,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     struct view db = grad_view(e, part, weight + 1, &accumulate);
     struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
-    emit_op(e, e->compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
 }
 
 /* The first of a rank's own tokens of the unit among those that positions are bound to. */
@@ -322,25 +323,26 @@ static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;
     if (c->ring_layout != RING_ZIGZAG_DOCUMENTS)
-        return e->first_token;
-    return e->first_token + (e->first_sequence + e->positions_of) * (c->seq / c->hp / c->cp);
+        return e->unit.first_token;
+    return e->unit.first_token +
+           (e->unit.first_sequence + e->unit.positions_of) * (c->seq / c->hp / c->cp);
 }
 
 struct view emit_positions(const struct emit *e)
 {
-    return view_rows(e->positions, first_position(e), e->n, 1);
+    return view_rows(e->positions, first_position(e), e->unit.n, 1);
 }
 
 struct view emit_positions_gathered(const struct emit *e)
 {
-    int64_t hp = e->hp_group == IR_NONE16 ? 1 : e->choices->hp;
-    return view_rows(e->positions_gathered, first_position(e) * hp, e->n * hp, 1);
+    int64_t hp = e->group.hp == IR_NONE16 ? 1 : e->choices->hp;
+    return view_rows(e->positions_gathered, first_position(e) * hp, e->unit.n * hp, 1);
 }
 
 struct view emit_positions_own(const struct emit *e)
 {
     int64_t tp = (int64_t)e->tensor.size;
-    return view_rows(e->positions_own, first_position(e) / tp, e->own_n, 1);
+    return view_rows(e->positions_own, first_position(e) / tp, e->unit.own_n, 1);
 }
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)

@@ -185,52 +185,49 @@ struct sequence_documents {
     bool several;
 };
 
-struct emit {
-    struct ir *ir;
-    const struct choices *choices;   /* the model is what one tensor rank sees */
-    const struct transformer *whole; /* all of it */
-    struct arena arena;
-    struct repeats repeats; /* what the list will stand for; all-zero: nothing but itself */
+/* Streams of the role that is emitted. */
+struct emit_streams {
+    uint8_t compute, second; /* second: another compute stream, of rings that alternate tiles */
+    uint8_t tiles;           /* the stream on which the tile of attention at hand runs */
+    uint8_t comm;            /* the all-to-alls of the head group */
+    uint8_t gather, reduce;  /* weights and gradients of the shard group */
+    uint8_t h2d, d2h;        /* copies between device and host */
+    uint8_t host, offload, aside, fetch;
+    uint8_t shared_comm; /* messages between stages that share a unit */
+};
 
-    uint16_t role;  /* that is being emitted: stage `stage` of the pipeline, or all */
-    uint32_t stage; /* 0 without a pipeline */
-
-    uint8_t second, tiles; /* a second compute stream; the one of attention's tiles in emission */
-    uint8_t compute, comm, gather, reduce, h2d, d2h, host, offload, aside,
-        fetch;          /* streams; comm: the head group's all-to-alls */
-    uint16_t hp_group;  /* all-to-all of Ulysses; IR_NONE16 when hp = 1 */
-    uint8_t *ring_seen; /* per step and tile, what schedule/attention/ring.c has found of it */
-    struct ring inner, outer; /* of the context ranks, inner.size * outer.size of them */
-    uint16_t all_group;       /* every rank; IR_NONE16: one */
-    uint16_t shard_group;     /* ranks that share one copy of the weights; IR_NONE16: one rank */
-    uint16_t replica_group;   /* ranks that hold equal shards; IR_NONE16: one rank */
-    uint16_t pp_group;        /* ranks of the same place on all stages; IR_NONE16: one stage */
-    uint16_t ends_group;      /* those of the first and of the last stage */
-    uint16_t norm_group;      /* ranks that together have every gradient; IR_NONE16: one */
+/* Process groups, and mesh axes as bit masks. IR_NONE16: the group has one rank, or there is none. */
+struct emit_groups {
+    uint16_t hp;              /* ranks that share a sequence by heads */
+    struct ring inner, outer; /* the context ranks, inner.size * outer.size of them */
+    uint8_t *ring_seen;       /* what schedule/attention/ring.c has found of each step and tile */
+    uint16_t all;             /* every rank */
+    uint16_t shard, replica;  /* ranks that share one copy of the weights; that hold equal shards */
+    uint16_t pp;              /* ranks of the same place on all stages */
+    uint16_t ends;            /* the same on the first and on the last stage */
+    uint16_t norm;            /* ranks that together have every gradient */
+    uint16_t position;        /* ranks whose positions attention takes after its exchange */
     uint32_t shard_size, replica_size;
-    uint32_t loss_axes; /* bit mask of the mesh axes over which the loss is partial */
-    uint32_t all_axes; /* bit mask of the mesh axes over which weight gradients are partial, but for
-                          the tensor ranks' */
-    struct tensor_ranks tensor;
-    uint16_t
-        position_group; /* whose positions attention takes after its exchange; IR_NONE16: own */
+    uint32_t loss_axes; /* axes over which the loss is partial */
+    uint32_t all_axes;  /* axes over which weight gradients are partial, except the tensor ranks' */
+};
 
-    int64_t n;    /* local tokens of the unit, of all tensor ranks: of one sequence, or of a
-                                subsequence */
-    int64_t rows; /* micro_batch * n */
-    int64_t own_n, own_rows; /* the same over the tensor ranks: outside the pairs of products */
-    int64_t first_token;     /* the unit's, among the rank's tokens of a sequence */
-    int64_t first_row;       /* the same among all of a step */
+/* The unit that is emitted: a micro-batch, or a subsequence of one. */
+struct emit_unit {
+    int64_t n;               /* local tokens of one sequence, of all tensor ranks together */
+    int64_t rows;            /* micro_batch * n */
+    int64_t own_n, own_rows; /* n and rows of one tensor rank: outside the pairs of products */
+    int64_t first_token;     /* the unit's first, among the rank's tokens of a sequence */
+    int64_t first_row;       /* the unit's first, among the rank's rows of a step */
     uint32_t subsequence;
-    int64_t first_sequence; /* of the unit, among those of the rank */
-    const struct sequence_documents
-        *sequence_documents; /* per sequence of a rank; NULL: each is one document */
-    int64_t
-        positions_of; /* the sequence of the micro-batch whose positions are asked for, where they differ */
-    int64_t most_keys; /* tokens that a cache of the unit's chunk has room for */
+    int64_t first_sequence; /* the unit's first, among the rank's sequences of a step */
+    int64_t positions_of;   /* the sequence whose positions are asked for, where they differ */
+    int64_t most_keys;      /* tokens for which a cache of the unit's chunk has room */
     struct shared shared;
-    uint8_t shared_comm; /* stream */
+};
 
+/* Weights and their gradients. */
+struct emit_weights {
     struct weight_slot slot[WEIGHT_COUNT];
     struct model_part *part; /* part_count() of them */
     struct bundle_state *bundle;
@@ -238,31 +235,50 @@ struct emit {
     uint8_t grad_dtype;     /* enum dtype of weight gradients */
     buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
     uint32_t grad_buffer_count;
-    uint32_t *touched;    /* bit per weight and part: its gradient holds something already */
-    uint32_t *touched_of; /* the same for all micro-batches, where each has its own gradients */
+    uint32_t *touched; /* a bit for each weight of a part: its gradient holds something already */
+    uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count, remote_grad_capacity;
     struct remote_part *remote_part;
     uint32_t remote_part_count, remote_part_capacity;
-    struct deferrals *defers; /* not NULL: gradients of weights are put off, to here */
+    struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
+    struct deferred *spare;
     struct {
         bool on;
         buffer_id buffer;
     } wide_sum
         [WEIGHT_COUNT]; /* where pieces of a weight's gradient are summed before it is written */
-    struct deferred *spare;
+};
+
+/* The state of emission. */
+struct emit {
+    struct ir *ir;
+    const struct choices *choices;   /* the model is what one tensor rank sees */
+    const struct transformer *whole; /* the whole model */
+    struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
+    struct arena arena;
+
+    uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
+    uint32_t stage; /* 0 without a pipeline */
+    struct emit_streams stream;
+    struct emit_groups group;
+    struct tensor_ranks tensor;
+    struct emit_unit unit;
+    struct emit_weights weights;
+    const struct sequence_documents
+        *sequence_documents; /* one for each sequence of a rank; NULL: each is one document */
 
     buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
 
-    struct op_tags tags; /* given to every op emitted */
+    struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* the same; IR_NONE16: none */
     op_id before_wo; /* the last compute op before the backward of attention's output projection */
-    op_id last_compute;        /* emitted on the compute stream; IR_NONE: none yet */
-    op_id sync;                /* the next compute op waits for it; IR_NONE: none */
-    struct layer_saved *saved; /* one per layer, of the current unit */
+    op_id last_compute;        /* the last op on the compute stream; IR_NONE: none yet */
+    op_id sync;                /* the next compute op waits for it; IR_NONE: for none */
+    struct layer_saved *saved; /* one for each layer, of the current unit */
     struct prefix
-        *prefix; /* per layer and sequence, of the current micro-batch; NULL: no subsequences */
+        *prefix; /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
     struct saved_buffers caches; /* the buffers of k and v among them */
 
     struct saved_buffers kept;
@@ -356,7 +372,7 @@ void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 void emit_cache(struct emit *e, buffer_id buffer);
 
 /* Positions of the unit's tokens: the rank's own, and its head group's. Where documents say how a sequence is cut, they
- * are those of sequence e->positions_of of the micro-batch. */
+ * are those of sequence e->unit.positions_of of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Outside the pairs of products of tensor ranks. */

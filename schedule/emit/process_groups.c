@@ -66,9 +66,9 @@ static void add_stages(struct emit *e)
     uint32_t *ends = arena_array(&e->arena, 2, sizeof *ends);
     ends[1] = c->pp - 1;
     struct axis_set set = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), 2, ends};
-    e->ends_group = IR_NONE16;
+    e->group.ends = IR_NONE16;
     if (pipeline_ends_tied(c))
-        e->ends_group = ir_add_group(e->ir, "ends", &set, 1);
+        e->group.ends = ir_add_group(e->ir, "ends", &set, 1);
 }
 
 void emit_role(struct emit *e, uint32_t stage)
@@ -128,19 +128,20 @@ void emit_mesh(struct emit *e)
     bool two = c->window > 1 && c->window < c->cp;
     uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
     uint32_t tp = along(&axes, ALONG_TP) | copy;
-    e->all_axes = ((1u << axes.count) - 1) & ~tp;
+    e->group.all_axes = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
-        e->all_axes &= ~along(&axes, ALONG_PP);
-    e->loss_axes = e->all_axes | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
-    e->pp_group = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
-    e->hp_group = add_group(ir, "hp", &axes, hp);
+        e->group.all_axes &= ~along(&axes, ALONG_PP);
+    e->group.loss_axes =
+        e->group.all_axes | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
+    e->group.pp = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
+    e->group.hp = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
     if (c->interleaved > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
-    e->outer = (struct ring){.size = c->cp / c->window};
-    e->inner = (struct ring){.size = c->window};
-    e->outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
-    e->inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
+    e->group.outer = (struct ring){.size = c->cp / c->window};
+    e->group.inner = (struct ring){.size = c->window};
+    e->group.outer.group = add_group(ir, two ? "cp_out" : "cp", &axes, outer);
+    e->group.inner.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
     e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
     e->tensor.group = add_group(ir, "tp", &axes, tp);
     e->tensor.copy_group = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
@@ -149,20 +150,20 @@ void emit_mesh(struct emit *e)
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
         plain.order[i] = 0;
-    e->all_group = IR_NONE16;
+    e->group.all = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
-        e->all_group = add_group(ir, "all", &plain, e->all_axes);
-    e->shard_group = add_group(ir, "shard", &plain, sharded);
-    e->replica_group = add_group(ir, "replica", &plain, e->all_axes & ~sharded);
-    e->norm_group = IR_NONE16;
+        e->group.all = add_group(ir, "all", &plain, e->group.all_axes);
+    e->group.shard = add_group(ir, "shard", &plain, sharded);
+    e->group.replica = add_group(ir, "replica", &plain, e->group.all_axes & ~sharded);
+    e->group.norm = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->norm_group =
+        e->group.norm =
             add_group(ir, "norm", &plain, sharded | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
-    e->position_group = c->hp == 1   ? e->tensor.group
-                        : c->tp == 1 ? e->hp_group
+    e->group.position = c->hp == 1   ? e->tensor.group
+                        : c->tp == 1 ? e->group.hp
                                      : add_group(ir, "hp_tp", &plain, hp | tp);
-    e->shard_size = shard;
-    e->replica_size = c->ranks / stages / c->tp / shard;
+    e->group.shard_size = shard;
+    e->group.replica_size = c->ranks / stages / c->tp / shard;
     add_stages(e);
 }
 

@@ -62,7 +62,7 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
     /* gradients of weights that are put off read it when others have been gathered since */
-    if (held && e->tensor.held.i != IR_NONE && e->defers == NULL)
+    if (held && e->tensor.held.i != IR_NONE && e->weights.defers == NULL)
         y = view_rows(e->tensor.held, 0, rows, cols);
     else
         y = view_all(e,

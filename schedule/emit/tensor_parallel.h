@@ -7,7 +7,7 @@
  * is gathered once more for their weight gradients. What lies between, attention included, sees a
  * transformer of 1/tp the width on all tokens of the tensor ranks.
  *
- * Rows: e->rows of whole tokens inside the pairs, e->own_rows = e->rows / tp outside. With tp = 1
+ * Rows: e->unit.rows of whole tokens inside the pairs, e->unit.own_rows = e->unit.rows / tp outside. With tp = 1
  * nothing is sent and views come back as they are. */
 #ifndef SCHEDULE_EMIT_TENSOR_PARALLEL_H
 #define SCHEDULE_EMIT_TENSOR_PARALLEL_H

@@ -8,7 +8,7 @@ static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t 
 {
     buffer_id x = emit_activation(e, stem, rows, cols);
     struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
-    emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
+    emit_op(e, e->stream.compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
     return x;
 }
 
@@ -25,12 +25,12 @@ void emit_operator(struct emit *e)
         return;
     }
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
-    buffer_id qkv = filled(e, "qkv", e->rows, width), d_out = {IR_NONE};
+    buffer_id qkv = filled(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
     if (whole)
-        d_out = filled(e, "d_out", e->rows, q);
-    buffer_id out = emit_activation(e, "attention", e->rows, q);
+        d_out = filled(e, "d_out", e->unit.rows, q);
+    buffer_id out = emit_activation(e, "attention", e->unit.rows, q);
     if (scope == SCOPE_EXCHANGE) {
-        exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->rows, width));
+        exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
         return;
     }
     set_region(e, REGION_ATTENTION);
@@ -40,9 +40,9 @@ void emit_operator(struct emit *e)
     e->tags.phase = PHASE_BACKWARD;
     if (scope == SCOPE_ATTENTION_BACKWARD) {
         set_region(e, REGION_NONE);
-        d_out = filled(e, "d_out", e->rows, q);
+        d_out = filled(e, "d_out", e->unit.rows, q);
         set_region(e, REGION_ATTENTION);
     }
-    buffer_id dqkv = emit_activation(e, "dqkv", e->rows, width);
+    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
     emitter->operator_backward(e, 0, d_out, dqkv);
 }

@@ -38,7 +38,7 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
                                     .bundle = IR_NONE16,
                                     .shard = IR_NONE16,
                                     .gathered = gathered,
-                                    .partial = kind == BINDING_LOSS ? e->loss_axes : 0}),
+                                    .partial = kind == BINDING_LOSS ? e->group.loss_axes : 0}),
         .dims = {.count = 1, .size = {count}},
     };
     return ir_add_buffer(e->ir, &desc);
@@ -65,8 +65,8 @@ static void make_inputs(struct emit *e)
         e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
     e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
     e->positions_gathered = e->positions_own = e->positions;
-    if (e->hp_group != IR_NONE16)
-        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->position_group,
+    if (e->group.hp != IR_NONE16)
+        e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->group.position,
                                       DTYPE_I32, places * c->hp);
     if (e->tensor.size > 1)
         e->positions_own =
@@ -88,24 +88,24 @@ static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv,
 
 static void make_streams(struct emit *e)
 {
-    e->compute = ir_add_stream(e->ir, "compute", STREAM_COMPUTE);
-    e->tiles = e->compute;
-    e->comm = ir_add_stream(e->ir, "comm.hp", STREAM_COMM);
-    e->gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
-    e->reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
-    e->h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
-    e->d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
-    e->host = ir_add_stream(e->ir, "host", STREAM_HOST);
+    e->stream.compute = ir_add_stream(e->ir, "compute", STREAM_COMPUTE);
+    e->stream.tiles = e->stream.compute;
+    e->stream.comm = ir_add_stream(e->ir, "comm.hp", STREAM_COMM);
+    e->stream.gather = ir_add_stream(e->ir, "comm.gather", STREAM_COMM);
+    e->stream.reduce = ir_add_stream(e->ir, "comm.reduce", STREAM_COMM);
+    e->stream.h2d = ir_add_stream(e->ir, "h2d", STREAM_H2D);
+    e->stream.d2h = ir_add_stream(e->ir, "d2h", STREAM_D2H);
+    e->stream.host = ir_add_stream(e->ir, "host", STREAM_HOST);
     if (fpdt_offloads(e->choices) && e->choices->profile->chunk_fifo) {
-        e->offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
-        e->aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
+        e->stream.offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
+        e->stream.aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
     if (fpdt_fetches_by_one(e->choices))
-        e->fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
-    make_ring_streams(e, &e->outer, "comm.cp", "comm.dkv");
-    make_ring_streams(e, &e->inner, "comm.cp_in", "comm.dkv_in");
-    if (e->outer.size > 1 && e->choices->profile->ring_retains)
-        e->second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
+        e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
+    make_ring_streams(e, &e->group.outer, "comm.cp", "comm.dkv");
+    make_ring_streams(e, &e->group.inner, "comm.cp_in", "comm.dkv_in");
+    if (e->group.outer.size > 1 && e->choices->profile->ring_retains)
+        e->stream.second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
 /* The order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
@@ -304,13 +304,13 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .ir = &staging,
         .choices = c,
         .whole = whole,
-        .n = c->seq / c->hp / c->cp,
-        .rows = c->seq / c->hp / c->cp * c->micro_batch,
-        .own_n = c->seq / c->hp / c->cp / c->tp,
-        .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch,
+        .unit = {.n = c->seq / c->hp / c->cp,
+                 .rows = c->seq / c->hp / c->cp * c->micro_batch,
+                 .own_n = c->seq / c->hp / c->cp / c->tp,
+                 .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
-        .grad_dtype =
+        .weights.grad_dtype =
             c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
     };
     staging.layout = layout_of(c);
@@ -346,8 +346,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(e.kept.buffer);
     free(e.caches.buffer);
     free(e.extension);
-    free(e.remote_grad);
-    free(e.remote_part);
+    free(e.weights.remote_grad);
+    free(e.weights.remote_part);
     free(e.dependency);
     arena_release(&e.arena);
     ir_release(&staging);

@@ -15,7 +15,7 @@ static int64_t part_of(const struct emit *e)
 /* Positions of the rank's own rows. Bound to it are those of subsequences that it does not share. */
 static struct view own_positions(struct emit *e)
 {
-    if (e->shared.count > 1 && e->tensor.size > 1)
+    if (e->unit.shared.count > 1 && e->tensor.size > 1)
         return tensor_own(e, emit_positions(e), "own_positions");
     return emit_positions_own(e);
 }
@@ -25,7 +25,7 @@ static struct view positions_of_sequence(struct emit *e, struct view positions, 
 {
     if (e->choices->ring_layout != RING_ZIGZAG_DOCUMENTS)
         return positions;
-    e->positions_of = i;
+    e->unit.positions_of = i;
     return own_positions(e);
 }
 
@@ -36,13 +36,14 @@ static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
     const struct choices *c = e->choices;
     int64_t all = c->seq / c->hp / c->cp;
     if (c->micro_batch == 1 || c->subsequences == 1)
-        return view_rows(bound, e->first_row, e->rows, 1);
-    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->rows, 0));
-    struct work work = {.kind = WORK_PACK, .pack = {e->n, 1, {1, 0, 0}}};
+        return view_rows(bound, e->unit.first_row, e->unit.rows, 1);
+    struct view y =
+        view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0));
+    struct work work = {.kind = WORK_PACK, .pack = {e->unit.n, 1, {1, 0, 0}}};
     for (int64_t i = 0; i < c->micro_batch; i++) {
-        struct view from = view_rows(bound, e->first_row + i * all, e->n, 1);
-        struct view to = view_part(y, i * e->n, e->n);
-        emit_op(e, e->compute, &work, &from, 1, &to, 1);
+        struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.n, 1);
+        struct view to = view_part(y, i * e->unit.n, e->unit.n);
+        emit_op(e, e->stream.compute, &work, &from, 1, &to, 1);
     }
     return y;
 }
@@ -50,30 +51,30 @@ static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
 buffer_id embedding_forward(struct emit *e)
 {
     const struct transformer *model = e->choices->model;
-    int64_t rows = e->rows, h = model->hidden;
+    int64_t rows = e->unit.rows, h = model->hidden;
     set_region(e, REGION_EMBEDDING);
-    buffer_id x = emit_activation(e, "x", e->own_rows, h);
+    buffer_id x = emit_activation(e, "x", e->unit.own_rows, h);
     struct view found = tensor_product(e, view_all(e, x), h, "found_all");
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, h, model->vocab, .part = part_of(e)}};
-    emit_op(e, e->compute, &work,
+    emit_op(e, e->stream.compute, &work,
             (struct view[]){unit_rows(e, e->tokens, "unit_tokens"),
                             weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
             2, &found, 1);
     tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
     if (!has_weight(e, WEIGHT_POSITIONS))
         return x;
-    buffer_id sum = emit_activation(e, "x", e->own_rows, h);
-    buffer_id place = emit_activation(e, "place", e->own_rows, h);
+    buffer_id sum = emit_activation(e, "x", e->unit.own_rows, h);
+    buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
     struct view positions = own_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         positions = positions_of_sequence(e, positions, i);
-        work.embedding.rows = e->own_n;
-        work.embedding.vocab = e->slot[WEIGHT_POSITIONS].rows;
+        work.embedding.rows = e->unit.own_n;
+        work.embedding.vocab = e->weights.slot[WEIGHT_POSITIONS].rows;
         work.embedding.part = 0;
-        emit_op(e, e->compute, &work,
+        emit_op(e, e->stream.compute, &work,
                 (struct view[]){positions, weight_view(e, part_embedding(e), WEIGHT_POSITIONS)}, 2,
-                (struct view[]){view_rows(place, i * e->own_n, e->own_n, h)}, 1);
+                (struct view[]){view_rows(place, i * e->unit.own_n, e->unit.own_n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
@@ -85,16 +86,16 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
 {
     bool accumulate;
     struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
-    struct work work = {
-        .kind = WORK_EMBEDDING_BACKWARD,
-        .embedding = {rows, e->slot[weight].cols, e->slot[weight].rows, .part = part}};
-    emit_op(e, e->compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2, &dtable,
-            1);
+    struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
+                        .embedding = {rows, e->weights.slot[weight].cols,
+                                      e->weights.slot[weight].rows, .part = part}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2,
+            &dtable, 1);
 }
 
 void embedding_backward(struct emit *e, buffer_id dx)
 {
-    int64_t rows = e->rows, h = e->choices->model->hidden;
+    int64_t rows = e->unit.rows, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all, unit_rows(e, e->tokens, "unit_tokens"),
@@ -104,8 +105,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
     struct view positions = own_positions(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         positions = positions_of_sequence(e, positions, i);
-        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->own_n, e->own_n, h), positions,
-                       e->own_n);
+        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->unit.own_n, e->unit.own_n, h),
+                       positions, e->unit.own_n);
     }
 }
 
@@ -129,12 +130,13 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     e->loss_touched = true;
 
     if (!c->profile->loss_f32) {
-        emit_op(e, e->compute, &forward, read, reads, (struct view[]){loss, view_all(e, lse)}, 2);
+        emit_op(e, e->stream.compute, &forward, read, reads,
+                (struct view[]){loss, view_all(e, lse)}, 2);
         e->tags.phase = PHASE_BACKWARD;
         buffer_id to = c->profile->loss_apart
                            ? emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab)
                            : logits;
-        emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, to)}, 1);
+        emit_op(e, e->stream.compute, &backward, read, 2, (struct view[]){view_all(e, to)}, 1);
         return to;
     }
     buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
@@ -142,17 +144,17 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
     struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
             (struct view[]){view_all(e, wide)}, 1);
     read[0] = view_all(e, wide);
     op_id done = emit_op(
-        e, e->compute, &forward, read, reads,
+        e, e->stream.compute, &forward, read, reads,
         (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
     emit_extend_lifetime(e, logits, done);
     e->tags.phase = PHASE_BACKWARD;
     read[0] = view_all(e, softmax);
-    emit_op(e, e->compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, softmax)}, 1,
+    emit_op(e, e->stream.compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, softmax)}, 1,
             (struct view[]){view_all(e, gradient)}, 1);
     return gradient;
 }
@@ -176,12 +178,12 @@ static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labe
     if (c->profile->loss_f32) {
         from = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
         to = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-        emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+        emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
                 (struct view[]){view_all(e, from)}, 1);
     }
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
-    emit_op(e, e->compute, &partial, (struct view[]){view_all(e, from), labels}, 2,
+    emit_op(e, e->stream.compute, &partial, (struct view[]){view_all(e, from), labels}, 2,
             (struct view[]){view_all(e, own)}, 1);
     struct work gather = {
         .kind = WORK_ALL_GATHER,
@@ -190,21 +192,21 @@ static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labe
             (struct view[]){view_all(e, all)}, 1);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_touched}};
-    emit_op(e, e->compute, &finish,
+    emit_op(e, e->stream.compute, &finish,
             (struct view[]){view_all(e, from), labels, view_all(e, all), loss},
             e->loss_touched ? 4 : 3, (struct view[]){loss, view_all(e, lse)}, 2);
     e->loss_touched = true;
     e->tags.phase = PHASE_BACKWARD;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
-    op_id done = emit_op(e, e->compute, &backward,
+    op_id done = emit_op(e, e->stream.compute, &backward,
                          (struct view[]){view_all(e, from), labels, view_all(e, lse)}, 3,
                          (struct view[]){view_all(e, to)}, 1);
     if (to.i == logits.i)
         return logits;
     emit_extend_lifetime(e, logits, done);
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, to)}, 1,
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, to)}, 1,
             (struct view[]){view_all(e, gradient)}, 1);
     return gradient;
 }
@@ -226,7 +228,7 @@ static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
     int64_t vocab = e->choices->model->vocab;
     buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
     struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
             (struct view[]){view_all(e, wide)}, 1);
     return wide;
 }
@@ -247,7 +249,7 @@ static void loss_first(struct emit *e, struct view x, struct view labels, int64_
     buffer_id logits = widened(e, logits_of(e, x, rows), rows);
     struct work forward = {.kind = WORK_CROSS_ENTROPY,
                            .cross_entropy = {rows, vocab, counted, e->loss_touched}};
-    emit_op(e, e->compute, &forward, (struct view[]){view_all(e, logits), labels, loss},
+    emit_op(e, e->stream.compute, &forward, (struct view[]){view_all(e, logits), labels, loss},
             e->loss_touched ? 3 : 2, (struct view[]){loss, view_all(e, lse)}, 2);
     e->loss_touched = true;
 }
@@ -261,13 +263,13 @@ static buffer_id loss_again(struct emit *e, struct view x, struct view labels, i
     e->tags.phase = PHASE_BACKWARD;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
                             .cross_entropy = {rows, vocab, counted, 0}};
-    emit_op(e, e->compute, &backward, (struct view[]){view_all(e, logits), labels}, 2,
+    emit_op(e, e->stream.compute, &backward, (struct view[]){view_all(e, logits), labels}, 2,
             (struct view[]){view_all(e, logits)}, 1);
     if (e->ir->buffer.dtype[logits.i] == c->dtype)
         return logits;
     buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
     struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->compute, &cast, (struct view[]){view_all(e, logits)}, 1,
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
             (struct view[]){view_all(e, gradient)}, 1);
     return gradient;
 }
@@ -278,13 +280,14 @@ static void copy_blocking(struct emit *e, enum work_kind kind, struct view from,
     struct work work = {.kind = (uint8_t)kind,
                         .copy = {(int64_t)from.count * (int64_t)dtype_bytes(e->choices->dtype), 1}};
     op_id last = e->last_compute;
-    op_id op = emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work, &from, 1, &to, 1);
+    op_id op =
+        emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &from, 1, &to, 1);
     emit_add_dependency(e, op, last);
 }
 
 static buffer_id to_host(struct emit *e, struct view x)
 {
-    buffer_id host = emit_activation(e, "norm_host", e->own_rows, e->choices->model->hidden);
+    buffer_id host = emit_activation(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
     e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
     copy_blocking(e, WORK_D2H, x, view_all(e, host));
     return host;
@@ -315,7 +318,7 @@ struct loss_rows {
 /* Piece i of the rows of x; false: there are no rows left (of a short subsequence). */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
-    rows->piece = emit_piece(e->rows, e->choices->loss_chunks, i);
+    rows->piece = emit_piece(e->unit.rows, e->choices->loss_chunks, i);
     if (rows->piece.rows == 0)
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
@@ -330,14 +333,14 @@ buffer_id head(struct emit *e, buffer_id x)
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
     uint32_t part = part_head(e);
-    buffer_id normed = emit_activation(e, "norm", e->own_rows, h);
-    buffer_id d_normed = emit_activation(e, "d_norm", e->own_rows, h);
-    buffer_id stats = emit_norm_stats(e, e->own_rows);
-    buffer_id dx = emit_activation(e, "dx", e->own_rows, h);
+    buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
+    buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
+    buffer_id stats = emit_norm_stats(e, e->unit.own_rows);
+    buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
 
     set_region(e, REGION_NORM);
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
-              e->own_rows, h);
+              e->unit.own_rows, h);
     set_region(e, REGION_LOSS);
     struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
     struct view x_all =
@@ -358,7 +361,7 @@ buffer_id head(struct emit *e, buffer_id x)
         emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
                     view_none(), view_rows(product.buffer, r.piece.begin, r.piece.rows, h),
                     r.piece.rows, h, vocab);
-        if (r.piece.begin + r.piece.rows == e->rows)
+        if (r.piece.begin + r.piece.rows == e->unit.rows)
             tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), r.x, vocab, h, r.piece.rows);
     }
@@ -367,6 +370,6 @@ buffer_id head(struct emit *e, buffer_id x)
     emit_wide_sum_end(e, part, WEIGHT_HEAD);
     set_region(e, REGION_NORM);
     emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
-                       view_all(e, stats), view_all(e, dx), e->own_rows, h);
+                       view_all(e, stats), view_all(e, dx), e->unit.own_rows, h);
     return dx;
 }

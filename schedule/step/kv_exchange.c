@@ -17,7 +17,7 @@ static void message(struct stage *s, enum work_kind kind, int64_t by, struct vie
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
     struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->pp_group, by,
+                        .p2p = {e->group.pp, by,
                                 (int64_t)(x.count * dtype_bytes(e->choices->dtype)), CHANNEL_KEYS,
                                 0}};
     emit_op(e, sends ? s->keys_out : s->keys_in, &work, &x, sends, &x, !sends);

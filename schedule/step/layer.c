@@ -85,7 +85,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                     view_all(e, up[i]), part.rows, width, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
                             .activation = {part.rows, f, touches(e, chain)}};
-        emit_op(e, e->compute, &work, (struct view[]){view_all(e, up[i])}, 1,
+        emit_op(e, e->stream.compute, &work, (struct view[]){view_all(e, up[i])}, 1,
                 (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
     if (!computed_again(e))
@@ -101,7 +101,7 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
         struct piece part = emit_piece(rows, parts, i);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
                             .activation = {part.rows, f, touches(e, CHAIN_BACKWARD)}};
-        emit_op(e, e->compute, &work,
+        emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f), view_all(e, up[i])}, 2,
                 (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
     }
@@ -113,7 +113,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     struct layer_saved *saved = &e->saved[layer];
     int64_t h = model->hidden, f = model->ffn;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
             break;
         int64_t rows = piece.rows * (int64_t)e->tensor.size;
@@ -139,7 +139,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_wide_sum_begin(e, layer, WEIGHT_DOWN);
     emit_wide_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece(e->own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
             break;
         int64_t rows = piece.rows * (int64_t)e->tensor.size;
@@ -183,7 +183,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
 
     saved->x = x;
     set_region(e, REGION_NORM);
@@ -192,7 +192,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1),
               view_all(e, saved->norm1_stats), rows, h);
 
-    saved->attention_out = emit_activation(e, "attention", e->rows, q);
+    saved->attention_out = emit_activation(e, "attention", e->unit.rows, q);
     set_region(e, REGION_LINEAR);
     struct view normed =
         tensor_gather(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, "norm_all", true);
@@ -203,7 +203,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     struct view projected = view_all(e, emit_activation(e, "projected", rows, h));
     struct view product = tensor_product(e, projected, h, "projected_all");
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
-                product_bias(e, layer, WEIGHT_O_BIAS), product, e->rows, h, q);
+                product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
     saved->x2 = emit_activation(e, "x", rows, h);
     emit_add_bias(e, view_all(e, x), projected, residual_bias(e, layer, WEIGHT_O_BIAS),
@@ -228,7 +228,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->own_rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
 
     set_region(e, REGION_LINEAR);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
@@ -245,11 +245,12 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     set_region(e, REGION_LINEAR);
     e->before_wo = e->last_compute;
-    buffer_id d_attention = emit_activation(e, "d_attention", e->rows, q);
+    buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, q);
     struct view dx2_all = tensor_gather(e, view_all(e, dx2), h, TENSOR_SEQUENCES, "dy_all", false);
     emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
-                view_all(e, d_attention), e->rows, q, h);
-    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q, e->rows);
+                view_all(e, d_attention), e->unit.rows, q, h);
+    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q,
+                     e->unit.rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);

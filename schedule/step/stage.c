@@ -111,30 +111,30 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
-    e->shared = (struct shared){.first = share.first,
-                                .count = share.count,
-                                .index = e->stage - share.first,
-                                .chunk = chunk,
-                                .owns = e->stage == chunk};
+    e->unit.shared = (struct shared){.first = share.first,
+                                     .count = share.count,
+                                     .index = e->stage - share.first,
+                                     .chunk = chunk,
+                                     .owns = e->stage == chunk};
     if (share.count > 1) { /* of one sequence, over tensor ranks alone */
         struct rows mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
         begin += mine.begin * c->tp;
-        e->shared.group = multiplex_group(e, "stages", share);
+        e->unit.shared.group = multiplex_group(e, "stages", share);
     }
-    e->subsequence = part;
-    e->first_sequence = (int64_t)(unit / k) * c->micro_batch;
-    e->most_keys = most_keys(s, chunk);
+    e->unit.subsequence = part;
+    e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
+    e->unit.most_keys = most_keys(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =
             arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
-    e->n = end - begin;
-    e->rows = e->n * c->micro_batch;
-    e->own_n = e->n / c->tp;
-    e->own_rows = e->own_n * c->micro_batch;
-    e->first_token = begin;
-    e->first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
+    e->unit.n = end - begin;
+    e->unit.rows = e->unit.n * c->micro_batch;
+    e->unit.own_n = e->unit.n / c->tp;
+    e->unit.own_rows = e->unit.own_n * c->micro_batch;
+    e->unit.first_token = begin;
+    e->unit.first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
     e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
                                IR_NONE16,      IR_NONE16,   (uint16_t)unit};
 }
@@ -192,7 +192,7 @@ void stage_begin(struct stage *s)
         {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
     };
     if (s->pipeline->multiplexed) {
-        s->e->shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
+        s->e->stream.shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
         s->keys_out = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
         s->keys_in = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
         s->keys_back = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
@@ -233,7 +233,7 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
     bool sends = kind == WORK_SEND;
     uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp, send, recv;
     struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->pp_group, (int64_t)peer - e->stage,
+                        .p2p = {e->group.pp, (int64_t)peer - e->stage,
                                 (int64_t)(x.count * dtype_bytes(e->choices->dtype)),
                                 pass + PASSES * lane, 0}};
     if (s->pipeline->multiplexed) {
@@ -322,7 +322,7 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
 {
     int64_t h = s->c->model->hidden;
     struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count / h, 1, {h, 0, 0}}};
-    emit_op(s->e, s->e->compute, &work, &x, 1, &y, 1);
+    emit_op(s->e, s->e->stream.compute, &work, &x, 1, &y, 1);
 }
 
 /* What came across a seam, put together, and of it the rank's own rows. */

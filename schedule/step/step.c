@@ -40,10 +40,10 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
-    buffer_id x = emit_activation(e, stem, e->own_rows, e->choices->model->hidden);
+    buffer_id x = emit_activation(e, stem, e->unit.own_rows, e->choices->model->hidden);
     struct work work = {.kind = WORK_FILL,
-                        .elements = {e->own_rows * e->choices->model->hidden, 0}};
-    emit_op(e, e->compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
+                        .elements = {e->unit.own_rows * e->choices->model->hidden, 0}};
+    emit_op(e, e->stream.compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
     return x;
 }
 
@@ -80,7 +80,7 @@ static void backward(struct stage *s, const struct action *action)
     else
         weights_of_micro_batch(e, action->unit / s->c->subsequences);
     if (s->pipeline->splits)
-        e->defers = &stage_passage(s, action->chunk, action->unit)->deferrals;
+        e->weights.defers = &stage_passage(s, action->chunk, action->unit)->deferrals;
     buffer_id dx = stage_input(s, action);
     if (last)
         dx = s->c->scope == SCOPE_STEP ? head(e, dx) : stand_in(e, "dx");
@@ -93,7 +93,7 @@ static void backward(struct stage *s, const struct action *action)
     stage_pass_on(s, PASS_BACKWARD, action, dx);
     if (chunk == 0 && s->c->scope == SCOPE_STEP)
         embedding_backward(e, dx);
-    e->defers = NULL;
+    e->weights.defers = NULL;
     if (--s->left[action->unit] == 0)
         s->spare[s->spare_count++] = s->saved[action->unit];
 }
@@ -158,7 +158,7 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
     const struct ir *ir = s->e->ir;
     if (a->returns == NULL)
         return;
-    while (begin < ir->op.count && ir->op.stream[begin] != s->e->compute)
+    while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
     for (uint32_t k = a->first[i]; begin < ir->op.count && k != PIPELINE_NEVER; k = a->next[k])
         emit_add_dependency(s->e, (op_id){begin}, a->sent[k]);

@@ -133,7 +133,8 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
                 : cut->rows ? (block->rows + parts - 1) / parts
                             : block->rows;
     }
-    e->slot[tensor->weight] = (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
+    e->weights.slot[tensor->weight] =
+        (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
     return begin;
 }
@@ -142,8 +143,9 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct part_tensors *tensors, uint64_t *used)
 {
-    struct model_part *p = &e->part[part];
-    *p = (struct model_part){.bundle = e->bundle_count, .base = *used, .tensor_begin = IR_NONE};
+    struct model_part *p = &e->weights.part[part];
+    *p = (struct model_part){
+        .bundle = e->weights.bundle_count, .base = *used, .tensor_begin = IR_NONE};
     uint64_t offset = 0;
     for (size_t i = 0; i < tensors->count; i++) {
         if (i == tensors->cut_count)
@@ -161,7 +163,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
                          uint32_t count, uint64_t used)
 {
-    uint64_t parts = remote_parts(e->choices, chunk, e->shard_size);
+    uint64_t parts = remote_parts(e->choices, chunk, e->group.shard_size);
     if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
         parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
@@ -172,7 +174,7 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
                                                                      .tensor_begin = begin,
                                                                      .tensor_count = count,
                                                                      .elements = elements});
-    e->bundle[e->bundle_count++] =
+    e->weights.bundle[e->weights.bundle_count++] =
         (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
 }
 
@@ -186,8 +188,8 @@ static void lay_out_embedding(struct emit *e)
     struct part_tensors tensors = tensors_of(e, spec, 1);
     add_part(e, part_embedding(e), "", &tensors, &used);
     if (pipeline_ends_tied(e->choices)) {
-        close_bundle(e, "embedding", 0, e->part[part_embedding(e)].tensor_begin, 1, used);
-        e->bundle[e->bundle_count - 1].at_both_ends = true;
+        close_bundle(e, "embedding", 0, e->weights.part[part_embedding(e)].tensor_begin, 1, used);
+        e->weights.bundle[e->weights.bundle_count - 1].at_both_ends = true;
         used = 0;
         begin = e->ir->tensor_count;
         bool first = pipeline_of(e->choices)->multiplexed || e->stage == 0;
@@ -246,11 +248,11 @@ static void lay_out(struct emit *e)
     bool all = pipeline_of(c)->multiplexed, ends = c->scope == SCOPE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
-    e->part = arena_array(&e->arena, parts, sizeof *e->part);
-    e->bundle = arena_array(&e->arena, parts, sizeof *e->bundle);
-    e->bundle_count = 0;
+    e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
+    e->weights.bundle = arena_array(&e->arena, parts, sizeof *e->weights.bundle);
+    e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
-        e->part[p].bundle = IR_NONE;
+        e->weights.part[p].bundle = IR_NONE;
     if (first)
         lay_out_embedding(e);
     for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
@@ -266,7 +268,7 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum binding_kind kind, enum category category, enum dtype dtype,
                               enum memory memory, bool shard, uint32_t partial)
 {
-    shard = shard && e->shard_size > 1;
+    shard = shard && e->group.shard_size > 1;
     struct buffer_desc desc = {
         .stem = stem,
         .number = IR_NONE,
@@ -278,12 +280,13 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
         .layer = IR_NONE16,
         .binding =
             ir_add_binding(e->ir, (struct binding){.kind = (uint8_t)kind,
-                                                   .bundle = e->bundle[bundle].row,
-                                                   .shard = shard ? e->shard_group : IR_NONE16,
+                                                   .bundle = e->weights.bundle[bundle].row,
+                                                   .shard = shard ? e->group.shard : IR_NONE16,
                                                    .gathered = IR_NONE16,
                                                    .partial = partial}),
         .dims = {.count = 1,
-                 .size = {(int64_t)(e->bundle[bundle].elements / (shard ? e->shard_size : 1))}},
+                 .size = {(int64_t)(e->weights.bundle[bundle].elements /
+                                    (shard ? e->group.shard_size : 1))}},
     };
     if (dtype == DTYPE_U8)
         desc.dims.size[0] =
@@ -305,7 +308,7 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
-    struct bundle_state *bundle = &e->bundle[b];
+    struct bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
     bool shard = c->weights != CHOICE_WEIGHTS_REPLICATED;
@@ -313,7 +316,7 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     enum memory memory = host ? MEMORY_PINNED : MEMORY_HBM;
     if (one_copy)
         bundle->master = bundle->param_shard;
-    else if (no_master && !(shard && e->shard_size > 1))
+    else if (no_master && !(shard && e->group.shard_size > 1))
         bundle->master = bundle->param;
     else
         bundle->master = state_buffer(e, b, "master", BINDING_MASTER,
@@ -330,12 +333,12 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
-    struct bundle_state *bundle = &e->bundle[b];
+    struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_sharded_params(c);
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
     /* then the parameters are what the optimizer updates */
     bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&
-                    e->shard_size > 1 && c->optimizer != CHOICE_OPTIMIZER_HOST;
+                    e->group.shard_size > 1 && c->optimizer != CHOICE_OPTIMIZER_HOST;
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
@@ -351,20 +354,20 @@ static void make_states(struct emit *e, uint32_t b)
                                     .grad_shard = {IR_NONE}};
     if (bundle->borrowed)
         return;
-    if (shard_params && e->shard_size > 1)
+    if (shard_params && e->group.shard_size > 1)
         bundle->param_shard = state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER,
                                            shard_dtype, MEMORY_HBM, true, 0);
     else
         bundle->param = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype,
                                      MEMORY_HBM, false, 0);
     /* reduced into grad_shard, or, where there is none, in place */
-    if (!weights_reduce_each_micro_batch(c) || e->shard_size == 1)
-        bundle->grad =
-            state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->grad_dtype, MEMORY_HBM,
-                         false, shard_optimizer && e->shard_size > 1 ? e->all_axes : 0);
-    if (shard_optimizer && e->shard_size > 1) {
+    if (!weights_reduce_each_micro_batch(c) || e->group.shard_size == 1)
+        bundle->grad = state_buffer(
+            e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->weights.grad_dtype, MEMORY_HBM, false,
+            shard_optimizer && e->group.shard_size > 1 ? e->group.all_axes : 0);
+    if (shard_optimizer && e->group.shard_size > 1) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->grad_dtype, MEMORY_HBM, true, 0);
+                                          e->weights.grad_dtype, MEMORY_HBM, true, 0);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
@@ -374,7 +377,7 @@ static void make_states(struct emit *e, uint32_t b)
 /* Where gradients are reduced in every micro-batch, each has whole ones of its own. */
 static bool each_has_its_own(const struct emit *e)
 {
-    return weights_reduce_each_micro_batch(e->choices) && e->shard_size > 1;
+    return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
 /* With weights on all stages they all reduce all gradients: of chunks that a stage has no part in, zeros. */
@@ -383,12 +386,12 @@ static void fill_others(struct emit *e)
     struct op_tags before = e->tags;
     e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                IR_NONE16,      IR_NONE16,      IR_NONE16};
-    for (uint32_t b = 0; b < e->bundle_count; b++) {
-        if (multiplex_takes_part(e->choices, e->stage, e->bundle[b].chunk))
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        if (multiplex_takes_part(e->choices, e->stage, e->weights.bundle[b].chunk))
             continue;
-        struct view all = view_all(e, e->bundle[b].grad);
+        struct view all = view_all(e, e->weights.bundle[b].grad);
         struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
-        emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+        emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
     }
     e->tags = before;
 }
@@ -396,20 +399,24 @@ static void fill_others(struct emit *e)
 void weights_setup(struct emit *e)
 {
     lay_out(e);
-    for (uint32_t b = 0; b < e->bundle_count; b++) {
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
         /* what forward and backward name while parameters are whole; pass_weights() redirects it */
-        if (e->bundle[b].param.i == IR_NONE)
-            e->bundle[b].param = emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
-                                             (int64_t)e->bundle[b].elements, 0);
+        if (e->weights.bundle[b].param.i == IR_NONE)
+            e->weights.bundle[b].param =
+                emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
+                            (int64_t)e->weights.bundle[b].elements, 0);
     }
     uint32_t times = each_has_its_own(e) ? e->choices->accumulation : 1;
-    e->touched_of = arena_array(&e->arena, (size_t)part_count(e) * times, sizeof *e->touched_of);
-    e->touched = e->touched_of;
-    e->grad_buffer_count = e->bundle_count * times;
-    e->grad_buffer = arena_array(&e->arena, e->grad_buffer_count, sizeof *e->grad_buffer);
-    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
-        e->grad_buffer[i] = each_has_its_own(e) ? (buffer_id){IR_NONE} : e->bundle[i].grad;
+    e->weights.touched_of =
+        arena_array(&e->arena, (size_t)part_count(e) * times, sizeof *e->weights.touched_of);
+    e->weights.touched = e->weights.touched_of;
+    e->weights.grad_buffer_count = e->weights.bundle_count * times;
+    e->weights.grad_buffer =
+        arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
+    for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
+        e->weights.grad_buffer[i] =
+            each_has_its_own(e) ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
     if (pipeline_has_remote_weights(e->choices))
         remote_begin(e);
     if (pipeline_replicates_weights(e->choices))
@@ -420,13 +427,13 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
 {
     if (!each_has_its_own(e))
         return;
-    e->touched = e->touched_of + (size_t)micro * part_count(e);
-    buffer_id *grad = e->grad_buffer + (size_t)micro * e->bundle_count;
-    for (uint32_t b = 0; b < e->bundle_count; b++) {
+    e->weights.touched = e->weights.touched_of + (size_t)micro * part_count(e);
+    buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE)
-            grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->grad_dtype,
-                                  (int64_t)e->bundle[b].elements, 0);
-        e->bundle[b].grad = grad[b];
+            grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->weights.grad_dtype,
+                                  (int64_t)e->weights.bundle[b].elements, 0);
+        e->weights.bundle[b].grad = grad[b];
     }
 }
 
@@ -446,8 +453,9 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                enum category category, enum dtype dtype, enum memory memory)
 {
-    buffer_id buffer = emit_buffer(e, stem, category, dtype,
-                                   (int64_t)(e->bundle[bundle].elements / e->shard_size), 0);
+    buffer_id buffer =
+        emit_buffer(e, stem, category, dtype,
+                    (int64_t)(e->weights.bundle[bundle].elements / e->group.shard_size), 0);
     e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
     return buffer;
 }

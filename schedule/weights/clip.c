@@ -15,14 +15,14 @@
 
 static struct view gradient(const struct emit *e, uint32_t b)
 {
-    const struct bundle_state *bundle = &e->bundle[b];
+    const struct bundle_state *bundle = &e->weights.bundle[b];
     return ir_whole(e->ir, bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad);
 }
 
 /* The other copy is on the first stage. */
 static bool is_second_copy(const struct emit *e, uint32_t b)
 {
-    return e->bundle[b].at_both_ends && e->stage > 0;
+    return e->weights.bundle[b].at_both_ends && e->stage > 0;
 }
 
 static void push(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
@@ -35,7 +35,7 @@ static void push(struct emit *e, uint8_t stream, const struct work *work, const 
 static void await(struct emit *e, struct op_list *out)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
-    uint8_t stream = e->norm_group != IR_NONE16 ? e->reduce : e->compute;
+    uint8_t stream = e->group.norm != IR_NONE16 ? e->stream.reduce : e->stream.compute;
     op_list_push(out, emit_op(e, stream, &work, NULL, 0, NULL, 0));
 }
 
@@ -50,7 +50,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
                                IR_NONE16,       IR_NONE16,        IR_NONE16};
     buffer_id norm = emit_buffer(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     struct view squares = ir_whole(e->ir, norm);
-    int64_t over = e->norm_group != IR_NONE16 ? e->norm_group + 1 : 0;
+    int64_t over = e->group.norm != IR_NONE16 ? e->group.norm + 1 : 0;
     bool adds = false;
     for (uint32_t i = 0; i < count; i++) {
         struct view read[2] = {gradient(e, bundle[i]), squares};
@@ -58,18 +58,18 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
                             .square_sum = {(int64_t)read[0].count, adds, over}};
         if (is_second_copy(e, bundle[i]))
             continue;
-        push(e, e->compute, &work, read, adds ? 2 : 1, squares, out);
+        push(e, e->stream.compute, &work, read, adds ? 2 : 1, squares, out);
         adds = true;
     }
     if (!adds) { /* a stage that has nothing but the other copy takes part */
         struct work work = {.kind = WORK_FILL, .elements = {1, 0}};
-        push(e, e->compute, &work, NULL, 0, squares, out);
+        push(e, e->stream.compute, &work, NULL, 0, squares, out);
     }
-    if (e->norm_group != IR_NONE16) {
+    if (e->group.norm != IR_NONE16) {
         struct work work = {
             .kind = WORK_ALL_REDUCE,
-            .all_reduce = {e->norm_group, (int64_t)dtype_bytes(DTYPE_F32), 0, 0, 0}};
-        push(e, e->reduce, &work, &squares, 1, squares, out);
+            .all_reduce = {e->group.norm, (int64_t)dtype_bytes(DTYPE_F32), 0, 0, 0}};
+        push(e, e->stream.reduce, &work, &squares, 1, squares, out);
     }
     if (c->profile->clipping_sync)
         await(e, out);
@@ -77,7 +77,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
         buffer_id there = emit_buffer(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
         struct work work = {.kind = WORK_D2H, .copy = {(int64_t)dtype_bytes(DTYPE_F32), 0}};
         e->ir->buffer.memory[there.i] = MEMORY_PINNED;
-        push(e, e->d2h, &work, &squares, 1, ir_whole(e->ir, there), out);
+        push(e, e->stream.d2h, &work, &squares, 1, ir_whole(e->ir, there), out);
         return there;
     }
     if (c->profile->clipping == CLIPPING_IN_STEP)
@@ -85,7 +85,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
     for (uint32_t i = 0; i < count; i++) {
         struct view read[2] = {gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
-        push(e, e->compute, &work, read, 2, read[0], out);
+        push(e, e->stream.compute, &work, read, 2, read[0], out);
     }
     return none;
 }

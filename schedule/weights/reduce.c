@@ -21,7 +21,7 @@ void shard_end_backward(struct shard *s, struct op_list *out)
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* on the stream of the last reduction: what is before it there has ended then */
     op_list_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
-    op_list_push(out, emit_op(e, e->compute, &all, NULL, 0, NULL, 0));
+    op_list_push(out, emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0));
 }
 
 static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
@@ -39,7 +39,7 @@ static bool scatters_each(const struct shard *s, uint32_t row)
     const struct choices *c = s->e->choices;
     return s->gradient[row].remote_grad != IR_NONE
                ? pipeline_shards_weights(c)
-               : weights_reduce_each_micro_batch(c) && s->e->shard_size > 1;
+               : weights_reduce_each_micro_batch(c) && s->e->group.shard_size > 1;
 }
 
 /* A buffer for it is there when the sum of the one before the last has been made. */
@@ -52,14 +52,14 @@ bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 /* The padding of such a buffer is written by nobody else. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
-    const struct bundle_state *bundle = &s->e->bundle[s->gradient[row].bundle];
+    const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     if (!scatters_each(s, row) || bundle->elements == bundle->used)
         return;
     shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
     struct work work = {.kind = WORK_FILL,
                         .elements = {(int64_t)(bundle->elements - bundle->used)}};
     struct view padding = {whole_grad(s, op, row), bundle->used, bundle->elements - bundle->used};
-    op_list_push(out, emit_op(s->e, s->e->compute, &work, NULL, 0, &padding, 1));
+    op_list_push(out, emit_op(s->e, s->e->stream.compute, &work, NULL, 0, &padding, 1));
 }
 
 /* The sum over the tensor ranks of `count` elements of a gradient from `begin` on. */
@@ -72,8 +72,8 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     if (count == 0 || group == IR_NONE16)
         return;
     work.all_reduce.group = group;
-    work.all_reduce.bytes = (int64_t)(count * dtype_bytes(e->grad_dtype));
-    s->reduced[row] = emit_op(e, e->reduce, &work, &part, 1, &part, 1);
+    work.all_reduce.bytes = (int64_t)(count * dtype_bytes(e->weights.grad_dtype));
+    s->reduced[row] = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
     op_list_push(out, s->reduced[row]);
 }
 
@@ -86,11 +86,11 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
     uint32_t layers = (uint32_t)e->whole->layers, parts = part_count(e);
     for (uint32_t p = 0; p < parts; p++) {
-        const struct model_part *part = &e->part[p];
+        const struct model_part *part = &e->weights.part[p];
         if (part->bundle != s->gradient[row].bundle)
             continue;
         for (size_t i = 0; p < layers && i < ARRAY_LEN(projections); i++) {
-            const struct weight_slot *slot = &e->slot[projections[i]];
+            const struct weight_slot *slot = &e->weights.slot[projections[i]];
             int64_t q = transformer_q_width(e->choices->model);
             if (slot->rows > 0)
                 sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
@@ -106,10 +106,10 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
 static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct op_list *out)
 {
     struct emit *e = s->e;
-    if (e->replica_size == 1 || !s->gradient[row].is_last)
+    if (e->group.replica_size == 1 || !s->gradient[row].is_last)
         return;
     s->reduced[row] =
-        weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->replica_group, part, part);
+        weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.replica, part, part);
     s->final = s->reduced[row];
     op_list_push(out, s->final);
 }
@@ -121,7 +121,7 @@ static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
     buffer_id squares = emit_buffer(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     struct view all = ir_whole(s->ir, grad), sum = ir_whole(s->ir, squares);
     struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {(int64_t)all.count, false, 0}};
-    op_list_push(out, emit_op(e, e->compute, &work, &all, 1, &sum, 1));
+    op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1));
 }
 
 /* PyTorch's FSDP1 concatenates the gradients of a unit's parameters in 16 bits (4 bytes an element),
@@ -130,7 +130,7 @@ static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
  * multiprocessors of the backward, so the passes stand between the backward's ops. */
 static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
 {
-    buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->grad_dtype,
+    buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->weights.grad_dtype,
                                  (int64_t)ir_buffer_elements(s->ir, grad), 0);
     shard_cast(s, grad, flat, out);
     shard_cast(s, flat, grad, out);
@@ -141,7 +141,7 @@ static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
 static bool reduces_wide(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->grad_dtype != DTYPE_F32;
+    return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
 }
 
 static buffer_id widen(struct shard *s, buffer_id grad, struct op_list *out)
@@ -160,12 +160,12 @@ static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct op_list 
     struct emit *e = s->e;
     struct view all = ir_whole(s->ir, grad);
     buffer_id flat =
-        emit_buffer(e, "flat", CATEGORY_GRADIENT, e->grad_dtype, (int64_t)all.count, 0);
+        emit_buffer(e, "flat", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)all.count, 0);
     struct view copy = view_all(e, flat);
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)all.count, 0}};
     for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
-        op_list_push(out, emit_op(e, e->compute, &work, &all, 1, &copy, 1));
-    op_list_push(out, emit_op(e, e->compute, &work, &copy, 1, &all, 1));
+        op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &copy, 1));
+    op_list_push(out, emit_op(e, e->stream.compute, &work, &copy, 1, &all, 1));
     return flat;
 }
 
@@ -174,7 +174,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
 {
     struct emit *e = s->e;
     struct gradient *gradient = &s->gradient[row];
-    struct bundle_state *bundle = &e->bundle[gradient->bundle];
+    struct bundle_state *bundle = &e->weights.bundle[gradient->bundle];
     buffer_id grad = whole_grad(s, op, row), part = grad;
     bool wide = reduces_wide(e);
     gradient->adds = s->reduced_of[gradient->bundle]++ > 0;
@@ -183,28 +183,29 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
     s->reduced[row].i = IR_NONE;
     if (weights_pass_over_gradients(e->choices))
         look_through(s, grad, out);
-    if (e->choices->profile->flattens_gradients && e->shard_size > 1 &&
+    if (e->choices->profile->flattens_gradients && e->group.shard_size > 1 &&
         weights_reduce_each_micro_batch(e->choices))
         flatten(s, grad, out);
     buffer_id flat = {IR_NONE};
     bool once = !weights_reduce_each_micro_batch(e->choices);
-    if (e->choices->profile->bucket_passes > 0 && once && e->shard_size * e->replica_size > 1)
+    if (e->choices->profile->bucket_passes > 0 && once &&
+        e->group.shard_size * e->group.replica_size > 1)
         flat = flatten_bucket(s, grad, out);
     reduce_tensor(s, row, grad, out);
-    if (e->shard_size > 1) {
+    if (e->group.shard_size > 1) {
         part = bundle->grad_shard;
         buffer_id target = part, whole = wide ? widen(s, grad, out) : grad;
         if (wide || gradient->adds)
-            target = s->to_add[row] =
-                weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
-                                     wide ? DTYPE_F32 : (enum dtype)e->grad_dtype, MEMORY_HBM);
-        s->reduced[row] =
-            weights_collective(e, e->reduce, WORK_REDUCE_SCATTER, e->shard_group, whole, target);
+            target = s->to_add[row] = weights_shard_buffer(
+                e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
+                wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype, MEMORY_HBM);
+        s->reduced[row] = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+                                             e->group.shard, whole, target);
         op_list_push(out, s->reduced[row]);
         if (e->choices->profile->all_reduces &&
             flat.i != IR_NONE) { /* the second half of a ring's */
-            s->reduced[row] =
-                weights_collective(e, e->reduce, WORK_ALL_GATHER, e->shard_group, target, flat);
+            s->reduced[row] = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
+                                                 e->group.shard, target, flat);
             op_list_push(out, s->reduced[row]);
         }
     }
@@ -219,11 +220,11 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     struct emit *e = s->e;
     const struct gradient *gradient = &s->gradient[row];
     buffer_id part = s->to_add[row], to = kept;
-    if (s->ir->buffer.dtype[part.i] == e->grad_dtype)
+    if (s->ir->buffer.dtype[part.i] == e->weights.grad_dtype)
         return part;
     if (gradient->adds)
-        to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT, e->grad_dtype,
-                                  MEMORY_HBM);
+        to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
+                                  e->weights.grad_dtype, MEMORY_HBM);
     s->final = shard_cast(s, part, to, out);
     return to;
 }
@@ -234,18 +235,18 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list
 {
     struct emit *e = s->e;
     while (s->next_add < end && s->to_add[s->next_add].i == IR_NONE &&
-           (e->shard_size == 1 || s->reduced[s->next_add].i != IR_NONE))
+           (e->group.shard_size == 1 || s->reduced[s->next_add].i != IR_NONE))
         s->next_add++;
     for (uint32_t row = s->next_add; row < end; row++) {
         if (s->to_add[row].i == IR_NONE || s->gradient[row].last >= i)
             continue;
-        buffer_id kept = e->bundle[s->gradient[row].bundle].grad_shard;
+        buffer_id kept = e->weights.bundle[s->gradient[row].bundle].grad_shard;
         shard_set_tags(s, s->ir, s->reduced[row].i, PHASE_BACKWARD, REGION_WEIGHTS);
         buffer_id part = narrow(s, row, kept, out);
         if (part.i != kept.i) {
             struct view read[2] = {ir_whole(s->ir, part), ir_whole(s->ir, kept)};
             struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
-            s->final = emit_op(e, e->compute, &work, read, 2, &read[1], 1);
+            s->final = emit_op(e, e->stream.compute, &work, read, 2, &read[1], 1);
             op_list_push(out, s->final);
         }
         s->to_add[row].i = IR_NONE;
@@ -258,15 +259,16 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list
 void shard_reduce_ends(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
-    for (uint32_t b = 0; b < e->bundle_count; b++) {
-        struct bundle_state *bundle = &e->bundle[b];
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        struct bundle_state *bundle = &e->weights.bundle[b];
         if (!bundle->at_both_ends || bundle->borrowed)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE, out);
         buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
         e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                    IR_NONE16,      IR_NONE16,      IR_NONE16};
-        s->final = weights_collective(e, e->reduce, WORK_ALL_REDUCE, e->ends_group, grad, grad);
+        s->final =
+            weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.ends, grad, grad);
         op_list_push(out, s->final);
     }
 }
@@ -276,7 +278,7 @@ void shard_finalize(struct shard *s, uint32_t k, struct op_list *out)
 {
     if (s->owed[k] == IR_NONE)
         return;
-    const struct remote_grad *remote_grad = &s->e->remote_grad[s->owed[k]];
+    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->owed[k]];
     if (remote_grad->sum.i != IR_NONE)
         op_list_push(out, remote_add(s->e, remote_grad));
     s->owed[k] = IR_NONE;
@@ -289,7 +291,7 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list
     shard_finalize(s, 0, out);
     s->owed[0] = s->owed[1];
     s->owed[1] = s->gradient[row].remote_grad;
-    s->reduced[row] = remote_sum(s->e, &s->e->remote_grad[s->owed[1]]);
+    s->reduced[row] = remote_sum(s->e, &s->e->weights.remote_grad[s->owed[1]]);
     op_list_push(out, s->reduced[row]);
 }
 
@@ -344,7 +346,7 @@ bool shard_in_order(const struct shard *s)
 /* The last op of the compute stream among the first `count`. */
 static op_id last_computed(const struct shard *s, const struct op_list *out, uint32_t count)
 {
-    while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->compute)
+    while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->stream.compute)
         count--;
     return (op_id){count > 0 ? out->op[count - 1] : IR_NONE};
 }
@@ -360,7 +362,7 @@ bool shard_reduces_at_end(const struct shard *s)
 void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out)
 {
     uint32_t begin = out->count;
-    for (uint32_t b = 0; b < s->e->bundle_count; b++)
+    for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
                 reduce(s, row, list->op[s->gradient[row].last], out);

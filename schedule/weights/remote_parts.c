@@ -33,16 +33,18 @@ static bool is_same(const struct shared *a, const struct shared *b)
 
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared)
 {
-    for (uint32_t i = 0; i < e->remote_part_count; i++)
-        if (e->remote_part[i].bundle == bundle && is_same(&e->remote_part[i].shared, shared))
-            return &e->remote_part[i];
-    if (e->remote_part_count == e->remote_part_capacity) {
-        e->remote_part_capacity =
-            (uint32_t)heap_next_capacity(e->remote_part_capacity, e->remote_part_count + 1);
-        e->remote_part =
-            heap_realloc(e->remote_part, e->remote_part_capacity, sizeof *e->remote_part);
+    for (uint32_t i = 0; i < e->weights.remote_part_count; i++)
+        if (e->weights.remote_part[i].bundle == bundle &&
+            is_same(&e->weights.remote_part[i].shared, shared))
+            return &e->weights.remote_part[i];
+    if (e->weights.remote_part_count == e->weights.remote_part_capacity) {
+        e->weights.remote_part_capacity = (uint32_t)heap_next_capacity(
+            e->weights.remote_part_capacity, e->weights.remote_part_count + 1);
+        e->weights.remote_part =
+            heap_realloc(e->weights.remote_part, e->weights.remote_part_capacity,
+                         sizeof *e->weights.remote_part);
     }
-    struct remote_part *part = &e->remote_part[e->remote_part_count++];
+    struct remote_part *part = &e->weights.remote_part[e->weights.remote_part_count++];
     *part = (struct remote_part){.bundle = bundle,
                                  .shared = *shared,
                                  .param = {IR_NONE},
@@ -53,7 +55,7 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct sh
 
 static uint64_t part_elements(const struct emit *e, const struct remote_part *part)
 {
-    return e->bundle[part->bundle].elements / part->shared.count;
+    return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
 /* `count` parts of a bundle from that of stage `index` of those that share on. */
@@ -93,13 +95,14 @@ op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id param
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to)
 {
     struct view all = view_all(e, to);
-    struct view from = part->shared.owns ? own_part_of(e, part, e->bundle[part->bundle].param)
-                                         : view_all(e, part->param);
+    struct view from = part->shared.owns
+                           ? own_part_of(e, part, e->weights.bundle[part->bundle].param)
+                           : view_all(e, part->param);
     struct work work = {.kind = WORK_ALL_GATHER};
     work.collective.group =
         multiplex_group(e, "weights", (struct share){part->shared.first, part->shared.count});
     work.collective.bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
-    return emit_op(e, e->gather, &work, &from, 1, &all, 1);
+    return emit_op(e, e->stream.gather, &work, &from, 1, &all, 1);
 }
 
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
@@ -107,7 +110,7 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
     struct remote_part *part = remote_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns || part->grad.i != IR_NONE;
     buffer_id to = part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
-                               (enum dtype)e->grad_dtype);
+                               (enum dtype)e->weights.grad_dtype);
     if (adds)
         remote_grad->sum = to;
     else
@@ -116,13 +119,13 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
     struct work work = {.kind = WORK_REDUCE_SCATTER};
     work.collective.group = remote_grad->group;
     work.collective.bytes = (int64_t)ir_buffer_bytes(e->ir, remote_grad->buffer);
-    part->summed = emit_op(e, e->reduce, &work, &all, 1, &own, 1);
+    part->summed = emit_op(e, e->stream.reduce, &work, &all, 1, &own, 1);
     return part->summed;
 }
 
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
 {
-    return part->shared.owns ? own_part_of(e, part, e->grad_buffer[part->bundle])
+    return part->shared.owns ? own_part_of(e, part, e->weights.grad_buffer[part->bundle])
                              : view_all(e, part->grad);
 }
 
@@ -150,8 +153,8 @@ static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct 
     bool sends = kind == WORK_SEND;
     uint8_t stream = ir_add_stream(e->ir, sends ? "comm.parts_out" : "comm.parts_in", STREAM_COMM);
     struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->pp_group, (int64_t)peer - e->stage,
-                                (int64_t)(x.count * dtype_bytes((enum dtype)e->grad_dtype)),
+                        .p2p = {e->group.pp, (int64_t)peer - e->stage,
+                                (int64_t)(x.count * dtype_bytes((enum dtype)e->weights.grad_dtype)),
                                 CHANNEL_PARTS, 0}};
     return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
@@ -163,8 +166,9 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
     if (begin == end)
         return;
     uint32_t count = end - begin;
-    buffer_id given = emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->grad_dtype,
-                                  (int64_t)(count * part_elements(e, part)), 0);
+    buffer_id given =
+        emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
+                    (int64_t)(count * part_elements(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
         op_id op =
             message(e, WORK_RECV, part->shared.first + begin + i, parts_of(e, part, given, i, 1));
@@ -173,10 +177,10 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
             emit_add_dependency(e, op, alone);
         op_list_push(out, op);
     }
-    struct view own = parts_of(e, part, e->grad_buffer[part->bundle], begin, count);
+    struct view own = parts_of(e, part, e->weights.grad_buffer[part->bundle], begin, count);
     struct work work = {.kind = WORK_ADD, .elements = {(int64_t)own.count, 0}};
-    op_list_push(
-        out, emit_op(e, e->compute, &work, (struct view[]){view_all(e, given), own}, 2, &own, 1));
+    op_list_push(out, emit_op(e, e->stream.compute, &work, (struct view[]){view_all(e, given), own},
+                              2, &own, 1));
 }
 
 void remote_return(struct emit *e, op_id alone, struct op_list *out)
@@ -184,10 +188,11 @@ void remote_return(struct emit *e, op_id alone, struct op_list *out)
     struct op_tags before = e->tags;
     e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                IR_NONE16,      IR_NONE16,      IR_NONE16};
-    if (e->remote_part_count > 0)
-        qsort(e->remote_part, e->remote_part_count, sizeof *e->remote_part, by_time);
-    for (uint32_t i = 0; i < e->remote_part_count; i++) {
-        const struct remote_part *part = &e->remote_part[i];
+    if (e->weights.remote_part_count > 0)
+        qsort(e->weights.remote_part, e->weights.remote_part_count, sizeof *e->weights.remote_part,
+              by_time);
+    for (uint32_t i = 0; i < e->weights.remote_part_count; i++) {
+        const struct remote_part *part = &e->weights.remote_part[i];
         const struct shared *shared = &part->shared;
         if (part->summed.i == IR_NONE)
             continue;

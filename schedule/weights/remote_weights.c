@@ -37,56 +37,58 @@ void remote_begin(struct emit *e)
     struct op_tags before = e->tags;
     e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
                                IR_NONE16,      IR_NONE16,      IR_NONE16};
-    for (uint32_t b = 0; b < e->bundle_count; b++) {
-        if (e->bundle[b].borrowed)
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        if (e->weights.bundle[b].borrowed)
             continue;
-        struct view all = view_all(e, e->bundle[b].grad);
+        struct view all = view_all(e, e->weights.bundle[b].grad);
         struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
-        emit_op(e, e->compute, &work, NULL, 0, &all, 1);
+        emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
     }
     for (uint32_t p = 0; p < part_count(e); p++)
-        e->touched_of[p] = UINT32_MAX;
+        e->weights.touched_of[p] = UINT32_MAX;
     e->tags = before;
-    e->remote_grad_count = e->remote_part_count = 0;
+    e->weights.remote_grad_count = e->weights.remote_part_count = 0;
 }
 
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint32_t *touched)
 {
-    if (e->remote_grad_count == e->remote_grad_capacity) {
-        e->remote_grad_capacity =
-            (uint32_t)heap_next_capacity(e->remote_grad_capacity, e->remote_grad_count + 1);
-        e->remote_grad =
-            heap_realloc(e->remote_grad, e->remote_grad_capacity, sizeof *e->remote_grad);
+    if (e->weights.remote_grad_count == e->weights.remote_grad_capacity) {
+        e->weights.remote_grad_capacity = (uint32_t)heap_next_capacity(
+            e->weights.remote_grad_capacity, e->weights.remote_grad_count + 1);
+        e->weights.remote_grad =
+            heap_realloc(e->weights.remote_grad, e->weights.remote_grad_capacity,
+                         sizeof *e->weights.remote_grad);
     }
-    uint64_t elements =
-        pipeline_shards_weights(e->choices) ? e->bundle[bundle].elements : e->bundle[bundle].used;
+    uint64_t elements = pipeline_shards_weights(e->choices) ? e->weights.bundle[bundle].elements
+                                                            : e->weights.bundle[bundle].used;
     buffer_id buffer =
-        emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->grad_dtype, (int64_t)elements, 0);
-    e->remote_grad[e->remote_grad_count++] = (struct remote_grad){.buffer = buffer,
-                                                                  .touched = touched,
-                                                                  .bundle = bundle,
-                                                                  .group = group,
-                                                                  .shared = e->shared,
-                                                                  .sum = {IR_NONE}};
+        emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)elements, 0);
+    e->weights.remote_grad[e->weights.remote_grad_count++] =
+        (struct remote_grad){.buffer = buffer,
+                             .touched = touched,
+                             .bundle = bundle,
+                             .group = group,
+                             .shared = e->unit.shared,
+                             .sum = {IR_NONE}};
 }
 
 void remote_end(struct emit *e)
 {
-    e->touched = e->touched_of;
-    for (uint32_t b = 0; b < e->bundle_count; b++)
-        e->bundle[b].grad = e->grad_buffer[b];
+    e->weights.touched = e->weights.touched_of;
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++)
+        e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
 /* Gradients from row `begin` on that the same stages share; false: there are none. */
 static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
-    for (uint32_t i = begin; i < e->remote_grad_count; i++) {
-        const struct remote_grad *remote_grad = &e->remote_grad[i];
-        if (remote_grad->group != group || remote_grad->shared.chunk != e->shared.chunk)
+    for (uint32_t i = begin; i < e->weights.remote_grad_count; i++) {
+        const struct remote_grad *remote_grad = &e->weights.remote_grad[i];
+        if (remote_grad->group != group || remote_grad->shared.chunk != e->unit.shared.chunk)
             continue;
-        e->bundle[remote_grad->bundle].grad = remote_grad->buffer;
-        e->touched = remote_grad->touched;
+        e->weights.bundle[remote_grad->bundle].grad = remote_grad->buffer;
+        e->weights.touched = remote_grad->touched;
         found = true;
     }
     return found;
@@ -96,14 +98,16 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 void weights_of_unit(struct emit *e)
 {
     remote_end(e);
-    if (e->shared.count == 1)
+    if (e->unit.shared.count == 1)
         return;
-    uint32_t begin = pipeline_shards_weights(e->choices) ? e->remote_grad_count : 0;
-    uint16_t group = multiplex_group(e, "sums", (struct share){e->shared.first, e->shared.count});
+    uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
+    uint16_t group =
+        multiplex_group(e, "sums", (struct share){e->unit.shared.first, e->unit.shared.count});
     if (!take_up(e, begin, group)) {
         uint32_t *touched = arena_array(&e->arena, part_count(e), sizeof *touched);
-        for (uint32_t b = 0; b < e->bundle_count; b++)
-            if (e->bundle[b].chunk == e->shared.chunk || e->bundle[b].at_both_ends)
+        for (uint32_t b = 0; b < e->weights.bundle_count; b++)
+            if (e->weights.bundle[b].chunk == e->unit.shared.chunk ||
+                e->weights.bundle[b].at_both_ends)
                 add_remote_grad(e, b, group, touched);
         take_up(e, begin, group);
     }
@@ -111,13 +115,13 @@ void weights_of_unit(struct emit *e)
 
 static op_id broadcast(struct emit *e, const struct shared *shared, uint32_t bundle, buffer_id to)
 {
-    struct view from = view_all(e, e->bundle[bundle].param), all = view_all(e, to);
+    struct view from = view_all(e, e->weights.bundle[bundle].param), all = view_all(e, to);
     struct work work = {.kind = WORK_BROADCAST};
     work.broadcast.group =
         multiplex_group(e, "weights", (struct share){shared->first, shared->count});
     work.broadcast.bytes = (int64_t)ir_buffer_bytes(e->ir, to);
     work.broadcast.root = shared->chunk - shared->first;
-    return emit_op(e, e->gather, &work, &from, shared->owns, &all, 1);
+    return emit_op(e, e->stream.gather, &work, &from, shared->owns, &all, 1);
 }
 
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
@@ -125,7 +129,7 @@ buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle
 {
     struct shared shared = shared_of(e, task);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
-                               (int64_t)e->bundle[bundle].elements, 0);
+                               (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =
         pipeline_shards_weights(e->choices) ? remote_part(e, bundle, &shared) : NULL;
     kept->i = IR_NONE;
@@ -150,14 +154,14 @@ op_id remote_sum(struct emit *e, struct remote_grad *remote_grad)
     work.broadcast.bytes = (int64_t)ir_buffer_bytes(e->ir, remote_grad->buffer);
     work.broadcast.root = shared->chunk - shared->first;
     remote_grad->sum.i = shared->owns ? remote_grad->buffer.i : IR_NONE;
-    return emit_op(e, e->reduce, &work, &all, 1, &all, shared->owns);
+    return emit_op(e, e->stream.reduce, &work, &all, 1, &all, shared->owns);
 }
 
 /* y += x, element by element. */
 static op_id add(struct emit *e, struct view x, struct view y)
 {
     struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, 0}};
-    return emit_op(e, e->compute, &work, (struct view[]){x, y}, 2, &y, 1);
+    return emit_op(e, e->stream.compute, &work, (struct view[]){x, y}, 2, &y, 1);
 }
 
 op_id remote_add(struct emit *e, const struct remote_grad *remote_grad)
@@ -167,5 +171,5 @@ op_id remote_add(struct emit *e, const struct remote_grad *remote_grad)
         return add(
             e, sum,
             remote_part_of_gradient(e, remote_part(e, remote_grad->bundle, &remote_grad->shared)));
-    return add(e, sum, (struct view){e->grad_buffer[remote_grad->bundle], 0, sum.count});
+    return add(e, sum, (struct view){e->weights.grad_buffer[remote_grad->bundle], 0, sum.count});
 }

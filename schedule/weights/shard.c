@@ -112,13 +112,14 @@ static void find_kept(struct shard *s)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
-    uint32_t *last = none_filled(e->bundle_count, sizeof *last); /* run of each bundle */
-    uint64_t *then = heap_alloc(e->bundle_count, sizeof *then);  /* elements read up to its end */
+    uint32_t *last = none_filled(e->weights.bundle_count, sizeof *last); /* run of each bundle */
+    uint64_t *then =
+        heap_alloc(e->weights.bundle_count, sizeof *then); /* elements read up to its end */
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
         if (last[b] != IR_NONE && read - then[b] <= reach)
             s->run[r].keeps = last[b];
-        read += e->bundle[b].elements;
+        read += e->weights.bundle[b].elements;
         last[b] = r;
         then[b] = read;
     }
@@ -130,7 +131,7 @@ op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *
 {
     struct view read = ir_whole(s->ir, from), write = ir_whole(s->ir, to);
     struct work work = {.kind = WORK_CAST, .elements = {(int64_t)read.count}};
-    op_id op = emit_op(s->e, s->e->compute, &work, &read, 1, &write, 1);
+    op_id op = emit_op(s->e, s->e->stream.compute, &work, &read, 1, &write, 1);
     op_list_push(out, op);
     return op;
 }
@@ -146,7 +147,7 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
         return;
     }
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
-    buffer_id part = e->bundle[run->bundle].param_shard;
+    buffer_id part = e->weights.bundle[run->bundle].param_shard;
     shard_set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
     if (s->remote_weights) {
         op_id remote_grad, kept;
@@ -160,15 +161,15 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
             op_list_push(out, kept);
         return;
     }
-    run->gathered = ir_add_buffer_like(s->ir, e->bundle[run->bundle].param);
+    run->gathered = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
     if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
         buffer_id in_compute_dtype = weights_shard_buffer(
             e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype, MEMORY_HBM);
         shard_cast(s, part, in_compute_dtype, out);
         part = in_compute_dtype;
     }
-    op_id op =
-        weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, part, run->gathered);
+    op_id op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part,
+                                  run->gathered);
     if (r >= behind)
         emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
     op_list_push(out, op);
@@ -208,7 +209,7 @@ static void find_cores(struct shard *s, const struct op_list *list)
 
 static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
 {
-    uint32_t param = s->e->bundle[run->bundle].param.i;
+    uint32_t param = s->e->weights.bundle[run->bundle].param.i;
     for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
         if (op_list_operand(s->ir, op, k) == param)
             op_list_redirect(s->ir, op, k, run->gathered);
@@ -222,7 +223,7 @@ static uint32_t final_rows(const struct shard *s, uint32_t *final)
     for (int at_both_ends = 0; at_both_ends < 2; at_both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].is_last &&
-                s->e->bundle[s->gradient[row].bundle].at_both_ends == at_both_ends)
+                s->e->weights.bundle[s->gradient[row].bundle].at_both_ends == at_both_ends)
                 final[count++] = row;
     return count;
 }
@@ -233,11 +234,11 @@ static void finish_step(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
     bool in_order = shard_in_order(s), clips = weights_clip_gradients(e->choices);
-    uint32_t *bundle = heap_alloc(e->bundle_count + 1, sizeof *bundle), count = 0;
-    uint32_t *row = heap_alloc(e->bundle_count + 1, sizeof *row);
+    uint32_t *bundle = heap_alloc(e->weights.bundle_count + 1, sizeof *bundle), count = 0;
+    uint32_t *row = heap_alloc(e->weights.bundle_count + 1, sizeof *row);
     uint32_t reduced = out->count, rows = in_order ? 0 : final_rows(s, row);
-    for (uint32_t b = 0; in_order && b < e->bundle_count; b++)
-        if (!e->bundle[b].borrowed)
+    for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
+        if (!e->weights.bundle[b].borrowed)
             bundle[count++] = b;
     for (uint32_t i = 0; i < rows; i++)
         bundle[count++] = s->gradient[row[i]].bundle;
@@ -258,15 +259,15 @@ static void finish_step(struct shard *s, struct op_list *out)
 static uint32_t buffers_of_weights(const struct emit *e)
 {
     uint32_t count = 0;
-    for (uint32_t b = 0; b < e->bundle_count; b++)
-        if (e->bundle[b].param.i != IR_NONE && e->bundle[b].param.i >= count)
-            count = e->bundle[b].param.i + 1;
-    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
-        if (e->grad_buffer[i].i != IR_NONE && e->grad_buffer[i].i >= count)
-            count = e->grad_buffer[i].i + 1;
-    for (uint32_t i = 0; i < e->remote_grad_count; i++)
-        if (e->remote_grad[i].buffer.i >= count)
-            count = e->remote_grad[i].buffer.i + 1;
+    for (uint32_t b = 0; b < e->weights.bundle_count; b++)
+        if (e->weights.bundle[b].param.i != IR_NONE && e->weights.bundle[b].param.i >= count)
+            count = e->weights.bundle[b].param.i + 1;
+    for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
+        if (e->weights.grad_buffer[i].i != IR_NONE && e->weights.grad_buffer[i].i >= count)
+            count = e->weights.grad_buffer[i].i + 1;
+    for (uint32_t i = 0; i < e->weights.remote_grad_count; i++)
+        if (e->weights.remote_grad[i].buffer.i >= count)
+            count = e->weights.remote_grad[i].buffer.i + 1;
     return count;
 }
 
@@ -278,16 +279,16 @@ static void note_buffers(struct shard *s)
     s->of_param = none_filled(s->buffers, sizeof(uint32_t));
     s->of_grad = none_filled(s->buffers, sizeof(uint32_t));
     s->bundle_of_grad = none_filled(s->buffers, sizeof(uint32_t));
-    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < e->bundle_count; b++)
-        s->of_param[e->bundle[b].param.i] = b;
-    for (uint32_t i = 0; i < e->grad_buffer_count; i++)
-        if (e->grad_buffer[i].i != IR_NONE)
-            s->bundle_of_grad[e->grad_buffer[i].i] = i % e->bundle_count;
+    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < e->weights.bundle_count; b++)
+        s->of_param[e->weights.bundle[b].param.i] = b;
+    for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
+        if (e->weights.grad_buffer[i].i != IR_NONE)
+            s->bundle_of_grad[e->weights.grad_buffer[i].i] = i % e->weights.bundle_count;
     if (s->remote_weights)
         s->remote_grad_of = none_filled(s->buffers, sizeof(uint32_t));
-    for (uint32_t i = 0; i < e->remote_grad_count; i++) {
-        s->bundle_of_grad[e->remote_grad[i].buffer.i] = e->remote_grad[i].bundle;
-        s->remote_grad_of[e->remote_grad[i].buffer.i] = i;
+    for (uint32_t i = 0; i < e->weights.remote_grad_count; i++) {
+        s->bundle_of_grad[e->weights.remote_grad[i].buffer.i] = e->weights.remote_grad[i].bundle;
+        s->remote_grad_of[e->weights.remote_grad[i].buffer.i] = i;
     }
 }
 
@@ -296,7 +297,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     *s = (struct shard){
         .e = e,
         .ir = e->ir,
-        .gathers = weights_sharded_params(e->choices) && e->shard_size > 1,
+        .gathers = weights_sharded_params(e->choices) && e->group.shard_size > 1,
         .remote_weights = pipeline_has_remote_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
     };
@@ -304,8 +305,8 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         remote_end(e);
     note_buffers(s);
     s->marked = heap_zalloc(list->count, sizeof *s->marked);
-    s->left = heap_zalloc(e->bundle_count, sizeof *s->left);
-    s->reduced_of = heap_zalloc(e->bundle_count, sizeof *s->reduced_of);
+    s->left = heap_zalloc(e->weights.bundle_count, sizeof *s->left);
+    s->reduced_of = heap_zalloc(e->weights.bundle_count, sizeof *s->reduced_of);
     find_uses(s, list);
     find_cores(s, list);
     if (e->choices->profile->reuse_elements > 0 && !s->remote_weights)

@@ -19,7 +19,7 @@ struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
     bool is_last;         /* of its bundle's gradients to be reduced */
     bool adds;            /* others of its bundle have been reduced before */
-    uint32_t remote_grad; /* row of e->remote_grad, or IR_NONE */
+    uint32_t remote_grad; /* row of e->weights.remote_grad, or IR_NONE */
 };
 
 struct shard {
@@ -38,10 +38,10 @@ struct shard {
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
     uint32_t *
-        remote_grad_of; /* buffer -> row of e->remote_grad, or IR_NONE; NULL: stages lend no weights */
-    uint8_t *marked;    /* per position: something is to be done there; of most nothing is */
-    uint32_t owed[2];  /* rows of e->remote_grad that have been summed last; IR_NONE: none */
-    op_id *reduced;    /* per gradient: its reduction */
+        remote_grad_of; /* buffer -> row of e->weights.remote_grad, or IR_NONE; NULL: stages lend no weights */
+    uint8_t *marked;  /* per position: something is to be done there; of most nothing is */
+    uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
+    op_id *reduced;   /* per gradient: its reduction */
     buffer_id *to_add; /* per gradient: this rank's part of its sum, until it has been cast or
                                added to the kept part; IR_NONE: nothing is to be done */
     uint32_t next_add; /* gradients before it are added */

@@ -6,7 +6,7 @@
 static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
 {
     struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)ir_buffer_bytes(e->ir, from), 0}};
-    return emit_op(e, kind == WORK_D2H ? e->d2h : e->h2d, &work,
+    return emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work,
                    (struct view[]){ir_whole(e->ir, from)}, 1, (struct view[]){ir_whole(e->ir, to)},
                    1);
 }
@@ -15,7 +15,7 @@ static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id
  * new parameters back to where they are read. */
 static void update(struct emit *e, uint32_t b, buffer_id norm, struct op_list *out)
 {
-    struct bundle_state *bundle = &e->bundle[b];
+    struct bundle_state *bundle = &e->weights.bundle[b];
     bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     bool sharded = bundle->grad_shard.i != IR_NONE;
     buffer_id grad = sharded ? bundle->grad_shard : bundle->grad;
@@ -49,14 +49,14 @@ static void update(struct emit *e, uint32_t b, buffer_id norm, struct op_list *o
     struct view reads[5] = {ir_whole(e->ir, read), state[0], state[1], state[2]};
     if (norm.i != IR_NONE)
         reads[4] = ir_whole(e->ir, norm);
-    op_list_push(out, emit_op(e, host ? e->host : e->compute, &work, reads,
+    op_list_push(out, emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads,
                               norm.i != IR_NONE ? 5 : 4, state, copies ? 4 : 3));
     if (host)
         op_list_push(out, copy(e, WORK_H2D, written, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
-        op_list_push(out, weights_collective(e, e->gather, WORK_ALL_GATHER, e->shard_group, param,
-                                             bundle->param));
+        op_list_push(out, weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard,
+                                             param, bundle->param));
     }
 }
 
