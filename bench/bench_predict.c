@@ -69,7 +69,7 @@ static const struct row {
 
 /* ---- one run ---- */
 
-struct run {
+struct bench_case {
     double cpu_s, peak_mib;
     bool ended;
     int code; /* where it has ended; -1: by a signal */
@@ -108,7 +108,7 @@ static double seconds(struct timeval t)
 }
 
 /* False where no process can be made. */
-static bool run_command(const char *command, struct run *run)
+static bool run_command(const char *command, struct bench_case *run)
 {
     struct rusage usage;
     int state;
@@ -125,10 +125,10 @@ static bool run_command(const char *command, struct run *run)
     while (wait4(child, &state, 0, &usage) < 0 && errno == EINTR)
         ;
     alarm(0);
-    *run = (struct run){.ended = !out_of_time,
-                        .code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
-                        .cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime),
-                        .peak_mib = (double)usage.ru_maxrss / 1024};
+    *run = (struct bench_case){.ended = !out_of_time,
+                               .code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
+                               .cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime),
+                               .peak_mib = (double)usage.ru_maxrss / 1024};
     return true;
 }
 
@@ -139,8 +139,8 @@ static const char *verdict(double got, double target)
     return target == 0 ? "" : got <= target ? "ok" : "over";
 }
 
-static void print_row(const struct row *row, const struct repeat *repeat, const struct run *last,
-                      double peak_mib)
+static void print_row(const struct row *row, const struct repeat *repeat,
+                      const struct bench_case *last, double peak_mib)
 {
     if (!last->ended)
         printf("%8s %7.2f %-4s %6s %4s", ">60 wall", row->target_s, "over", "", "");
@@ -160,7 +160,7 @@ static void print_row(const struct row *row, const struct repeat *repeat, const 
 static int report(const struct row *row)
 {
     struct repeat repeat = {0};
-    struct run last = {.ended = true};
+    struct bench_case last = {.ended = true};
     double peak_mib = 0;
     while (last.ended && repeat_goes_on(&repeat)) {
         if (!run_command(row->command, &last)) {

@@ -228,7 +228,7 @@ struct step {
 };
 
 struct replay {
-    const struct plan *plan;
+    const struct sim_plan *plan;
     const struct fold *fold;
     struct step *step;
     size_t count, next;
@@ -261,7 +261,7 @@ static int compare_steps(const void *left, const void *right)
 /* The starts of flows. Every op of a channel is one transfer; its last participant's start says when. */
 static void collect_steps(struct replay *r, const struct sim_result *result)
 {
-    const struct plan *plan = r->plan;
+    const struct sim_plan *plan = r->plan;
     r->step = heap_alloc((size_t)plan->rank_count * plan->ir->op.count + 1, sizeof *r->step);
     for (uint32_t k = 0; k < plan->channel_count; k++) {
         const struct channel *channel = &plan->channel[k];
@@ -282,7 +282,7 @@ static void collect_steps(struct replay *r, const struct sim_result *result)
 
 static void make_replay_paths(struct replay *r, const struct pruned *pruned)
 {
-    const struct plan *plan = r->plan;
+    const struct sim_plan *plan = r->plan;
     int *ids = heap_alloc(plan->platform.link_count + 1u, sizeof *ids);
     r->path = heap_alloc(plan->flows.count + 1u, sizeof *r->path);
     for (uint32_t l = 0; l < plan->platform.link_count; l++)
@@ -307,7 +307,7 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        struct plan plan;
+        struct sim_plan plan;
         struct pruned pruned;
         struct fold fold;
         if (plan_make(&plan, ir, cluster, costs, result->even_guards, true, "bench", NULL) !=

@@ -49,12 +49,12 @@ static void put_row(struct listing *l, const char *name, const char *summary)
 }
 
 /* A row of which JSON has the parts that make up the summary, each by its name. */
-struct part {
+struct list_section {
     const char *key, *value;
 };
 
-static void put_parts(struct listing *l, const char *name, const struct part *part, size_t count,
-                      const char *summary)
+static void put_parts(struct listing *l, const char *name, const struct list_section *part,
+                      size_t count, const char *summary)
 {
     if (!as_json(l)) {
         put_row(l, name, summary);
@@ -75,7 +75,7 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
     size_t count;
     const struct strategy *table = compose_strategies(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct part part[] = {
+        const struct list_section part[] = {
             {"summary", table[i].summary},
             {"attention", attention_names[table[i].attention]},
             {"weights", weights_names[table[i].weights]},
@@ -166,7 +166,7 @@ static enum status list_kinds(struct listing *l, struct diag *diag)
             text_printf(&parameters, "%s%s%s", k == 0 ? "" : " ", info->param[k].name,
                         info->param[k].optional ? "?" : "");
         const char *names = parameters.size > 0 ? parameters.data : "";
-        const struct part part[] = {{"stream", stream}, {"parameters", names}};
+        const struct list_section part[] = {{"stream", stream}, {"parameters", names}};
         text_printf(&summary, "on %s;%s%s", stream, names[0] != '\0' ? " " : "", names);
         put_parts(l, info->name, part, ARRAY_LEN(part), summary.data);
         text_release(&summary);
@@ -187,8 +187,8 @@ static enum status list_conventions(struct listing *l, struct diag *diag)
 {
     (void)diag;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        const struct part part[] = {{"formula", mfu_table[i].formula},
-                                    {"source", mfu_table[i].source}};
+        const struct list_section part[] = {{"formula", mfu_table[i].formula},
+                                            {"source", mfu_table[i].source}};
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
         put_parts(l, mfu_table[i].name, part, ARRAY_LEN(part), summary.data);
@@ -203,7 +203,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     size_t count;
     const struct reserved_constant *table = reserved_constants(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct part part[] = {{"value", table[i].value}, {"source", table[i].source}};
+        const struct list_section part[] = {{"value", table[i].value}, {"source", table[i].source}};
         struct text summary = {0};
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
         if (as_json(l)) {
@@ -348,12 +348,12 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         {"kv_heads", t.kv_heads}, {"head_dim", t.head_dim}, {"ffn", t.ffn},
         {"vocab", t.vocab},
     };
-    const struct part texts[] = {
+    const struct list_section texts[] = {
         {"activation", activation_names[t.activation]},
         {"norm", norm_names[t.norm]},
         {"positions", positions_names[t.positions]},
     };
-    const struct part origin[] = {{"source", t.source}, {"note", t.note}};
+    const struct list_section origin[] = {{"source", t.source}, {"note", t.note}};
     if (as_json(l)) {
         json_put_text(&l->json, "name", t.name);
         json_put_count(&l->json, "parameters", (uint64_t)transformer_parameters(&t));

@@ -52,8 +52,8 @@ typedef bool backend_kernel(void *context, struct call *call);
 /* The state of an op, for the message about a stall. */
 enum op_state {
     OP_NOT_ISSUED,
-    OP_QUEUED,  /* issued; its stream or its waits hold it back */
-    OP_MEETING, /* communication that has been reached here and waits for others */
+    OP_QUEUED,     /* issued; its stream or its waits hold it back */
+    OP_RENDEZVOUS, /* communication that has been reached here and waits for others */
     OP_RUNNING,
     OP_DONE
 };

@@ -185,7 +185,7 @@ static struct node follow(struct story *story, struct node at)
         tell(story, " is about to start");
         return END;
     }
-    case OP_MEETING:
+    case OP_RENDEZVOUS:
         return kind == WORK_SEND || kind == WORK_RECV ? missing_end(story, at)
                                                       : missing_member(story, at);
     case OP_RUNNING:

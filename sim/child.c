@@ -51,7 +51,7 @@ static void mapping_release(struct child_mapping *m)
 
 /* ---- the child ---- */
 
-static void run_child(struct scheduler *scheduler, const struct child_stand_in *in,
+static void run_child(struct scheduler *scheduler, const struct child_representatives *in,
                       const struct child_mapping *m)
 {
     struct text why = {0};
@@ -106,7 +106,7 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     return STATUS_OK;
 }
 
-static enum status run_forked(struct scheduler *scheduler, const struct child_stand_in *in,
+static enum status run_forked(struct scheduler *scheduler, const struct child_representatives *in,
                               const struct child_mapping *m, const char *name, struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
@@ -132,7 +132,7 @@ void child_run_release(struct child_run *run)
     sim_plan_release(&run->plan);
 }
 
-static size_t row_count(const struct plan *plan, const struct fold *fold)
+static size_t row_count(const struct sim_plan *plan, const struct fold *fold)
 {
     size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
     schedule_rows(plan, fold, rows);
@@ -142,7 +142,7 @@ static size_t row_count(const struct plan *plan, const struct fold *fold)
 }
 
 enum status child_run_make(struct child_run *run, const struct ir *ir,
-                           const struct child_stand_in *in, const struct question *q,
+                           const struct child_representatives *in, const struct sim_request *q,
                            struct diag *diag)
 {
     *run = (struct child_run){0};

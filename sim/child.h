@@ -31,7 +31,7 @@ struct child_mapping {
 };
 
 /* What may be left out of a list. All-zero: nothing. */
-struct child_stand_in {
+struct child_representatives {
     const struct depth_run *run;
     uint32_t run_count; /* whose periods may be left out (sim/scheduler/leap.h) */
     uint32_t ahead;     /* struct schedule_times */
@@ -39,14 +39,14 @@ struct child_stand_in {
 
 /* A list and its times. All-zero is empty. */
 struct child_run {
-    struct plan plan;
+    struct sim_plan plan;
     struct pruned pruned;
     struct fold fold;
     struct child_mapping mapping;
 };
 
 /* What is asked for, and what the answer took. */
-struct question {
+struct sim_request {
     const struct cluster *cluster;
     const struct sim_costs *costs;
     const struct sim_options *options;
@@ -57,7 +57,7 @@ struct question {
 
 /* Runs a list. Release *run in either case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
-                           const struct child_stand_in *in, const struct question *q,
+                           const struct child_representatives *in, const struct sim_request *q,
                            struct diag *diag);
 void child_run_release(struct child_run *run);
 

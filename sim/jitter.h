@@ -4,7 +4,7 @@
  * anew, with a standard deviation that is `relative` to it; where ranks meet, all go on with the
  * last one. Between two meetings the times of a rank's kernels add up and so do their variances V;
  * of n ranks the last comes E(n) sqrt(V) behind the mean, E(n) being the expected maximum of n
- * standard normal numbers. A meeting delays kernels by what of that exceeds the time between
+ * standard normal numbers. A rendezvous delays kernels by what of that exceeds the time between
  * its end and the first kernel that waits for it (it may be hidden behind others); it then starts
  * anew. First order: delays do not add to the spread, and no rank is slower than others for good.
  * docs/simulation.md, "Jitter". */

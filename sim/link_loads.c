@@ -10,7 +10,7 @@ enum { LINK_NAME_SIZE = 96 };
 /* Bytes over each link. Every channel of a class has done what the one that was simulated did. */
 static double *carried_bytes(const struct child_run *run)
 {
-    const struct plan *plan = &run->plan;
+    const struct sim_plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
     const struct flow_table *flows = &plan->flows;
     double *bytes = heap_zalloc(plan->platform.link_count + 1u, sizeof *bytes);

@@ -18,7 +18,7 @@
 /* The class of every rank of the schedule: that of the planned rank it is a replica of. */
 static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
 {
-    const struct plan *plan = &run->plan;
+    const struct sim_plan *plan = &run->plan;
     int64_t per_node = plan->cluster->gpus_per_node;
     uint32_t ranks = mesh_ranks(&ir->mesh);
     result->rank_count = ranks;
@@ -34,7 +34,7 @@ static void fill_ranks(struct sim_result *result, const struct ir *ir, const str
 static void fill_classes(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run, uint32_t left_out)
 {
-    const struct plan *plan = &run->plan;
+    const struct sim_plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
     fill_ranks(result, ir, run);
     result->class_count = fold->class_count;
@@ -89,10 +89,10 @@ static void take_whole(struct sim_result *result, const struct ir *ir, struct ch
 }
 
 static enum status run_whole(struct sim_result *result, const struct ir *ir,
-                             const struct question *q, struct diag *diag)
+                             const struct sim_request *q, struct diag *diag)
 {
     struct child_run run;
-    enum status status = child_run_make(&run, ir, &(struct child_stand_in){0}, q, diag);
+    enum status status = child_run_make(&run, ir, &(struct child_representatives){0}, q, diag);
     if (status == STATUS_OK)
         take_whole(result, ir, &run);
     child_run_release(&run);
@@ -146,7 +146,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
 /* Runs the list, and leaves periods out as soon as they repeat the times of those before. *done: *result has
  * what came of it. *late: hosts were held up, and have to be further ahead. */
 static enum status run_leaping(struct sim_result *result, const struct ir *ir,
-                               const struct question *q, const struct child_stand_in *in,
+                               const struct sim_request *q, const struct child_representatives *in,
                                bool *done, bool *late, struct diag *diag)
 {
     struct child_run run = {0};
@@ -174,9 +174,9 @@ enum { AHEAD = 2, FAR_AHEAD = 4 };
 
 /* Not *done: the list has no periods, or their times do not follow. */
 static enum status run_folded(struct sim_result *result, const struct ir *ir,
-                              const struct question *q, bool *done, struct diag *diag)
+                              const struct sim_request *q, bool *done, struct diag *diag)
 {
-    struct child_stand_in in = {.ahead = AHEAD};
+    struct child_representatives in = {.ahead = AHEAD};
     struct depth_run *runs = depth_find_runs(ir, &in.run_count);
     enum status status = STATUS_OK;
     bool late = false;
@@ -197,7 +197,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    struct question q = {cluster, costs, options, name, &result->counts, NULL};
+    struct sim_request q = {cluster, costs, options, name, &result->counts, NULL};
     enum status status = STATUS_OK;
     uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
     result->even_guards = arena_array(&result->arena, ir->guard_count + 1u, 1);

@@ -92,7 +92,7 @@ struct sim_link_load {
 struct sim_counts {
     uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
     uint64_t simulated;    /* of those, the ones that were executed */
-    uint64_t flows;        /* started; with exact in SimGrid all of them (sim/scheduler/alone.h) */
+    uint64_t flows; /* started; with exact in SimGrid all of them (sim/scheduler/uncontended.h) */
     uint64_t timers;
     double events_s; /* processor seconds of the event loop */
 };

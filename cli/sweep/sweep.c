@@ -38,7 +38,7 @@ static void queue_make(struct queue *queue, const struct sweep_journal *journal,
             queue->point[queue->count++] = i;
 }
 
-struct run {
+struct sweep_run {
     const struct sweep_grid *grid;
     struct sweep_journal *journal;
     struct pool pool;
@@ -48,7 +48,7 @@ struct run {
     size_t done, outcome[SWEEP_STATUS_COUNT];
 };
 
-static void show(struct run *run)
+static void show(struct sweep_run *run)
 {
     char note[96] = "";
     size_t other = run->done;
@@ -61,7 +61,7 @@ static void show(struct run *run)
 }
 
 /* A point that died has company no more: another's hunger for memory may have been the cause. */
-static bool may_give(const struct run *run)
+static bool may_give(const struct sweep_run *run)
 {
     const struct queue *queue = &run->queue;
     if (queue->next == queue->count || run->pool.busy == run->pool.count)
@@ -71,7 +71,8 @@ static bool may_give(const struct run *run)
     return true;
 }
 
-static enum status take_death(struct run *run, size_t point, const char *why, struct diag *diag)
+static enum status take_death(struct sweep_run *run, size_t point, const char *why,
+                              struct diag *diag)
 {
     if (!run->queue.died[point]) {
         run->queue.died[point] = true;
@@ -87,7 +88,7 @@ static enum status take_death(struct run *run, size_t point, const char *why, st
     return status;
 }
 
-static enum status take(struct run *run, const struct pool_event *event, struct diag *diag)
+static enum status take(struct sweep_run *run, const struct pool_event *event, struct diag *diag)
 {
     size_t point = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
@@ -102,7 +103,7 @@ static enum status take(struct run *run, const struct pool_event *event, struct 
 }
 
 /* Points go to other nodes while there are any that no process has died of; rows come back. */
-static enum status exchange(struct run *run, struct diag *diag)
+static enum status exchange(struct sweep_run *run, struct diag *diag)
 {
     struct sweep_remote_row row = {0};
     enum status status = STATUS_OK;
@@ -119,7 +120,7 @@ static enum status exchange(struct run *run, struct diag *diag)
     return status;
 }
 
-static enum status run_here(struct run *run, struct diag *diag)
+static enum status run_here(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
@@ -143,7 +144,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct run run = {
+    struct sweep_run run = {
         .grid = grid, .journal = journal, .done = journal->known, .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);

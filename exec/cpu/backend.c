@@ -452,7 +452,7 @@ static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
     } else if (need.stream == CPU_HOST || rank->worker[need.stream].issued <= need.place) {
         state = OP_NOT_ISSUED;
     } else if (rank->worker[need.stream].ended == need.place && rank->worker[need.stream].at_work) {
-        state = atomic_load(&rank->worker[need.stream].meeting) ? OP_MEETING : OP_RUNNING;
+        state = atomic_load(&rank->worker[need.stream].rendezvous) ? OP_RENDEZVOUS : OP_RUNNING;
     }
     pthread_mutex_unlock(&rank->lock);
     return state;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The operands of one member of a collective. */
-struct part {
+struct collective_part {
     bool here;
     enum work_kind kind;
     struct operand send, recv;
@@ -20,15 +20,15 @@ struct circle {
     pthread_cond_t changed;
     uint32_t size;
     uint32_t calls, barriers;
-    uint32_t *passed;        /* (calls) members that have passed a phase, all phases together */
-    struct part *part;       /* (calls, size) */
-    uint32_t *barrier_count; /* (barriers) */
-    bool *at_barrier;        /* (barriers, size) */
+    uint32_t *passed; /* (calls) members that have passed a phase, all phases together */
+    struct collective_part *part; /* (calls, size) */
+    uint32_t *barrier_count;      /* (barriers) */
+    bool *at_barrier;             /* (barriers, size) */
 };
 
 /* One message between two ranks. */
 struct letter {
-    struct part end[2]; /* of the sender, of the receiver */
+    struct collective_part end[2]; /* of the sender, of the receiver */
     uint32_t passed;
 };
 
@@ -170,7 +170,7 @@ struct member {
     const struct call *call;
     uint32_t number; /* of the collective */
     uint32_t index;
-    struct part *part; /* (size) of all members */
+    struct collective_part *part; /* (size) of all members */
 };
 
 /* Waits until all members have passed phase `phase`, counted from 1. */
@@ -190,9 +190,9 @@ static bool pass(const struct member *m, uint32_t phase)
     return met;
 }
 
-static void part_of(const struct call *call, struct part *part)
+static void part_of(const struct call *call, struct collective_part *part)
 {
-    *part = (struct part){.here = true, .kind = call->work->kind};
+    *part = (struct collective_part){.here = true, .kind = call->work->kind};
     if (call->reads > 0)
         part->send = call->read[0];
     if (call->writes > 0)
@@ -333,9 +333,9 @@ static double sent_bytes(const struct work *work, uint32_t size)
 /* All members must call the same kind with as many elements of the same type. */
 static bool agree(const struct member *m)
 {
-    const struct part *own = &m->part[m->index];
+    const struct collective_part *own = &m->part[m->index];
     for (uint32_t k = 0; k < m->circle->size; k++) {
-        const struct part *other = &m->part[k];
+        const struct collective_part *other = &m->part[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
         if (other->kind == own->kind && a->count == b->count && a->dtype == b->dtype)
@@ -375,9 +375,9 @@ bool cpu_collective(void *context, struct call *call)
     part_of(call, &m.part[m.index]);
     pthread_mutex_unlock(&m.circle->lock);
 
-    atomic_store(&worker->meeting, true);
+    atomic_store(&worker->rendezvous, true);
     bool met = pass(&m, 1);
-    atomic_store(&worker->meeting, false);
+    atomic_store(&worker->rendezvous, false);
     if (!met || !agree(&m))
         return false;
     double ready_s = run_now();
@@ -418,9 +418,9 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
     pthread_mutex_lock(&comm->lock);
     part_of(call, &letter->end[receives]);
     pthread_mutex_unlock(&comm->lock);
-    atomic_store(&worker->meeting, true);
+    atomic_store(&worker->rendezvous, true);
     bool met = pass_letter(comm, letter, 1);
-    atomic_store(&worker->meeting, false);
+    atomic_store(&worker->rendezvous, false);
     if (!met)
         return false;
     double ready_s = run_now();

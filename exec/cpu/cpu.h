@@ -39,7 +39,7 @@ struct cpu_worker {
     uint32_t issued, ended; /* of the step at hand */
     bool at_work;           /* on op[ended]: all it waited for has ended */
     struct cpu_need need;   /* what it sleeps for; stream CPU_NOTHING: nothing but an issue */
-    atomic_bool meeting;    /* its op waits for other ranks */
+    atomic_bool rendezvous; /* its op waits for other ranks */
     float *scratch;         /* for the kernel at hand, and for operands that are not fp32 */
 };
 

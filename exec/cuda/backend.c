@@ -378,9 +378,9 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
     else if (place >= stream->issued)
         state = OP_NOT_ISSUED;
     else if (place < stream->launched)
-        state = place > stream->ended ? OP_QUEUED : remote ? OP_MEETING : OP_RUNNING;
+        state = place > stream->ended ? OP_QUEUED : remote ? OP_RENDEZVOUS : OP_RUNNING;
     else if (place == stream->launched && stream->held)
-        state = OP_MEETING;
+        state = OP_RENDEZVOUS;
     return state;
 }
 
@@ -392,7 +392,7 @@ static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);
     enum op_state state = cuda_state(run, r, op);
-    return state == OP_MEETING || state == OP_RUNNING || state == OP_DONE;
+    return state == OP_RENDEZVOUS || state == OP_RUNNING || state == OP_DONE;
 }
 
 const struct backend cuda_backend = {

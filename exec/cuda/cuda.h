@@ -108,7 +108,7 @@ struct cuda {
     bool shared;               /* all ranks are on one GPU */
     struct nccl_links *links;  /* NULL: shared, or one rank */
     struct loopback *loopback; /* NULL: not shared */
-    bool others_moved;       /* under the shared lock: a meeting has launched ops of other ranks */
+    bool others_moved; /* under the shared lock: a rendezvous has launched ops of other ranks */
     uint32_t *barrier_begin; /* (groups) */
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */
     uint32_t barriers;

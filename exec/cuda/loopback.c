@@ -1,7 +1,7 @@
 /* Communication of ranks that share a GPU: copies on the device, ordered by events.
  *
- * An op that has come to the head of its stream records its `begin` and waits here. The last one to
- * come launches the whole for everybody: each member's stream waits for the `begin` of its peers,
+ * An op that has reached the head of its stream records its `begin` and waits here. The last one to
+ * arrive launches the whole for all: each member's stream waits for the `begin` of its peers,
  * fetches from their buffers what is its own, and records `moved`; before it goes on it waits for
  * the `moved` of its peers, so that no buffer is used again while somebody reads it. Only events
  * that have been recorded are waited for. Sums go over members in their order: the same bits on
@@ -15,34 +15,35 @@
 #include <string.h>
 
 /* An op of one member. */
-struct part {
-    struct cuda_stream *stream; /* NULL: has not come */
+struct collective_part {
+    struct cuda_stream *stream; /* NULL: has not arrived */
     uint32_t op;
     struct call call;
 };
 
 /* A collective of a group instance, or a message between two ranks. */
-struct meeting {
-    struct part *part; /* (size) */
-    uint32_t size, come;
+struct rendezvous {
+    struct collective_part *part; /* (size) */
+    uint32_t size, arrived;
 };
 
 /* All calls of one group instance are together: (groups, instances, calls). */
 struct loopback {
     struct arena arena;
-    uint32_t *begin; /* (groups) the first meeting of the group */
-    struct meeting *meeting;
-    uint32_t meetings;
-    struct meeting *message; /* (plan.message_count) sender, receiver */
-    const void **from;       /* (most members) */
+    uint32_t *begin; /* (groups) the first rendezvous of the group */
+    struct rendezvous *rendezvous;
+    uint32_t rendezvous_count;
+    struct rendezvous *message; /* (plan.message_count) sender, receiver */
+    const void **from;          /* (most members) */
 };
 
-static struct meeting *meetings_new(struct loopback *l, uint32_t count, uint32_t size)
+static struct rendezvous *meetings_new(struct loopback *l, uint32_t count, uint32_t size)
 {
-    struct meeting *meeting = arena_array(&l->arena, count, sizeof *meeting);
+    struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
-        meeting[i] = (struct meeting){arena_array(&l->arena, size, sizeof(struct part)), size, 0};
-    return meeting;
+        rendezvous[i] = (struct rendezvous){
+            arena_array(&l->arena, size, sizeof(struct collective_part)), size, 0};
+    return rendezvous;
 }
 
 enum status loopback_open(struct cuda *cuda, struct diag *diag)
@@ -53,20 +54,20 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     cuda->loopback = l;
     l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        l->begin[g] = l->meetings;
-        l->meetings += plan->instances[g] * plan->calls[g];
+        l->begin[g] = l->rendezvous_count;
+        l->rendezvous_count += plan->instances[g] * plan->calls[g];
         if (plan->calls[g] > 0 && plan->size[g] > CUDA_REDUCE_MEMBERS)
             return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
                               ir->group[g].name, plan->size[g], CUDA_REDUCE_MEMBERS);
     }
-    l->meeting = arena_array(&l->arena, l->meetings, sizeof *l->meeting);
+    l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         uint32_t count = plan->instances[g] * plan->calls[g];
-        struct meeting *made = meetings_new(l, count, plan->size[g]);
+        struct rendezvous *made = meetings_new(l, count, plan->size[g]);
         if (count > 0)
-            memcpy(&l->meeting[l->begin[g]], made, count * sizeof *made);
+            memcpy(&l->rendezvous[l->begin[g]], made, count * sizeof *made);
     }
     l->message = meetings_new(l, plan->message_count, 2);
     l->from = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->from);
@@ -81,35 +82,35 @@ void loopback_close(struct cuda *cuda)
     free(cuda->loopback);
 }
 
-static void clear(struct meeting *meeting, uint32_t count)
+static void clear(struct rendezvous *rendezvous, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        meeting[i].come = 0;
-        memset(meeting[i].part, 0, meeting[i].size * sizeof *meeting[i].part);
+        rendezvous[i].arrived = 0;
+        memset(rendezvous[i].part, 0, rendezvous[i].size * sizeof *rendezvous[i].part);
     }
 }
 
 void loopback_begin_step(struct cuda *cuda)
 {
-    clear(cuda->loopback->meeting, cuda->loopback->meetings);
+    clear(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
     clear(cuda->loopback->message, cuda->run->plan.message_count);
 }
 
-/* ---- one meeting ---- */
+/* ---- one rendezvous ---- */
 
-static cudaEvent_t begin_of(const struct part *part)
+static cudaEvent_t begin_of(const struct collective_part *part)
 {
     return cuda_events(part->stream->rank, part->op)->begin;
 }
 
-static cudaEvent_t moved_of(const struct part *part)
+static cudaEvent_t moved_of(const struct collective_part *part)
 {
     return cuda_events(part->stream->rank, part->op)->moved;
 }
 
 /* A member's stream waits for an event of every other. */
-static bool hold_for_others(const struct meeting *m, uint32_t own,
-                            cudaEvent_t (*event)(const struct part *part))
+static bool hold_for_others(const struct rendezvous *m, uint32_t own,
+                            cudaEvent_t (*event)(const struct collective_part *part))
 {
     for (uint32_t k = 0; k < m->size; k++)
         if (k != own && !cuda_hold(m->part[own].stream, m->part[own].op, event(&m->part[k])))
@@ -117,7 +118,7 @@ static bool hold_for_others(const struct meeting *m, uint32_t own,
     return true;
 }
 
-static bool record_moved(const struct part *part)
+static bool record_moved(const struct collective_part *part)
 {
     return cuda_record(part->stream, part->op, moved_of(part));
 }
@@ -128,7 +129,7 @@ static void *element(struct operand operand, uint64_t i)
 }
 
 /* Where nothing is to be moved, the two are often the same address. */
-static bool fetch(const struct part *part, void *to, const void *from, uint64_t count)
+static bool fetch(const struct collective_part *part, void *to, const void *from, uint64_t count)
 {
     const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
     if (to == from || count == 0)
@@ -143,8 +144,8 @@ static bool fetch(const struct part *part, void *to, const void *from, uint64_t 
 
 /* Where this member's slice of `count` begins in the send buffer of member k: at `begin` in all of
  * them, but relative slice j is for the member j places before its sender. */
-static uint64_t slice_begin(const struct meeting *m, const struct part *part, uint32_t k,
-                            uint64_t begin, uint64_t count)
+static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
+                            uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = part->call.work;
     uint32_t own = (uint32_t)(part - m->part);
@@ -153,8 +154,9 @@ static uint64_t slice_begin(const struct meeting *m, const struct part *part, ui
 }
 
 /* to = sum or maximum over members of their slices of `count` elements. */
-static bool reduce(struct loopback *l, const struct meeting *m, const struct part *part, void *to,
-                   uint64_t begin, uint64_t count, enum reduce_op reduction)
+static bool reduce(struct loopback *l, const struct rendezvous *m,
+                   const struct collective_part *part, void *to, uint64_t begin, uint64_t count,
+                   enum reduce_op reduction)
 {
     if (count == 0)
         return true;
@@ -170,9 +172,9 @@ static bool reduce(struct loopback *l, const struct meeting *m, const struct par
            cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
 }
 
-static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
+static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
 {
-    const struct part *part = &m->part[own];
+    const struct collective_part *part = &m->part[own];
     const struct work *work = part->call.work;
     struct operand to = part->call.write[0];
     uint64_t each = to.count / m->size;
@@ -211,13 +213,13 @@ static bool gather(struct loopback *l, const struct meeting *m, uint32_t own)
 
 /* Each member reduces its slice into its own result; then all fetch the other slices. In place
  * this is safe: nobody but its owner touches a slice before all have read theirs. */
-static bool all_reduce(struct loopback *l, const struct meeting *m)
+static bool all_reduce(struct loopback *l, const struct rendezvous *m)
 {
     uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;
     enum reduce_op reduction = (enum reduce_op)m->part[0].call.work->all_reduce.op;
     bool going = true;
     for (uint32_t i = 0; i < m->size && going; i++) {
-        const struct part *part = &m->part[i];
+        const struct collective_part *part = &m->part[i];
         uint64_t begin = i * each < count ? i * each : count;
         uint64_t end = begin + each < count ? begin + each : count;
         going = hold_for_others(m, i, begin_of) &&
@@ -226,7 +228,7 @@ static bool all_reduce(struct loopback *l, const struct meeting *m)
                 record_moved(part);
     }
     for (uint32_t i = 0; i < m->size && going; i++) {
-        const struct part *part = &m->part[i];
+        const struct collective_part *part = &m->part[i];
         going = hold_for_others(m, i, moved_of);
         for (uint32_t k = 0; k < m->size && going; k++) {
             uint64_t begin = k * each < count ? k * each : count;
@@ -241,7 +243,7 @@ static bool all_reduce(struct loopback *l, const struct meeting *m)
     return going;
 }
 
-static bool collective(struct loopback *l, const struct meeting *m)
+static bool collective(struct loopback *l, const struct rendezvous *m)
 {
     bool going = true;
     if (m->part[0].call.work->kind == WORK_ALL_REDUCE) {
@@ -255,9 +257,9 @@ static bool collective(struct loopback *l, const struct meeting *m)
     return going;
 }
 
-static bool message(const struct meeting *m)
+static bool message(const struct rendezvous *m)
 {
-    const struct part *sender = &m->part[0], *receiver = &m->part[1];
+    const struct collective_part *sender = &m->part[0], *receiver = &m->part[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
     if (from->count != to->count || from->dtype != to->dtype) {
         run_failed(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
@@ -274,10 +276,10 @@ static bool message(const struct meeting *m)
 }
 
 /* All members must call the same kind with as many elements of the same type. */
-static bool agree(const struct meeting *m)
+static bool agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->size; k++) {
-        const struct part *one = &m->part[0], *other = &m->part[k];
+        const struct collective_part *one = &m->part[0], *other = &m->part[k];
         const struct operand *a = one->call.reads > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
             other->call.reads > 0 ? &other->call.read[0] : &other->call.write[0];
@@ -302,21 +304,21 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     struct loopback *l = cuda_of(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
-    struct meeting *m;
+    struct rendezvous *m;
     if (kind == WORK_SEND || kind == WORK_RECV) {
         m = &l->message[plan_message(plan, rank, op)];
         index = kind == WORK_RECV;
     } else {
         uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
-        m = &l->meeting[l->begin[group] + plan_instance(plan, rank, group) * plan->calls[group] +
-                        plan->call[op]];
+        m = &l->rendezvous[l->begin[group] + plan_instance(plan, rank, group) * plan->calls[group] +
+                           plan->call[op]];
         index = plan_index(plan, rank, group);
     }
-    struct part *part = &m->part[index];
+    struct collective_part *part = &m->part[index];
     part->stream = stream;
     part->op = op;
     run_call(run, rank, op, &part->call);
-    if (!cuda_record(stream, op, begin_of(part)) || ++m->come < m->size)
+    if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived < m->size)
         return false;
     bool going = kind == WORK_SEND || kind == WORK_RECV ? message(m) : agree(m) && collective(l, m);
     for (uint32_t k = 0; k < m->size && going; k++) {

@@ -360,7 +360,7 @@ static void estimate(void *context, size_t job, void *result)
 }
 
 /* Part of the candidates, in the order in which they are tried. */
-struct part {
+struct loss_part {
     size_t begin, end;
     bool estimated; /* in the order of their times, nearly: few of them are tried at once */
 };
@@ -393,7 +393,7 @@ static bool is_skipped(struct search *s, size_t i)
 
 /* Raises the bounds of steps of many micro-batches, which are long to predict, to what shorter ones tell; of
  * those that are not skipped. */
-static enum status estimate_all(struct search *s, struct part *part)
+static enum status estimate_all(struct search *s, struct loss_part *part)
 {
     struct candidate *row = s->best->space.row, *copy;
     size_t count = 0, *place = heap_alloc(part->end - part->begin + 1, sizeof *place);
@@ -421,7 +421,7 @@ static enum status estimate_all(struct search *s, struct part *part)
 }
 
 /* Fills the rows of a part. */
-static enum status search_part(struct search *s, const struct part *part)
+static enum status search_part(struct search *s, const struct loss_part *part)
 {
     struct best *best = s->best;
     struct progress progress;
@@ -490,7 +490,7 @@ static enum status search(struct best *best, struct setup *setup, const struct s
                        .diag = diag};
     size_t others =
         best->goal == GOAL_LONGEST ? best->space.count : part_by_subsequences(&best->space);
-    struct part plain = {.end = others}, cut = {.begin = others, .end = best->space.count};
+    struct loss_part plain = {.end = others}, cut = {.begin = others, .end = best->space.count};
     best->count = best->space.count;
     best->row = heap_realloc(best->row, best->count + 1, sizeof *best->row);
     enum status status = search_part(&s, &plain);

@@ -16,7 +16,7 @@ enum {
     LONG_LIST = 10000, /* live ranges */
 };
 
-struct plan {
+struct offsets_job {
     struct ir *ir;
     uint64_t alignment;
     const struct order *order;
@@ -36,7 +36,7 @@ static uint64_t pack(struct live_ranges *t, enum way way, uint64_t enough, uint6
 }
 
 /* Gives offsets to the live ranges in p->live_ranges, behind `base` bytes of persistent buffers. */
-static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
+static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
     struct live_ranges *t = &p->live_ranges;
@@ -57,7 +57,7 @@ static void plan_arena(struct plan *p, uint8_t memory, uint64_t base,
 }
 
 /* Where the persistent buffers of a role end, which lie first. */
-static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY_COUNT])
+static void place_persistent(struct offsets_job *p, uint32_t role, uint64_t base[MEMORY_COUNT])
 {
     struct ir *ir = p->ir;
     memset(base, 0, MEMORY_COUNT * sizeof *base);
@@ -76,7 +76,7 @@ static void place_persistent(struct plan *p, uint32_t role, uint64_t base[MEMORY
 
 /* ---- roles ---- */
 
-static bool plan_role(struct plan *p, uint32_t role, struct lifetimes_figures *figures)
+static bool plan_role(struct offsets_job *p, uint32_t role, struct lifetimes_figures *figures)
 {
     uint64_t base[MEMORY_COUNT];
     place_persistent(p, role, base);
@@ -133,11 +133,11 @@ bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
 {
     struct order own_order = {0};
     struct first_uses own_first_uses = {0};
-    struct plan p = {.ir = ir,
-                     .alignment = alignment,
-                     .tight = tight,
-                     .order = order ? order : &own_order,
-                     .first_uses = first_uses ? first_uses : &own_first_uses};
+    struct offsets_job p = {.ir = ir,
+                            .alignment = alignment,
+                            .tight = tight,
+                            .order = order ? order : &own_order,
+                            .first_uses = first_uses ? first_uses : &own_first_uses};
     if (!order && role < ir->role_count) {
         order_role(&own_order, ir, role);
         first_uses_of_role(&own_first_uses, ir, &own_order);

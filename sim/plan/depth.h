@@ -28,7 +28,7 @@ struct depth_run *depth_find_runs(const struct ir *ir, uint32_t *count);
 
 /* Fills in the times of the periods that the runs leave out, and moves on what comes behind them. Rows of
  * periods left out are 0 before. Returns false when the times do not follow; then they are worth nothing. */
-bool depth_expand(const struct plan *plan, const struct fold *fold, struct depth_run *run,
+bool depth_expand(const struct sim_plan *plan, const struct fold *fold, struct depth_run *run,
                   uint32_t run_count, struct steady_times times);
 
 #endif

@@ -56,7 +56,7 @@ static struct steady_run *gaps_of(const struct depth_run *run, uint32_t run_coun
     return gap;
 }
 
-bool depth_expand(const struct plan *plan, const struct fold *fold, struct depth_run *run,
+bool depth_expand(const struct sim_plan *plan, const struct fold *fold, struct depth_run *run,
                   uint32_t run_count, struct steady_times times)
 {
     struct steady x = {.plan = plan, .fold = fold, .times = times, .run_count = 0};

@@ -53,7 +53,7 @@ static uint64_t bits(double value)
 }
 
 /* All durations that a rank's place decides. */
-static uint64_t place_colour(const struct plan *plan, uint32_t rank)
+static uint64_t place_colour(const struct sim_plan *plan, uint32_t rank)
 {
     uint64_t h = 0;
     for (uint32_t s = 0; plan->place_of_rank != NULL && s < plan->ir->shape_count; s++)
@@ -62,7 +62,7 @@ static uint64_t place_colour(const struct plan *plan, uint32_t rank)
     return h;
 }
 
-static void colours_init(struct colours *c, const struct plan *plan)
+static void colours_init(struct colours *c, const struct sim_plan *plan)
 {
     uint32_t count[SORTS] = {plan->rank_count, plan->channel_count, plan->flows.count,
                              plan->platform.link_count};
@@ -110,7 +110,7 @@ static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t
     c->sum[sort_b][b] += mix2(c->now[sort_a][a], label);
 }
 
-static void refine(struct colours *c, const struct plan *plan, const struct pruned *pruned)
+static void refine(struct colours *c, const struct sim_plan *plan, const struct pruned *pruned)
 {
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
@@ -184,7 +184,8 @@ static void number_all(uint32_t count, uint32_t *class_of, uint32_t **first)
         class_of[i] = (*first)[i] = i;
 }
 
-static void fold_by_colour(struct fold *fold, const struct plan *plan, const struct pruned *pruned)
+static void fold_by_colour(struct fold *fold, const struct sim_plan *plan,
+                           const struct pruned *pruned)
 {
     struct colours colours;
     colours_init(&colours, plan);
@@ -213,7 +214,8 @@ static void fold_by_colour(struct fold *fold, const struct plan *plan, const str
     colours_release(&colours);
 }
 
-void fold_make(struct fold *fold, const struct plan *plan, const struct pruned *pruned, bool exact)
+void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+               bool exact)
 {
     *fold = (struct fold){.exact = exact};
     fold->class_of_rank = heap_alloc(plan->rank_count, sizeof *fold->class_of_rank);

@@ -47,7 +47,8 @@ struct fold {
 };
 
 /* exact: every rank is a class of its own, and all flows are started. */
-void fold_make(struct fold *fold, const struct plan *plan, const struct pruned *pruned, bool exact);
+void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+               bool exact);
 void fold_release(struct fold *fold);
 
 #endif

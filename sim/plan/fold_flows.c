@@ -16,7 +16,7 @@ static uint32_t root_of(uint32_t *parent, uint32_t link)
 }
 
 /* The component of each link: the lowest link it can reach through flows. */
-static uint32_t *link_components(const struct plan *plan, const struct pruned *pruned)
+static uint32_t *link_components(const struct sim_plan *plan, const struct pruned *pruned)
 {
     uint32_t links = plan->platform.link_count;
     uint32_t *parent = heap_alloc(links + 1u, sizeof *parent);
@@ -33,7 +33,7 @@ static uint32_t *link_components(const struct plan *plan, const struct pruned *p
 }
 
 struct folder {
-    const struct plan *plan;
+    const struct sim_plan *plan;
     const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
@@ -47,7 +47,7 @@ struct folder {
 /* Marks components until every class of flows has a member in one. */
 static void choose_components(struct folder *f, const struct fold *fold)
 {
-    const struct plan *plan = f->plan;
+    const struct sim_plan *plan = f->plan;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
     f->chosen = heap_zalloc(plan->platform.link_count + 1u, sizeof *f->chosen);
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
@@ -279,7 +279,7 @@ static void list_links(struct folder *f, struct fold *fold)
 
 /* Lists kept flows, as often as they run, by the transfer of their channel class's lowest
  * channel. */
-static void list_flows(struct fold *fold, const struct plan *plan, const uint32_t *keep)
+static void list_flows(struct fold *fold, const struct sim_plan *plan, const uint32_t *keep)
 {
     uint32_t total = 0, filled = 0;
     for (uint32_t i = 0; i < plan->flows.count; i++)
@@ -308,7 +308,7 @@ static void list_flows(struct fold *fold, const struct plan *plan, const uint32_
     free(id);
 }
 
-void fold_no_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned)
+void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned)
 {
     uint32_t flows = plan->flows.count, links = plan->platform.link_count;
     uint32_t *keep = heap_alloc(flows + 1u, sizeof *keep);
@@ -325,7 +325,7 @@ void fold_no_flows(struct fold *fold, const struct plan *plan, const struct prun
     memcpy(fold->link, pruned->link, pruned->link_begin[flows] * sizeof *fold->link);
 }
 
-void fold_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned,
+void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network)
 {
     uint32_t flows = plan->flows.count, links = plan->platform.link_count;

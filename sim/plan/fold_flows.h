@@ -23,8 +23,8 @@ struct fold_network {
 };
 
 /* Fill the flows and the network of *fold, whose channel classes are made: all flows, or few. */
-void fold_no_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned);
-void fold_flows(struct fold *fold, const struct plan *plan, const struct pruned *pruned,
+void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned);
+void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network);
 
 #endif

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-void sim_plan_release(struct plan *plan)
+void sim_plan_release(struct sim_plan *plan)
 {
     for (uint32_t l = 0; l < plan->line_count; l++)
         if (plan->line[l].kind != LINE_P2P)
@@ -21,13 +21,13 @@ void sim_plan_release(struct plan *plan)
     platform_release(&plan->platform);
     flow_table_release(&plan->flows);
     arena_release(&plan->arena);
-    *plan = (struct plan){0};
+    *plan = (struct sim_plan){0};
 }
 
 /* Counters of the scheduler are 16 bits wide, and their upper half has a meaning of its own. */
 enum { WAITS_MAX = 32000 };
 
-static void place_ranks(struct plan *plan, const uint8_t *even)
+static void place_ranks(struct sim_plan *plan, const uint8_t *even)
 {
     const struct ir *ir = plan->ir;
     plan->rank = arena_array(&plan->arena, plan->rank_count, sizeof *plan->rank);
@@ -52,7 +52,7 @@ static void place_ranks(struct plan *plan, const uint8_t *even)
         plan->place_of_rank[r] = ir_place_of(ir, plan->rank[r]);
 }
 
-static void read_costs(struct plan *plan)
+static void read_costs(struct sim_plan *plan)
 {
     uint32_t count = plan->ir->shape_count;
     plan->duration_s = arena_array(&plan->arena, count, sizeof *plan->duration_s);
@@ -67,7 +67,7 @@ static void read_costs(struct plan *plan)
 }
 
 /* The scheduler relies on waits that point back; the verifier explains them better. */
-static enum status check_waits(const struct plan *plan, const char *name, struct diag *diag)
+static enum status check_waits(const struct sim_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
     for (uint32_t r = 0; r < ir->role_count; r++)
@@ -88,12 +88,12 @@ static enum status check_waits(const struct plan *plan, const char *name, struct
     return STATUS_OK;
 }
 
-enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
+enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_ranks(&ir->mesh);
-    *plan = (struct plan){.ir = ir, .cluster = cluster, .costs = costs, .mesh = ir->mesh};
+    *plan = (struct sim_plan){.ir = ir, .cluster = cluster, .costs = costs, .mesh = ir->mesh};
     platform_init(&plan->platform, cluster);
     if (ranks > cluster->gpus)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,

@@ -60,7 +60,7 @@ struct channel {
     uint32_t transfer_begin; /* one per variant of the line */
 };
 
-struct plan {
+struct sim_plan {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
@@ -108,27 +108,27 @@ struct plan {
  * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
  * for the schedule in messages. even: [guard_count] sim/even.h, borrowed. whole: all ranks, not one
  * replica of them. Release in either case. */
-enum status plan_make(struct plan *plan, const struct ir *ir, const struct cluster *cluster,
+enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag);
-void sim_plan_release(struct plan *plan);
+void sim_plan_release(struct sim_plan *plan);
 
 /* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels
  * while it moves. */
-double plan_sm_share(const struct plan *plan, const struct line *line);
+double plan_sm_share(const struct sim_plan *plan, const struct line *line);
 
 /* Whether multiprocessors limit a kind of work, and memory does not. */
 bool plan_computes(const struct work *work);
 
 /* Seconds of a shape on a rank's device. */
-static inline double plan_duration_s(const struct plan *plan, uint32_t rank, uint32_t shape)
+static inline double plan_duration_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
 {
     if (plan->place_of_rank != NULL && plan->costs->place_work_s[shape] != NULL)
         return plan->costs->place_work_s[shape][plan->place_of_rank[rank]];
     return plan->duration_s[shape];
 }
 
-static inline bool plan_runs(const struct plan *plan, uint32_t rank, uint32_t op)
+static inline bool plan_runs(const struct sim_plan *plan, uint32_t rank, uint32_t op)
 {
     uint16_t guard = plan->ir->op.guard[op];
     return guard == IR_NONE16 || plan->passes[(size_t)rank * plan->ir->guard_count + guard];

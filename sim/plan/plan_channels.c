@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t add_channel(struct plan *plan, uint32_t line)
+static uint32_t add_channel(struct sim_plan *plan, uint32_t line)
 {
     plan->channel = heap_grow(plan->channel, &plan->channel_capacity, plan->channel_count + 1u,
                               sizeof *plan->channel);
@@ -15,7 +15,7 @@ static uint32_t add_channel(struct plan *plan, uint32_t line)
     return plan->channel_count++;
 }
 
-static void add_participant(struct plan *plan, uint32_t rank)
+static void add_participant(struct sim_plan *plan, uint32_t rank)
 {
     plan->participant = heap_grow(plan->participant, &plan->participant_capacity,
                                   plan->participant_count + 1u, sizeof *plan->participant);
@@ -23,18 +23,18 @@ static void add_participant(struct plan *plan, uint32_t rank)
     plan->channel[plan->channel_count - 1].participant_count++;
 }
 
-static bool has_ops(const struct plan *plan, uint32_t rank, uint32_t line)
+static bool has_ops(const struct sim_plan *plan, uint32_t rank, uint32_t line)
 {
     uint32_t role = plan->role_of_rank[rank];
     return role != IR_NONE && plan->line[line].op_count[role] > 0;
 }
 
-static uint32_t *endpoint(struct plan *plan, uint32_t rank, uint32_t line)
+static uint32_t *endpoint(struct sim_plan *plan, uint32_t rank, uint32_t line)
 {
     return &plan->endpoint[(size_t)rank * plan->line_count + line];
 }
 
-static void add_collective_channels(struct plan *plan, uint32_t l)
+static void add_collective_channels(struct sim_plan *plan, uint32_t l)
 {
     const struct ir *ir = plan->ir;
     const struct group *group = &ir->group[plan->line[l].group];
@@ -51,7 +51,7 @@ static void add_collective_channels(struct plan *plan, uint32_t l)
     }
 }
 
-static void add_shift_channels(struct plan *plan, uint32_t l)
+static void add_shift_channels(struct sim_plan *plan, uint32_t l)
 {
     const struct ir *ir = plan->ir;
     const struct group *group = &ir->group[plan->line[l].group];
@@ -71,7 +71,7 @@ static void add_shift_channels(struct plan *plan, uint32_t l)
         }
 }
 
-static void add_rank_channels(struct plan *plan, uint32_t l)
+static void add_rank_channels(struct sim_plan *plan, uint32_t l)
 {
     for (uint32_t r = 0; r < plan->rank_count; r++)
         if (has_ops(plan, r, l)) {
@@ -81,7 +81,7 @@ static void add_rank_channels(struct plan *plan, uint32_t l)
 }
 
 /* The rank that a send goes to, or a receive comes from: `by` further in the group, no wrap. */
-static bool find_peer(const struct plan *plan, const struct line *line, uint32_t rank,
+static bool find_peer(const struct sim_plan *plan, const struct line *line, uint32_t rank,
                       uint32_t *peer)
 {
     const struct ir *ir = plan->ir;
@@ -97,7 +97,7 @@ static bool find_peer(const struct plan *plan, const struct line *line, uint32_t
 }
 
 /* A rank may lack a peer where guards leave it none of the line's ops. */
-static enum status check_no_peer(const struct plan *plan, uint32_t l, uint32_t rank,
+static enum status check_no_peer(const struct sim_plan *plan, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
@@ -141,7 +141,7 @@ static bool same_p2p(const struct p2p_key *a, const struct p2p_key *b)
     return a->from == b->from && a->to == b->to && a->number == b->number;
 }
 
-static enum status add_p2p_channels(struct plan *plan, const char *name, struct diag *diag)
+static enum status add_p2p_channels(struct sim_plan *plan, const char *name, struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct p2p_key *key = NULL;
@@ -178,14 +178,14 @@ out:
     return status;
 }
 
-enum status plan_add_channels(struct plan *plan, const char *name, struct diag *diag)
+enum status plan_add_channels(struct sim_plan *plan, const char *name, struct diag *diag)
 {
     size_t count = (size_t)plan->rank_count * plan->line_count;
     plan->endpoint = arena_array(&plan->arena, count, sizeof *plan->endpoint);
     plan->receive = arena_array(&plan->arena, count, sizeof *plan->receive);
     memset(plan->endpoint, 0xff, count * sizeof *plan->endpoint);
     memset(plan->receive, 0xff, count * sizeof *plan->receive);
-    static void (*const add[LINE_KIND_COUNT])(struct plan *, uint32_t) = {
+    static void (*const add[LINE_KIND_COUNT])(struct sim_plan *, uint32_t) = {
         [LINE_COLLECTIVE] = add_collective_channels,
         [LINE_SHIFT] = add_shift_channels,
         [LINE_COPY] = add_rank_channels,

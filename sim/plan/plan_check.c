@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Does an op take part in the order of issue on its group's communicator? */
-static bool on_group(const struct plan *plan, uint32_t op, uint32_t group)
+static bool on_group(const struct sim_plan *plan, uint32_t op, uint32_t group)
 {
     uint16_t line = plan->op_line[op];
     return line != IR_NONE16 && plan->line[line].group == group &&
@@ -15,7 +15,7 @@ static bool on_group(const struct plan *plan, uint32_t op, uint32_t group)
 }
 
 /* The next op of a role on the group, from op *i of the role on. */
-static bool next_on_group(const struct plan *plan, const struct role *role, uint32_t group,
+static bool next_on_group(const struct sim_plan *plan, const struct role *role, uint32_t group,
                           uint32_t *i)
 {
     while (*i < role->op_count && !on_group(plan, role->op_begin + *i, group))
@@ -23,7 +23,7 @@ static bool next_on_group(const struct plan *plan, const struct role *role, uint
     return *i < role->op_count;
 }
 
-static enum status check_pair(const struct plan *plan, uint32_t group, uint32_t a, uint32_t b,
+static enum status check_pair(const struct sim_plan *plan, uint32_t group, uint32_t a, uint32_t b,
                               const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
@@ -54,7 +54,7 @@ static enum status check_pair(const struct plan *plan, uint32_t group, uint32_t 
     }
 }
 
-static enum status check_instance(const struct plan *plan, uint32_t group, uint32_t instance,
+static enum status check_instance(const struct sim_plan *plan, uint32_t group, uint32_t instance,
                                   uint32_t size, uint8_t *checked, const char *name,
                                   struct diag *diag)
 {
@@ -89,7 +89,7 @@ static enum status check_instance(const struct plan *plan, uint32_t group, uint3
     return STATUS_OK;
 }
 
-enum status plan_check_groups(const struct plan *plan, const char *name, struct diag *diag)
+enum status plan_check_groups(const struct sim_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;
     enum status status = STATUS_OK;

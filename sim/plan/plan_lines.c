@@ -15,12 +15,12 @@ struct last_of_shape {
 };
 
 struct reader {
-    struct plan *plan;
+    struct sim_plan *plan;
     struct last_of_shape *last; /* [shape_count] */
     bool shared_processors;     /* the role has several compute streams */
 };
 
-static uint16_t find_line(struct plan *plan, const struct line *key)
+static uint16_t find_line(struct sim_plan *plan, const struct line *key)
 {
     for (uint32_t l = 0; l < plan->line_count; l++) {
         const struct line *line = &plan->line[l];
@@ -49,7 +49,7 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
 }
 
 /* Distances round a ring are equal modulo its size. */
-static int64_t shift_distance(const struct plan *plan, const struct work *work)
+static int64_t shift_distance(const struct sim_plan *plan, const struct work *work)
 {
     const struct ir *ir = plan->ir;
     int64_t size = group_size(&ir->mesh, &ir->group[work->p2p.group]);
@@ -63,7 +63,7 @@ bool plan_computes(const struct work *work)
 }
 
 /* Kernels that multiprocessors limit take longer beside messages, where they have any of them. */
-static bool is_slowed(const struct plan *plan, const struct work *work)
+static bool is_slowed(const struct sim_plan *plan, const struct work *work)
 {
     const struct device *device = &plan->cluster->device;
     return plan_computes(work) && device->sm_count > 0 &&
@@ -72,7 +72,7 @@ static bool is_slowed(const struct plan *plan, const struct work *work)
 
 static enum op_class classify(const struct reader *reader, uint32_t op, struct line *key)
 {
-    const struct plan *plan = reader->plan;
+    const struct sim_plan *plan = reader->plan;
     const struct ir *ir = plan->ir;
     const struct work *work = ir_work(ir, op);
     *key = (struct line){.group = IR_NONE16};
@@ -124,7 +124,7 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
     return is_slowed(plan, work) ? OP_SLOWED : OP_FIXED;
 }
 
-double plan_sm_share(const struct plan *plan, const struct line *line)
+double plan_sm_share(const struct sim_plan *plan, const struct line *line)
 {
     const struct device *device = &plan->cluster->device;
     const struct work *work = &plan->ir->shape[line->variant[0]];
@@ -138,21 +138,21 @@ double plan_sm_share(const struct plan *plan, const struct line *line)
     return device->sm_count > 0 ? sms / (double)device->sm_count : 0;
 }
 
-static int64_t shape_bytes(const struct plan *plan, uint32_t shape)
+static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)
 {
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
 /* Only the root of a broadcast reads, and only the root of a reduction writes; both kinds of op are sides of one
  * collective. */
-static bool are_sides_of_one(const struct plan *plan, uint32_t a, uint32_t b)
+static bool are_sides_of_one(const struct sim_plan *plan, uint32_t a, uint32_t b)
 {
     const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];
     return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
            x->in == y->in && x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
 }
 
-static uint16_t find_variant(struct plan *plan, uint16_t l, uint32_t shape)
+static uint16_t find_variant(struct sim_plan *plan, uint16_t l, uint32_t shape)
 {
     bool p2p = plan->line[l].kind == LINE_P2P;
     struct line *line = p2p ? &plan->p2p : &plan->line[l];
@@ -170,7 +170,7 @@ static uint16_t find_variant(struct plan *plan, uint16_t l, uint32_t shape)
 
 static void read_op(struct reader *reader, uint32_t role, uint32_t op)
 {
-    struct plan *plan = reader->plan;
+    struct sim_plan *plan = reader->plan;
     uint32_t shape = plan->ir->op.shape[op];
     struct last_of_shape *last = &reader->last[shape];
     uint8_t stream = plan->ir->op.stream[op];
@@ -209,7 +209,7 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     return false;
 }
 
-static void gather_line_ops(struct plan *plan)
+static void gather_line_ops(struct sim_plan *plan)
 {
     const struct ir *ir = plan->ir;
     uint32_t total = 0;
@@ -228,7 +228,7 @@ static void gather_line_ops(struct plan *plan)
         }
 }
 
-void plan_add_lines(struct plan *plan)
+void plan_add_lines(struct sim_plan *plan)
 {
     const struct ir *ir = plan->ir;
     plan->op_class = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_class);

@@ -5,16 +5,16 @@
 #include "sim/plan/plan.h"
 
 /* plan_lines.c: fills what is per op, and the lines with their ops and variants. */
-void plan_add_lines(struct plan *plan);
+void plan_add_lines(struct sim_plan *plan);
 
 /* plan_check.c: whether roles that share an instance of a group issue the same collectives on it. */
-enum status plan_check_groups(const struct plan *plan, const char *name, struct diag *diag);
+enum status plan_check_groups(const struct sim_plan *plan, const char *name, struct diag *diag);
 
 /* plan_channels.c: fills channels, participants and endpoints. Fails on sends to no rank. */
-enum status plan_add_channels(struct plan *plan, const char *name, struct diag *diag);
+enum status plan_add_channels(struct sim_plan *plan, const char *name, struct diag *diag);
 
 /* plan_transfers.c: fills transfers and flows. */
-void plan_add_transfers(struct plan *plan);
+void plan_add_transfers(struct sim_plan *plan);
 
 static inline const char *plan_kind_name(const struct ir *ir, uint32_t op)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* The number of ranks of the communicator that a shift, a send or a receive uses. */
-static uint32_t ranks_of(const struct plan *plan, const struct line *line)
+static uint32_t ranks_of(const struct sim_plan *plan, const struct line *line)
 {
     const struct mesh *mesh = &plan->ir->mesh;
     return line->group == IR_NONE16 ? mesh_ranks(mesh)
@@ -16,14 +16,14 @@ static uint32_t ranks_of(const struct plan *plan, const struct line *line)
 }
 
 /* Whether a rank of the schedule is planned, or does what a planned one does. */
-static bool is_planned(const struct plan *plan, uint32_t rank)
+static bool is_planned(const struct sim_plan *plan, uint32_t rank)
 {
     const struct mesh *all = &plan->ir->mesh;
     return plan->rank[replicas_row(all, &plan->mesh, rank)] == rank;
 }
 
 /* All members of a collective, of replicas that are not planned too. Returns them in the order of their index. */
-static uint32_t *find_members(const struct plan *plan, const struct channel *channel,
+static uint32_t *find_members(const struct sim_plan *plan, const struct channel *channel,
                               struct members *members)
 {
     const struct mesh *mesh = &plan->ir->mesh;
@@ -40,7 +40,7 @@ static uint32_t *find_members(const struct plan *plan, const struct channel *cha
     return member;
 }
 
-static struct transfer make_collective(struct plan *plan, uint32_t channel,
+static struct transfer make_collective(struct sim_plan *plan, uint32_t channel,
                                        const struct members *members, uint32_t shape)
 {
     const struct work *work = &plan->ir->shape[shape];
@@ -54,7 +54,7 @@ static struct transfer make_collective(struct plan *plan, uint32_t channel,
 }
 
 /* What one rank sends, copies or computes. */
-static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32_t v)
+static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &plan->channel[channel];
     const struct line *line = &plan->line[c->line];
@@ -91,7 +91,7 @@ static struct transfer make_transfer(struct plan *plan, uint32_t channel, uint32
     return transfer;
 }
 
-static void add_channel_transfers(struct plan *plan, uint32_t channel)
+static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
 {
     struct channel *c = &plan->channel[channel];
     const struct line *line = &plan->line[c->line];
@@ -108,7 +108,7 @@ static void add_channel_transfers(struct plan *plan, uint32_t channel)
     free(member);
 }
 
-void plan_add_transfers(struct plan *plan)
+void plan_add_transfers(struct sim_plan *plan)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < plan->channel_count; c++)

@@ -353,7 +353,7 @@ bool steady_starts_are_right(const struct steady *x, double *step_s)
     return right;
 }
 
-bool steady_periods(const struct plan *plan, const struct fold *fold, struct steady_times times,
+bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
                     double *period_s, double *step_s)
 {
     const struct repeats *r = &plan->ir->repeats;

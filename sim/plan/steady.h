@@ -25,7 +25,7 @@ struct steady_run {
 };
 
 struct steady {
-    const struct plan *plan;
+    const struct sim_plan *plan;
     const struct fold *fold;
     struct steady_times times;
     struct steady_run *run; /* [run_count] in list order */
@@ -46,7 +46,7 @@ bool steady_starts_are_right(const struct steady *steady, double *step_s);
 
 /* All of it for a sample: fills period_s[run] and *step_s, of the whole list. Returns false when times do not tell
  * those of the whole list. */
-bool steady_periods(const struct plan *plan, const struct fold *fold, struct steady_times times,
+bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
                     double *period_s, double *step_s);
 
 #endif

@@ -5,8 +5,8 @@ static const char *op_name(const struct scheduler *s, uint32_t id)
     return work_kind_info(s->plan->ir->op.kind[id])->name;
 }
 
-/* The rank of the schedule that a runner is. */
-static uint32_t rank_of(const struct scheduler *s, const struct runner *r)
+/* Returns the rank of the schedule that a rank state simulates. */
+static uint32_t rank_of(const struct scheduler *s, const struct rank_state *r)
 {
     return s->plan->rank[r->rank];
 }
@@ -19,16 +19,16 @@ void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t plac
     text_printf(why,
                 "op %u (%s) of rank %u sends %lld bytes and meets op %u (%s) of rank %u, which "
                 "receives %lld",
-                send, op_name(s, send), rank_of(s, &s->runner[side[0].runner]),
+                send, op_name(s, send), rank_of(s, &s->rank_state[side[0].rank_index]),
                 (long long)work_payload_bytes(ir_work(ir, send)), receive, op_name(s, receive),
-                rank_of(s, &s->runner[side[1].runner]),
+                rank_of(s, &s->rank_state[side[1].rank_index]),
                 (long long)work_payload_bytes(ir_work(ir, receive)));
 }
 
-/* The first op of a runner that has come to an event which has not begun. */
-static bool find_waiting(const struct scheduler *s, uint32_t runner, uint32_t *op)
+/* Finds the first op of a rank that has reached an event which has not begun. */
+static bool find_waiting(const struct scheduler *s, uint32_t rank_index, uint32_t *op)
 {
-    const struct runner *r = &s->runner[runner];
+    const struct rank_state *r = &s->rank_state[rank_index];
     for (uint32_t row = 0; row < s->program[r->role].op_count; row++) {
         uint16_t left = s->left[r->row + row];
         if (left > OP_ARRIVED && left < OP_ENDED) {
@@ -40,10 +40,10 @@ static bool find_waiting(const struct scheduler *s, uint32_t runner, uint32_t *o
 }
 
 /* Finds the first side that has not arrived, among the events in which the op waits. False: all have arrived. */
-static bool find_missing(const struct scheduler *s, uint32_t runner, uint32_t op,
+static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                          const struct side **missing, uint32_t *place)
 {
-    const struct runner *r = &s->runner[runner];
+    const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t line = s->plan->op_line[id];
     uint32_t channel[2] = {r->send[line], r->receive[line]};
@@ -56,7 +56,7 @@ static bool find_missing(const struct scheduler *s, uint32_t runner, uint32_t op
         const struct channel_state *state = &s->channel[channel[c]];
         for (uint32_t i = 0; i < state->side_count; i++) {
             const struct side *side = &s->side[state->side_begin + i];
-            const struct runner *other = &s->runner[side->runner];
+            const struct rank_state *other = &s->rank_state[side->rank_index];
             if (*place < side->count &&
                 s->left[other->row + side->ops[*place] - s->program[other->role].op_begin] >=
                     OP_ARRIVED)
@@ -69,27 +69,28 @@ static bool find_missing(const struct scheduler *s, uint32_t runner, uint32_t op
 }
 
 /* Follows who waits for whom until a rank comes up again. */
-static void explain_chain(const struct scheduler *s, uint32_t runner, uint32_t op, struct text *why)
+static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
+                          struct text *why)
 {
     enum { HOPS_MAX = 4 };
-    uint32_t first = runner;
+    uint32_t first = rank_index;
     for (int hop = 0; hop < HOPS_MAX; hop++) {
-        const struct runner *r = &s->runner[runner];
+        const struct rank_state *r = &s->rank_state[rank_index];
         uint32_t id = s->program[r->role].op_begin + op, place;
         const struct side *missing;
         text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", rank_of(s, r), id,
                     op_name(s, id));
-        if (!find_missing(s, runner, op, &missing, &place))
+        if (!find_missing(s, rank_index, op, &missing, &place))
             return;
-        const struct runner *other = &s->runner[missing->runner];
+        const struct rank_state *other = &s->rank_state[missing->rank_index];
         if (place >= missing->count) {
             text_printf(why, " for rank %u, which has no op that meets it", rank_of(s, other));
             return;
         }
         text_printf(why, " for rank %u to reach op %u (%s)", rank_of(s, other), missing->ops[place],
                     op_name(s, missing->ops[place]));
-        runner = missing->runner;
-        if (runner == first || !find_waiting(s, runner, &op))
+        rank_index = missing->rank_index;
+        if (rank_index == first || !find_waiting(s, rank_index, &op))
             return;
     }
 }
@@ -97,8 +98,8 @@ static void explain_chain(const struct scheduler *s, uint32_t runner, uint32_t o
 /* No rank waits for another: some op waits for one that comes later. */
 static void explain_order(const struct scheduler *s, struct text *why)
 {
-    for (uint32_t c = 0; c < s->runner_count; c++) {
-        const struct runner *r = &s->runner[c];
+    for (uint32_t c = 0; c < s->rank_state_count; c++) {
+        const struct rank_state *r = &s->rank_state[c];
         for (uint32_t row = 0; row < s->program[r->role].op_count; row++)
             if (s->left[r->row + row] != OP_ENDED) {
                 uint32_t id = s->program[r->role].op_begin + row;
@@ -113,7 +114,7 @@ static void explain_order(const struct scheduler *s, struct text *why)
 void deadlock_explain(const struct scheduler *s, struct text *why)
 {
     text_puts(why, "deadlock: ");
-    for (uint32_t c = 0; c < s->runner_count; c++) {
+    for (uint32_t c = 0; c < s->rank_state_count; c++) {
         uint32_t op;
         if (find_waiting(s, c, &op)) {
             explain_chain(s, c, op, why);

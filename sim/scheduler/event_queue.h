@@ -1,5 +1,5 @@
 /* sim/scheduler/event_queue.h: what is to happen at a date that is known, ahead of the engine's clock: events that
- * start their flows, and events that end whose flows are alone (sim/scheduler/alone.h). */
+ * start their flows, and events that end whose flows are alone (sim/scheduler/uncontended.h). */
 #ifndef SIM_EVENT_QUEUE_H
 #define SIM_EVENT_QUEUE_H
 

@@ -44,7 +44,7 @@ static void watch(struct scheduler *s, uint32_t at)
     const struct depth_run *run = watched_run(s);
     leap->open = heap_realloc(leap->open, run->periods, sizeof *leap->open);
     for (uint32_t p = 0; p < run->periods; p++)
-        leap->open[p] = run->ops * s->runner_count;
+        leap->open[p] = run->ops * s->rank_state_count;
     stop_behind(s, s->times->ahead + 1);
 }
 
@@ -53,8 +53,8 @@ void leap_init(struct scheduler *s)
     s->leap.stop = IR_NONE;
     if (s->times->run_count == 0)
         return;
-    for (uint32_t r = 0; r < s->runner_count; r++)
-        if (s->runner[r].role != 0) { /* a rank without ops ends none */
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        if (s->rank_state[r].role != 0) { /* a rank without ops ends none */
             s->leap.at = s->times->run_count;
             return;
         }
@@ -62,7 +62,7 @@ void leap_init(struct scheduler *s)
     watch(s, 0);
 }
 
-bool leap_may_issue(const struct scheduler *s, struct runner *r)
+bool leap_may_issue(const struct scheduler *s, struct rank_state *r)
 {
     const struct leap *leap = &s->leap;
     if (r->gap < leap->gap_count && r->issued == leap->gap[r->gap].begin)
@@ -77,12 +77,12 @@ static bool repeats(struct scheduler *s, uint32_t p)
 {
     const struct depth_run *run = watched_run(s);
     const double *start_s = s->times->start_s, *end_s = s->times->end_s;
-    size_t last = s->runner[0].row + run->begin + (size_t)(p + 1) * run->ops - 1;
+    size_t last = s->rank_state[0].row + run->begin + (size_t)(p + 1) * run->ops - 1;
     double period_s = end_s[last + run->ops] - end_s[last];
     bool same = s->leap.streak == 0 || is_same(s, period_s, s->leap.period_s);
     s->leap.period_s = period_s;
-    for (uint32_t r = 0; same && r < s->runner_count; r++) {
-        size_t row = s->runner[r].row + run->begin + (size_t)p * run->ops;
+    for (uint32_t r = 0; same && r < s->rank_state_count; r++) {
+        size_t row = s->rank_state[r].row + run->begin + (size_t)p * run->ops;
         for (size_t i = row; same && i < row + run->ops; i++)
             same = is_same(s, start_s[i] + period_s, start_s[i + run->ops]) &&
                    is_same(s, end_s[i] + period_s, end_s[i + run->ops]);
@@ -99,23 +99,23 @@ static void give_up(struct scheduler *s)
         text_puts(s->why, "what periods left out was too late");
 }
 
-static void satisfy(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+static void satisfy(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
-    size_t row = s->runner[runner].row + op;
+    size_t row = s->rank_state[rank_index].row + op;
     if (s->times->start_s[row] < date_s)
         s->times->start_s[row] = date_s;
     if (--s->left[row] == 0)
-        scheduler_push(s, runner, op);
+        scheduler_push(s, rank_index, op);
 }
 
 /* What waits for an op of the gap from behind it is told of a date. */
-static void pass_on(struct scheduler *s, const struct leap_gap *gap, uint32_t op, uint32_t runner,
-                    double date_s)
+static void pass_on(struct scheduler *s, const struct leap_gap *gap, uint32_t op,
+                    uint32_t rank_index, double date_s)
 {
     const struct program *program = &s->program[0];
     for (uint32_t i = program->after_begin[op + 1];
          i > program->after_begin[op] && program->after[i - 1] >= gap->end; i--)
-        satisfy(s, runner, program->after[i - 1], date_s);
+        satisfy(s, rank_index, program->after[i - 1], date_s);
 }
 
 /* What has ended in place of the ops of a new gap; the rest is told of when it ends. */
@@ -129,8 +129,8 @@ static void tell_of_gap(struct scheduler *s, const struct leap_gap *gap)
         bool clamped = op - gap->run_begin < gap->end - gap->begin;
         uint32_t image = clamped ? gap->run_begin + (op - gap->run_begin) % gap->ops
                                  : op - (gap->end - gap->begin);
-        for (uint32_t r = 0; r < s->runner_count; r++) {
-            size_t row = s->runner[r].row + image;
+        for (uint32_t r = 0; r < s->rank_state_count; r++) {
+            size_t row = s->rank_state[r].row + image;
             if (s->left[row] == OP_ENDED)
                 pass_on(s, gap, op, r, s->times->end_s[row]);
             else if (clamped)
@@ -149,8 +149,8 @@ static void leave_out(struct scheduler *s)
                              .end = run->begin + (run->periods - TAIL) * run->ops,
                              .run_begin = run->begin,
                              .ops = run->ops};
-    for (uint32_t r = 0; r < s->runner_count; r++)
-        s->runner[r].ended += gap->end - gap->begin;
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        s->rank_state[r].ended += gap->end - gap->begin;
     tell_of_gap(s, gap);
 }
 
@@ -173,12 +173,12 @@ static void go_on(struct scheduler *s)
     } else if (issued > leap->issued) {
         stop_behind(s, issued);
     }
-    for (uint32_t r = 0; r < s->runner_count; r++)
-        if (s->runner[r].held == IR_NONE)
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        if (s->rank_state[r].held == IR_NONE)
             scheduler_issue(s, r);
 }
 
-void leap_ended(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+void leap_ended(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct leap *leap = &s->leap;
     uint32_t g = leap->gap_count;
@@ -186,9 +186,9 @@ void leap_ended(struct scheduler *s, uint32_t runner, uint32_t op, double date_s
         g--;
     if (g < leap->gap_count && op >= leap->gap[g].run_begin) {
         const struct leap_gap *gap = &leap->gap[g];
-        uint32_t stands_for = op + (gap->end - gap->begin);
-        if (stands_for >= gap->begin)
-            pass_on(s, gap, stands_for, runner, date_s);
+        uint32_t multiplicity = op + (gap->end - gap->begin);
+        if (multiplicity >= gap->begin)
+            pass_on(s, gap, multiplicity, rank_index, date_s);
     }
     if (leap->at == s->times->run_count)
         return;

@@ -19,10 +19,10 @@
 void leap_init(struct scheduler *s);
 
 /* An op has ended, and has told those that need it. */
-void leap_ended(struct scheduler *s, uint32_t runner, uint32_t op, double date_s);
+void leap_ended(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s);
 
-/* The next op that the host of a runner issues, if it may: leaves out what is left out. */
-bool leap_may_issue(const struct scheduler *s, struct runner *runner);
+/* The next op that the host of a rank issues, if it may; skips ops that are left out. */
+bool leap_may_issue(const struct scheduler *s, struct rank_state *rank_state);
 
 /* An op starts: not behind the clock? */
 void leap_check_date(struct scheduler *s, double date_s);

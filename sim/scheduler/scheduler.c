@@ -1,10 +1,10 @@
 #include "sim/scheduler/scheduler.h"
-#include "sim/scheduler/alone.h"
-#include "sim/scheduler/beside.h"
 #include "sim/scheduler/engine.h"
 #include "sim/scheduler/event_queue.h"
 #include "sim/scheduler/leap.h"
 #include "sim/scheduler/scheduler_state.h"
+#include "sim/scheduler/sm_interference.h"
+#include "sim/scheduler/uncontended.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -12,19 +12,19 @@
 
 /* ---- events ---- */
 
-void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op)
+void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     if (s->ready_count == s->ready_capacity) {
         s->ready_capacity = heap_next_capacity(s->ready_capacity, s->ready_count + 1);
         s->ready = heap_realloc(s->ready, s->ready_capacity, sizeof *s->ready);
     }
-    s->ready[s->ready_count++] = (struct ready){runner, op};
+    s->ready[s->ready_count++] = (struct ready){rank_index, op};
 }
 
 /* An op's end is known: tell those that need it. */
-static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
-    struct runner *r = &s->runner[runner];
+    struct rank_state *r = &s->rank_state[rank_index];
     const struct program *program = &s->program[r->role];
     struct schedule_times *times = s->times;
     times->end_s[r->row + op] = date_s;
@@ -37,7 +37,7 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->left[row] == 0)
-            scheduler_push(s, runner, program->after[i]);
+            scheduler_push(s, rank_index, program->after[i]);
     }
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;
@@ -45,17 +45,17 @@ static void finish(struct scheduler *s, uint32_t runner, uint32_t op, double dat
         bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
         r->held = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
-        scheduler_issue(s, runner);
+        scheduler_issue(s, rank_index);
     }
     if (times->run_count > 0)
-        leap_ended(s, runner, op, date_s);
+        leap_ended(s, rank_index, op, date_s);
 }
 
 /* The host issues ops until one holds it. What an op costs to issue is spent before it can
  * start; of a sync, after it ends. Ops that a guard leaves out cost nothing and hold as they would. */
-void scheduler_issue(struct scheduler *s, uint32_t runner)
+void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 {
-    struct runner *r = &s->runner[runner];
+    struct rank_state *r = &s->rank_state[rank_index];
     const struct ir *ir = s->plan->ir;
     const struct program *program = &s->program[r->role];
     const double *cost_s = s->plan->costs->issue_s;
@@ -73,18 +73,18 @@ void scheduler_issue(struct scheduler *s, uint32_t runner)
         if (*start_s < host_s)
             *start_s = host_s;
         if (--s->left[r->row + row] == 0)
-            scheduler_push(s, runner, row);
+            scheduler_push(s, rank_index, row);
     }
     r->host_s = host_s;
 }
 
-/* ---- meetings ---- */
+/* ---- rendezvous_count ---- */
 
 /* What the messages of an event take on a rank while they move, or give back. */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
 {
     for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
-        beside_take(s, s->side[channel->side_begin + i].runner, sign * channel->share);
+        interference_take(s, s->side[channel->side_begin + i].rank_index, sign * channel->share);
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
@@ -94,19 +94,19 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     uint32_t place = (uint32_t)(e - channel->event_begin);
     if (s->event[e].moves) {
         take_for(s, channel, -1);
-        alone_leave(s, e);
+        uncontended_leave(s, e);
     }
     s->times->transfers_done[s->event[e].transfer] +=
         repeats_times(&s->plan->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct side *side = &s->side[channel->side_begin + i];
-        const struct runner *r = &s->runner[side->runner];
+        const struct rank_state *r = &s->rank_state[side->rank_index];
         uint32_t op = side->ops[place] - s->program[r->role].op_begin;
         double *end_s = &s->times->end_s[r->row + op];
         if (*end_s < date_s)
             *end_s = date_s;
         if (--s->left[r->row + op] == OP_ARRIVED)
-            finish(s, side->runner, op, *end_s);
+            finish(s, side->rank_index, op, *end_s);
     }
 }
 
@@ -121,7 +121,7 @@ static void move(struct scheduler *s, size_t e)
 static bool start_alone(struct scheduler *s, size_t e)
 {
     double end_s;
-    if (!alone_begin(s, e, &end_s))
+    if (!uncontended_begin(s, e, &end_s))
         return false;
     move(s, e);
     event_queue_add(s, end_s, e, false);
@@ -137,7 +137,7 @@ static void start_flows(struct scheduler *s, size_t e)
     if (start_alone(s, e))
         return;
     move(s, e);
-    alone_hand_over(s, e);
+    uncontended_hand_over(s, e);
     s->event[e].left = end - begin;
     for (uint32_t i = begin; i < end; i++)
         engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
@@ -162,7 +162,7 @@ static void begin_event(struct scheduler *s, size_t e)
     }
 }
 
-static void come(struct scheduler *s, uint32_t k, uint32_t place, uint32_t variant, double date_s)
+static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t variant, double date_s)
 {
     const struct channel_state *channel = &s->channel[k];
     struct event *event = &s->event[channel->event_begin + place];
@@ -181,62 +181,63 @@ static void come(struct scheduler *s, uint32_t k, uint32_t place, uint32_t varia
 
 /* ---- ops ---- */
 
-static void start_event_op(struct scheduler *s, uint32_t runner, uint32_t op, double date_s)
+static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
-    const struct runner *r = &s->runner[runner];
-    const struct plan *plan = s->plan;
+    const struct rank_state *r = &s->rank_state[rank_index];
+    const struct sim_plan *plan = s->plan;
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t line = plan->op_line[id], variant = plan->op_variant[id];
     uint32_t place = plan->op_ordinal[id];
     if (plan->line[line].kind == LINE_SHIFT) {
         s->left[r->row + op] = OP_ARRIVED + 2;
-        come(s, r->send[line], place, variant, date_s);
-        come(s, r->receive[line], place, variant, date_s);
+        arrive(s, r->send[line], place, variant, date_s);
+        arrive(s, r->receive[line], place, variant, date_s);
         return;
     }
     if (r->place && r->place[line])
         place = r->place[line][place];
     s->left[r->row + op] = OP_ARRIVED + 1;
-    come(s, r->send[line], place, variant, date_s);
+    arrive(s, r->send[line], place, variant, date_s);
 }
 
 /* What a kernel takes on a rank. */
-static double kernel_s(const struct plan *plan, uint32_t rank, uint32_t shape)
+static double kernel_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
 {
     bool slow = plan->slow_factor > 0 && rank == plan->slow_rank;
     return plan_duration_s(plan, rank, shape) * (slow ? plan->slow_factor : 1);
 }
 
-static void start_op(struct scheduler *s, uint32_t runner, uint32_t op)
+static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
-    const struct runner *r = &s->runner[runner];
-    const struct plan *plan = s->plan;
+    const struct rank_state *r = &s->rank_state[rank_index];
+    const struct sim_plan *plan = s->plan;
     uint32_t id = s->program[r->role].op_begin + op, shape = plan->ir->op.shape[id];
     double date_s = s->times->start_s[r->row + op];
     if (!plan_runs(plan, r->rank, id)) {
-        finish(s, runner, op, date_s);
+        finish(s, rank_index, op, date_s);
         return;
     }
     switch ((enum op_class)plan->op_class[id]) {
     case OP_NOTHING: /* HOST_SYNC: from the end of what it waited for until the host goes on */
-        finish(s, runner, op, date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
+        finish(s, rank_index, op,
+               date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, runner, op, date_s + kernel_s(plan, r->rank, shape));
+        finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
         break;
     case OP_SLOWED:
         leap_check_date(s, date_s);
         if (s->has_flows)
-            beside_start(s, runner, op, date_s, kernel_s(plan, r->rank, shape));
+            interference_start(s, rank_index, op, date_s, kernel_s(plan, r->rank, shape));
         else
-            finish(s, runner, op, date_s + kernel_s(plan, r->rank, shape));
+            finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
         break;
     case OP_HOST:
-        finish(s, runner, op, date_s + plan->host_s[shape]);
+        finish(s, rank_index, op, date_s + plan->host_s[shape]);
         break;
     case OP_EVENT:
         leap_check_date(s, date_s);
-        start_event_op(s, runner, op, date_s);
+        start_event_op(s, rank_index, op, date_s);
         break;
     }
 }
@@ -245,7 +246,7 @@ static void start_ready(struct scheduler *s)
 {
     while (s->ready_count > 0 && s->why->size == 0) {
         struct ready next = s->ready[--s->ready_count];
-        start_op(s, next.runner, next.op);
+        start_op(s, next.rank_index, next.op);
     }
 }
 
@@ -282,12 +283,12 @@ static bool engine_ahead(void *context, double until_s)
         return false;
     const struct queued_event *next = event_queue_first(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
-    uint32_t runner, op;
+    uint32_t rank_index, op;
     s->ahead = true;
-    bool ends = beside_end(s, date_s, &runner, &op),
+    bool ends = interference_end(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
-        finish(s, runner, op, s->now_s);
+        finish(s, rank_index, op, s->now_s);
     else if (done)
         keep(s, *next);
     start_ready(s);
@@ -328,7 +329,7 @@ static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *
 /* One engine path per distinct set of links. */
 static void make_paths(struct scheduler *s)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     uint32_t simulated = s->fold->flow_begin[plan->transfer_count];
     uint32_t size = 64;
     while (size < 2 * simulated)
@@ -359,8 +360,8 @@ static void make_paths(struct scheduler *s)
 
 static bool all_ended(const struct scheduler *s)
 {
-    for (uint32_t r = 0; r < s->runner_count; r++)
-        if (s->runner[r].ended < s->program[s->runner[r].role].op_count)
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        if (s->rank_state[r].ended < s->program[s->rank_state[r].role].op_count)
             return false;
     return true;
 }
@@ -378,7 +379,7 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
         make_paths(s);
     }
     leap_init(s);
-    for (uint32_t r = 0; r < s->runner_count; r++)
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
         scheduler_issue(s, r);
     start_ready(s);
     if (s->has_flows && why->size == 0)

@@ -2,7 +2,7 @@
  *
  * Every op counts what it still waits for: its issue, the op before it on its stream, its
  * waits. An op whose duration is known when it starts ends at a known date, which is handed to
- * its successors at once, ahead of the clock: kernels, hosts and meetings cost no
+ * its successors at once, ahead of the clock: kernels, hosts and rendezvous_count cost no
  * event of the engine. Only what moves bytes over links does: one timer for the latency and the
  * flows. Hence dates handed on are never before the engine's clock, and often after it.
  *
@@ -31,10 +31,10 @@ struct schedule_times {
 };
 
 /* Rows of class c in the arrays: from begin[c] to begin[c + 1]; into begin[class_count + 1]. */
-void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *begin);
+void schedule_rows(const struct sim_plan *plan, const struct fold *fold, size_t *begin);
 
 /* The tables of one run, which nothing has happened in. They refer to plan and fold. */
-struct scheduler *schedule_new(const struct plan *plan, const struct fold *fold);
+struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *fold);
 void schedule_free(struct scheduler *s);
 
 /* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)

@@ -1,5 +1,5 @@
-#include "sim/scheduler/alone.h"
 #include "sim/scheduler/scheduler_state.h"
+#include "sim/scheduler/uncontended.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void build_program(struct scheduler *s, uint32_t role)
     free(before);
 }
 
-/* ---- one runner per class ---- */
+/* ---- one rank state for each class ---- */
 
 static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
 {
@@ -66,20 +66,20 @@ static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
 
 static void build_runners(struct scheduler *s)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     uint32_t lines = plan->line_count;
     size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
     schedule_rows(plan, fold, rows);
-    s->runner_count = fold->class_count;
-    s->runner = arena_array(&s->arena, s->runner_count, sizeof *s->runner);
-    s->ending = arena_array(&s->arena, s->runner_count, sizeof *s->ending);
+    s->rank_state_count = fold->class_count;
+    s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
+    s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
     s->row_count = rows[fold->class_count];
-    uint32_t runners = 0;
+    uint32_t ranks = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
-        struct runner *r = &s->runner[runners++];
-        *r = (struct runner){
+        struct rank_state *r = &s->rank_state[ranks++];
+        *r = (struct rank_state){
             .rank = rank, .role = role, .row = rows[c], .held = IR_NONE, .beside = {.op = IR_NONE}};
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
@@ -95,11 +95,11 @@ static void build_runners(struct scheduler *s)
 
 /* ---- sides of channels ---- */
 
-static void add_side(struct scheduler *s, uint32_t runner, uint32_t line)
+static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
 {
     const struct line *l = &s->plan->line[line];
-    uint32_t role = s->runner[runner].role;
-    struct side side = {.runner = runner};
+    uint32_t role = s->rank_state[rank_index].role;
+    struct side side = {.rank_index = rank_index};
     if (l->kind != LINE_P2P) {
         side.count = l->op_count[role];
         side.ops = s->plan->line_op + l->op_begin[role];
@@ -110,7 +110,7 @@ static void add_side(struct scheduler *s, uint32_t runner, uint32_t line)
 /* Sends and receives of a role, in list order. */
 static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *count)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     const struct program *p = &s->program[role];
     *count = 0;
     for (uint32_t l = 0; l < plan->line_count; l++)
@@ -124,7 +124,7 @@ static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *co
     return list;
 }
 
-static struct side *side_of(struct scheduler *s, const struct runner *r, uint16_t line)
+static struct side *side_of(struct scheduler *s, const struct rank_state *r, uint16_t line)
 {
     const struct channel_state *channel = &s->channel[r->send[line]];
     return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
@@ -132,9 +132,10 @@ static struct side *side_of(struct scheduler *s, const struct runner *r, uint16_
 
 /* Which sends and receives a guard leaves to a rank differs from rank to rank, and with it which
  * meets which. */
-static void place_p2p(struct scheduler *s, struct runner *r, const uint32_t *list, uint32_t count)
+static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
+                      uint32_t count)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     r->place = arena_array(&s->arena, plan->line_count, sizeof *r->place);
     for (uint32_t l = 0; l < plan->line_count; l++)
         if (plan->line[l].kind == LINE_P2P)
@@ -147,10 +148,10 @@ static void place_p2p(struct scheduler *s, struct runner *r, const uint32_t *lis
     }
 }
 
-static void list_p2p_sides(struct scheduler *s, const struct runner *r, const uint32_t *list,
+static void list_p2p_sides(struct scheduler *s, const struct rank_state *r, const uint32_t *list,
                            uint32_t count)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     for (uint32_t i = 0; i < count; i++) {
         uint16_t line = plan->op_line[list[i]];
         if (!plan_runs(plan, r->rank, list[i]))
@@ -168,10 +169,10 @@ static void build_p2p(struct scheduler *s)
     for (uint32_t role = 0; role < s->plan->ir->role_count; role++) {
         uint32_t count;
         uint32_t *list = list_p2p(s, role, &count);
-        for (uint32_t r = 0; count > 0 && r < s->runner_count; r++)
-            if (s->runner[r].role == role) {
-                place_p2p(s, &s->runner[r], list, count);
-                list_p2p_sides(s, &s->runner[r], list, count);
+        for (uint32_t r = 0; count > 0 && r < s->rank_state_count; r++)
+            if (s->rank_state[r].role == role) {
+                place_p2p(s, &s->rank_state[r], list, count);
+                list_p2p_sides(s, &s->rank_state[r], list, count);
             }
         free(list);
     }
@@ -179,13 +180,13 @@ static void build_p2p(struct scheduler *s)
 
 static void build_channels(struct scheduler *s)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
     s->channel_of_transfer =
         arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->channel_of_transfer);
     s->side = arena_array(&s->arena, plan->participant_count + 1u, sizeof *s->side);
-    uint32_t *seen = heap_zalloc(s->runner_count + 1u, sizeof *seen); /* 1 + channel class */
+    uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
         const struct line *line = &plan->line[channel->line];
@@ -214,7 +215,7 @@ static void build_channels(struct scheduler *s)
     }
 }
 
-void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *begin)
+void schedule_rows(const struct sim_plan *plan, const struct fold *fold, size_t *begin)
 {
     begin[0] = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {
@@ -223,7 +224,7 @@ void schedule_rows(const struct plan *plan, const struct fold *fold, size_t *beg
     }
 }
 
-struct scheduler *schedule_new(const struct plan *plan, const struct fold *fold)
+struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *fold)
 {
     struct scheduler *s = heap_zalloc(1, sizeof *s);
     uint32_t roles = plan->ir->role_count;
@@ -239,7 +240,7 @@ struct scheduler *schedule_new(const struct plan *plan, const struct fold *fold)
     s->path = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->path);
     memset(s->path, 0xff, (plan->flows.count + 1u) * sizeof *s->path);
     if (s->has_flows)
-        alone_init(s);
+        uncontended_init(s);
     return s;
 }
 
@@ -264,9 +265,10 @@ void scheduler_begin(struct scheduler *s)
     s->left = (uint16_t *)(s->event + s->event_count);
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
-    for (uint32_t r = 0; r < s->runner_count; r++) {
-        const struct program *program = &s->program[s->runner[r].role];
+    for (uint32_t r = 0; r < s->rank_state_count; r++) {
+        const struct program *program = &s->program[s->rank_state[r].role];
         if (program->op_count > 0)
-            memcpy(s->left + s->runner[r].row, program->needs, program->op_count * sizeof *s->left);
+            memcpy(s->left + s->rank_state[r].row, program->needs,
+                   program->op_count * sizeof *s->left);
     }
 }

@@ -13,7 +13,7 @@ struct program {
 };
 
 /* One class of ranks: its representative's host and endpoints. */
-struct runner {
+struct rank_state {
     uint32_t rank, role;
     size_t row;        /* of its ops in the arrays per op */
     uint32_t issued;   /* ops [0, issued) have been issued */
@@ -37,17 +37,17 @@ struct runner {
 
 /* One side of a channel class: whose op number n is ops[n]. */
 struct side {
-    uint32_t runner;
+    uint32_t rank_index;
     uint32_t count;
     const uint32_t *ops; /* ids of the schedule */
 };
 
-/* The n-th meeting on a channel class. */
+/* The n-th rendezvous on a channel class. */
 struct event {
     double date_s;     /* when the last that has come so far did; alone: when its flows started */
     uint32_t left;     /* sides that have not come; then flows that the engine moves */
     bool moves;        /* flows have started */
-    bool alone;        /* outside the engine: sim/scheduler/alone.h */
+    bool alone;        /* outside the engine: sim/scheduler/uncontended.h */
     uint32_t transfer; /* IR_NONE: nobody has come */
 };
 
@@ -75,7 +75,7 @@ struct channel_state {
 /* Periods that are left out while events run: sim/scheduler/leap.h. */
 struct leap {
     uint32_t at;              /* of times->run, the one that is watched; run_count: none any more */
-    uint32_t *open;           /* [periods] ops that have not ended, of all runners */
+    uint32_t *open;           /* [periods] ops that have not ended, of all ranks */
     uint32_t issued;          /* periods that hosts may issue, */
     uint32_t stop;            /* and where they wait; IR_NONE: nowhere */
     uint32_t watched, streak; /* the period whose end is awaited; so many before it repeated */
@@ -93,15 +93,15 @@ struct leap {
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {
-    const struct plan *plan;
+    const struct sim_plan *plan;
     const struct fold *fold;
     struct schedule_times *times;
 
     struct arena arena;      /* the tables that are made once */
     struct program *program; /* [role_count] */
-    uint32_t runner_count;
-    struct runner *runner;
-    uint32_t *ending; /* runners with a kernel beside messages: a heap, the earliest end first */
+    uint32_t rank_state_count;
+    struct rank_state *rank_state;
+    uint32_t *ending; /* ranks with a kernel beside messages: a heap, the earliest end first */
     uint32_t ending_count;
     size_t row_count;
 
@@ -117,10 +117,10 @@ struct scheduler {
     struct event_queue event_queue;
 
     /* Flows that are alone; unused with fold->exact. */
-    uint32_t *holder; /* per link: the event that has it for itself; IR_NONE: none */
-    uint32_t *moving; /* per link: flows that the engine moves over it */
-    double *alone_s;  /* per transfer: seconds of its flows alone; < 0: they are not even */
-    double *rate;     /* per flow: then */
+    uint32_t *holder;      /* per link: the event that has it for itself; IR_NONE: none */
+    uint32_t *moving;      /* per link: flows that the engine moves over it */
+    double *uncontended_s; /* per transfer: seconds of its flows alone; < 0: they are not even */
+    double *rate;          /* per flow: then */
 
     struct leap leap;
 
@@ -129,7 +129,7 @@ struct scheduler {
     int *path;  /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
-        uint32_t runner, op;
+        uint32_t rank_index, op;
     } * ready; /* a stack of ops that may start */
     size_t ready_count, ready_capacity;
 
@@ -139,9 +139,9 @@ struct scheduler {
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
 
-/* The host of a runner that nothing holds goes on; an op that needs nothing more may start. */
-void scheduler_issue(struct scheduler *s, uint32_t runner);
-void scheduler_push(struct scheduler *s, uint32_t runner, uint32_t op);
+/* Lets the host of a rank go on if nothing holds it; an op that needs nothing more may start. */
+void scheduler_issue(struct scheduler *s, uint32_t rank_index);
+void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);
 
 /* Says in *why which send and receive of a channel class do not fit. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,

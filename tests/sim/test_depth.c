@@ -224,7 +224,7 @@ static bool expand(const struct ir *ir, const struct sim_costs *costs, const dou
 {
     static uint8_t op_class[OPS]; /* no events */
     uint32_t zero[1] = {0}, ones[1] = {1}, runs;
-    struct plan plan = {
+    struct sim_plan plan = {
         .ir = ir, .costs = costs, .rank_count = 1, .role_of_rank = zero, .op_class = op_class};
     struct fold fold = {
         .class_count = 1, .class_of_rank = zero, .rank_of_class = zero, .class_ranks = ones};

@@ -1,4 +1,4 @@
-#include "sim/scheduler/alone.h"
+#include "sim/scheduler/uncontended.h"
 #include "sim/scheduler/engine.h"
 
 #include <float.h>
@@ -50,20 +50,20 @@ static double time_alone(struct scheduler *s, uint32_t t, uint32_t *crossing, ui
     return even ? longest_s : -1;
 }
 
-void alone_init(struct scheduler *s)
+void uncontended_init(struct scheduler *s)
 {
-    const struct plan *plan = s->plan;
+    const struct sim_plan *plan = s->plan;
     uint32_t links = plan->platform.link_count;
     s->holder = arena_array(&s->arena, links + 1u, sizeof *s->holder);
     memset(s->holder, 0xff, (links + 1u) * sizeof *s->holder);
     s->moving = arena_array(&s->arena, links + 1u, sizeof *s->moving);
-    s->alone_s = arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->alone_s);
+    s->uncontended_s = arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->uncontended_s);
     s->rate = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->rate);
     uint32_t *crossing = heap_zalloc(links + 1u, sizeof *crossing);
     uint32_t *first = heap_alloc(links + 1u, sizeof *first);
     for (uint32_t t = 0; t < plan->transfer_count; t++)
         if (s->fold->flow_begin[t] < s->fold->flow_begin[t + 1])
-            s->alone_s[t] = time_alone(s, t, crossing, first);
+            s->uncontended_s[t] = time_alone(s, t, crossing, first);
     free(crossing);
     free(first);
 }
@@ -95,12 +95,12 @@ static bool next_link(const struct scheduler *s, struct crossed *c, uint32_t *li
     return true;
 }
 
-bool alone_begin(struct scheduler *s, size_t e, double *end_s)
+bool uncontended_begin(struct scheduler *s, size_t e, double *end_s)
 {
     struct event *event = &s->event[e];
     struct crossed c = links_of(s, e);
     uint32_t link;
-    if (s->fold->exact || s->alone_s[event->transfer] < 0)
+    if (s->fold->exact || s->uncontended_s[event->transfer] < 0)
         return false;
     while (next_link(s, &c, &link))
         if (s->holder[link] != IR_NONE || s->moving[link] > 0)
@@ -109,7 +109,7 @@ bool alone_begin(struct scheduler *s, size_t e, double *end_s)
         s->holder[link] = (uint32_t)e;
     event->alone = true;
     event->date_s = s->now_s;
-    *end_s = s->now_s + s->alone_s[event->transfer];
+    *end_s = s->now_s + s->uncontended_s[event->transfer];
     return true;
 }
 
@@ -134,14 +134,14 @@ static void hand_over(struct scheduler *s, size_t e)
          i++) {
         uint32_t flow = fold->flow[i];
         double left = bytes_of(s, flow) - s->rate[flow] * (s->now_s - event->date_s);
-        if (left <= 0 && s->alone_s[event->transfer] > bytes_of(s, flow) / s->rate[flow])
+        if (left <= 0 && s->uncontended_s[event->transfer] > bytes_of(s, flow) / s->rate[flow])
             continue; /* it has ended, and another goes on */
         event->left++;
         engine_flow(s->path[flow], left, (int64_t)(2 * e + 1));
     }
 }
 
-void alone_hand_over(struct scheduler *s, size_t e)
+void uncontended_hand_over(struct scheduler *s, size_t e)
 {
     struct crossed c = links_of(s, e);
     if (s->fold->exact)
@@ -153,7 +153,7 @@ void alone_hand_over(struct scheduler *s, size_t e)
     }
 }
 
-void alone_leave(struct scheduler *s, size_t e)
+void uncontended_leave(struct scheduler *s, size_t e)
 {
     struct crossed c = links_of(s, e);
     if (s->fold->exact)

@@ -1,4 +1,4 @@
-/* sim/scheduler/alone.h: events whose flows have their links for themselves.
+/* sim/scheduler/uncontended.h: events whose flows have their links for themselves.
  *
  * Flows that share no link with any other that moves need no solver: each runs at the width of its
  * narrowest link (of those of one event that share it, at an equal part), and when they end is known when
@@ -10,16 +10,16 @@
 
 #include "sim/scheduler/scheduler_state.h"
 
-void alone_init(struct scheduler *s);
+void uncontended_init(struct scheduler *s);
 
 /* Starts an event's flows at s->now_s when they have their links for themselves; *end_s is then when
  * the last of them ends. */
-bool alone_begin(struct scheduler *s, size_t e, double *end_s);
+bool uncontended_begin(struct scheduler *s, size_t e, double *end_s);
 
 /* Before the engine starts an event's flows: it gets what is left of all that hold one of their links. */
-void alone_hand_over(struct scheduler *s, size_t e);
+void uncontended_hand_over(struct scheduler *s, size_t e);
 
 /* The flows of an event have ended. */
-void alone_leave(struct scheduler *s, size_t e);
+void uncontended_leave(struct scheduler *s, size_t e);
 
 #endif

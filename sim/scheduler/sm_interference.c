@@ -1,0 +1,95 @@
+#include "sim/scheduler/sm_interference.h"
+
+/* ---- the ends by date: a heap of ranks, each of which knows its place ---- */
+
+static bool ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
+{
+    double a_s = s->rank_state[a].beside.end_s, b_s = s->rank_state[b].beside.end_s;
+    return a_s < b_s || (a_s == b_s && a < b);
+}
+
+static void put(struct scheduler *s, uint32_t place, uint32_t rank_index)
+{
+    s->ending[place] = rank_index;
+    s->rank_state[rank_index].beside.place = place;
+}
+
+static void move_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
+{
+    while (place > 0 && ends_before(s, rank_index, s->ending[(place - 1) / 2])) {
+        put(s, place, s->ending[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    put(s, place, rank_index);
+}
+
+static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
+{
+    for (;;) {
+        uint32_t below = 2 * place + 1;
+        if (below + 1 < s->ending_count && ends_before(s, s->ending[below + 1], s->ending[below]))
+            below++;
+        if (below >= s->ending_count || !ends_before(s, s->ending[below], rank_index))
+            break;
+        put(s, place, s->ending[below]);
+        place = below;
+    }
+    put(s, place, rank_index);
+}
+
+/* Messages never have more than half: they would wait for multiprocessors themselves. */
+static double speed(const struct beside *b)
+{
+    return b->taken < 0.5 ? 1 - b->taken : 0.5;
+}
+
+static void set_end(struct scheduler *s, uint32_t rank_index)
+{
+    struct beside *b = &s->rank_state[rank_index].beside;
+    double before_s = b->end_s;
+    b->end_s = b->since_s + b->left_s / speed(b);
+    if (b->end_s < before_s)
+        move_up(s, b->place, rank_index);
+    else
+        move_down(s, b->place, rank_index);
+}
+
+/* ---- kernels ---- */
+
+void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
+                        double seconds)
+{
+    struct beside *b = &s->rank_state[rank_index].beside;
+    b->op = op;
+    b->left_s = seconds;
+    b->since_s = date_s;
+    b->end_s = date_s + seconds / speed(b);
+    move_up(s, s->ending_count++, rank_index);
+}
+
+void interference_take(struct scheduler *s, uint32_t rank_index, double share)
+{
+    struct beside *b = &s->rank_state[rank_index].beside;
+    if (b->op != IR_NONE && s->now_s > b->since_s) {
+        b->left_s -= (s->now_s - b->since_s) * speed(b);
+        b->left_s = b->left_s > 0 ? b->left_s : 0;
+        b->since_s = s->now_s;
+    }
+    b->taken += share;
+    if (b->op != IR_NONE)
+        set_end(s, rank_index);
+}
+
+bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state, uint32_t *op)
+{
+    if (s->ending_count == 0 || s->rank_state[s->ending[0]].beside.end_s > until_s)
+        return false;
+    struct beside *b = &s->rank_state[s->ending[0]].beside;
+    *rank_state = s->ending[0];
+    *op = b->op;
+    b->op = IR_NONE;
+    s->now_s = b->end_s;
+    if (--s->ending_count > 0)
+        move_down(s, 0, s->ending[s->ending_count]);
+    return true;
+}
