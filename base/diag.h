@@ -20,7 +20,7 @@ enum status {
     STATUS_COUNT
 };
 
-/* Where a message points. name == NULL: nowhere; line == 0: the whole file;
+/* The place that a message points at. name == NULL: none; line == 0: the whole file;
  * column == 0: the whole line. Lines and columns count from 1, columns in bytes. */
 struct loc {
     const char *name;
@@ -61,8 +61,8 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
  * name or number was given with is known further up than what is wrong with it. */
 void diag_place(struct diag *diag, size_t from, const char *name);
 
-/* What the first message says, without "where: error: " when where is an option, or is nowhere;
- * *size: up to its line end. NULL: there is none. */
+/* Returns the text of the first message up to its line end (*size bytes), without "where: error: " if its place is an
+ * option or none. NULL: there is no message. */
 const char *diag_first(const struct diag *diag, size_t *size);
 
 /* The candidate closest to word in edit distance, when it is close enough to be

@@ -19,7 +19,7 @@
 struct file_set_file {
     char *shown; /* its path, for messages */
     char *
-        path; /* what it becomes; of links the file behind; NULL: it is written directly, at the end */
+        path; /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
     char *temporary;  /* its hidden name; NULL: none yet */
     struct text kept; /* of one that is written directly */
     struct file_set_file *next;
@@ -48,7 +48,7 @@ static bool write_all(int file, const char *data, size_t size)
 
 /* ---- signals ---- */
 
-/* What a signal that ends the program takes away. */
+/* The set whose hidden files a signal that ends the program removes. */
 static struct file_set *volatile active;
 static pid_t owner;
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -119,7 +119,8 @@ static char *name_beside(const char *path)
     return name.data;
 }
 
-/* What becomes the folder. A name may be there already: left by a program of this number. */
+/* Makes the hidden folder that is renamed at the end. A folder of that name may have been left by an earlier process
+ * with the same id. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->made != NULL)
@@ -201,7 +202,7 @@ static enum status look(const struct file_set *s, struct file_set_file *f, struc
     /* rename() asks only for the folder; a file marked read-only is to stay. */
     if (*exists && access(f->shown, W_OK) != 0)
         return cannot_write(diag, f->shown);
-    /* A link stays a link: the file behind it is replaced. */
+    /* A link stays a link: its target is replaced. */
     struct text path = {0};
     if (!*exists)
         text_puts(&path, f->shown);
@@ -230,7 +231,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
     return status;
 }
 
-/* To the last file. What fails is remembered till it is closed. */
+/* Writes to the last file; an error is remembered until the file is closed. */
 static void put(struct file_set *s, const char *data, size_t size)
 {
     if (!s->is_open)
@@ -290,7 +291,7 @@ static enum status save_directly(const struct file_set_file *f, struct diag *dia
 {
     const struct text *kept = &f->kept;
     if (strcmp(f->shown, "-") == 0) {
-        /* What the program printed before comes first. */
+        /* The program's earlier output comes first. */
         if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
             return cannot_write(diag, "standard output");
         return STATUS_OK;
@@ -330,7 +331,7 @@ static enum status show_files(struct file_set *s, struct diag *diag)
 enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    /* What can still fail comes first. */
+    /* Steps that can still fail come first. */
     for (const struct file_set_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
         if (f->path == NULL)
             status = save_directly(f, diag);

@@ -63,8 +63,7 @@ struct file_set_whole {
     const char *path, *data;
     size_t size;
 };
-/* All of it for one file, or for several that belong together: where one cannot be written, all stay as they
- * were. */
+/* Writes one file, or several that belong together: if one of them cannot be written, all stay as they were. */
 enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
 enum status file_set_write_all(const struct file_set_whole *file, size_t count, struct diag *diag);
 

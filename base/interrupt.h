@@ -5,13 +5,13 @@
 
 #include <signal.h>
 
-/* What was done with the signals before. */
+/* The signal handlers that were installed before. */
 struct interrupt {
     struct sigaction before[2];
 };
 
-/* From now on until interrupt_release() the first of each is noted, and calls of the system that wait end
- * early; the second ends the program. */
+/* Until interrupt_release(), the first SIGINT and the first SIGTERM are only noted, and waiting system calls
+ * return early; a second one of the same kind ends the program. */
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 

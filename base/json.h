@@ -39,7 +39,7 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
 void json_release(struct json *json);
 struct json_node json_root(struct json *json);
 
-/* Where a node stands, for messages of the reader's own. */
+/* Returns the place of a node, for messages of the caller. */
 struct loc json_loc(struct json_node node);
 /* Adds "file:line: error: path: ..." and returns STATUS_BAD_INPUT. */
 enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)

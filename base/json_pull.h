@@ -60,7 +60,7 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
 /* Reads on to the end of the value that `token` began; nothing for scalars. */
 enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct diag *diag);
 
-/* Where the last token begins. */
+/* Returns the place where the last token begins. */
 struct loc json_pull_loc(const struct json_pull *pull);
 
 /* Whether the text of the last KEY, STRING or WORD is this, written without escapes. */

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-/* In a child, after fork(): from now on the end of the parent, whose process id it had before, ends
- * the child too, however it comes. */
+/* Call in a child after fork(), with the process id of its parent: the child ends when the parent does, for whatever
+ * reason. */
 void process_ends_with(pid_t parent);
 
 /* A file in memory without a name, which goes with the last process that has it open: its

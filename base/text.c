@@ -150,7 +150,7 @@ static void put_digits(struct text *text, const char *digit, size_t count, size_
     }
 }
 
-/* As %.15g, or with as many digits as it takes. */
+/* Appends the number as %.15g does, or with as many digits as reading it back needs. */
 void text_put_double(struct text *text, double value)
 {
     /* Whole numbers of up to 15 digits are common and print faster as integers. */

@@ -24,8 +24,8 @@ void text_release(struct text *text);
  * path and the system's reason; files over 4 GiB are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
-/* Where nothing needs what was appended so far any more: hands it on, if it is much and there is who takes it
- * (file_set_open() in base/file_set.h). */
+/* Writes the text to its file (file_set_open() in base/file_set.h) and empties it, if it has one and is long. Call it
+ * where nothing refers to the text any more. */
 void text_pass_on(struct text *text);
 
 void text_append(struct text *text, const char *data, size_t size);
@@ -60,7 +60,7 @@ bool cursor_at_line_end(const struct cursor *cursor);
 bool cursor_next_line(struct cursor *cursor);
 
 /* The longest run of non-blank characters from here on this line (a comment ends
- * it); *size is 0 at the end of the line. The cursor moves behind it. */
+ * it); *size is 0 at the end of the line. The cursor moves past it. */
 const char *cursor_word(struct cursor *cursor, size_t *size);
 
 /* Parses a decimal integer that fills all of word[0..size). False when it is not

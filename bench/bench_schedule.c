@@ -1,5 +1,5 @@
-/* How fast schedules are made and verified, and how tightly arenas are packed. Times are medians of processor
- * seconds. */
+/* Measures how fast schedules are built and verified, and how tightly arenas are packed. Times are medians of
+ * processor seconds. */
 #include "bench/repeat.h"
 #include "predict/longhaul.h"
 #include "schedule/analysis/liveness.h"

@@ -33,7 +33,7 @@ bool repeat_goes_on(const struct repeat *repeat);
 /* seconds: of one round, above 0. There is room while repeat_goes_on(). */
 void repeat_add(struct repeat *repeat, double seconds);
 
-/* Of at least one value. */
+/* Returns the median of the values, of which there must be one at least. */
 double repeat_median_s(const struct repeat *repeat);
 double repeat_spread(const struct repeat *repeat);
 

@@ -292,7 +292,8 @@ static enum status check_only(const struct figure_options *wanted, struct diag *
 static enum status of_other_figures(const char *option, const struct plot *plot, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
-                      "is not of %s; longhaul help plot has the figures", plot->name);
+                      "does not apply to %s; `longhaul help plot` says which figures take it",
+                      plot->name);
 }
 
 static enum status check_scale(const struct plot *plot, const struct figure_options *wanted,

@@ -33,9 +33,8 @@ static const struct option rows[] = {
      .fallback = "64",
      .low = EVEN_ABOVE_MIN,
      .high = EVEN_NEVER,
-     .help =
-         "take the ranks of a ring alike where it has more than this many: fast, and within 2 % "
-         "of the exact step"},
+     .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
+             "within 2 % of the exact step"},
     {.name = "late-rank",
      .kind = OPTION_TEXT,
      .value = "RANK:PERCENT",

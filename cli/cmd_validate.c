@@ -33,7 +33,8 @@ static const struct option rows[] = {
     {.name = "system",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "predict only published figures of this system"},
+     .help = "predict only published figures of this method: ulysses, ring, 2d, fpdt, sppo, "
+             "megatron-sp or any"},
     {.name = "device",
      .kind = OPTION_TEXT,
      .value = "NAME",

@@ -93,8 +93,8 @@ bool training_binds(const struct ir *ir, enum binding_kind kind);
 /* Fills tokens[0..count) with seeded ones below vocab. */
 void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64_t seed);
 
-/* Bytes on the heap that tensors of the model take beside the run: for the question whether a
- * machine can hold them. */
+/* Returns the heap bytes that the reference's tensors and the collected results take in addition to the run, to tell
+ * whether the machine has enough memory. */
 double training_bytes(const struct transformer *model, const struct training_options *options);
 
 #endif

@@ -330,7 +330,7 @@ static enum status check_points(const struct points *points, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The state of a calibration that a fit which is refused leaves behind. */
+/* The state of a calibration to which it returns when a fit is refused. */
 struct mark {
     struct device_cost cost;
     size_t families, numbers, notes;

@@ -1,4 +1,4 @@
-/* What each family of numbers is fitted to. The formulas are those of models/cost*.c: a fit sets the
+/* Says to which points each family of numbers is fitted. The formulas are those of models/cost*.c: a fit sets the
  * numbers of a device and asks cost_work_s() what it predicts. */
 #include "models/calibrate_parts.h"
 
@@ -326,7 +326,7 @@ static bool is_of(const struct point *point, struct direction direction)
     return point->role == POINT_WORK && point->work.kind == kind && point->impl == direction.impl;
 }
 
-/* Which listed head dims have points. A point beyond all of them is an error. */
+/* Finds the listed head dimensions that have points. A point beyond all of them is an error. */
 static enum status find_dims(const struct calibrate_problem *problem, bool *measured,
                              struct diag *diag)
 {
@@ -395,7 +395,7 @@ static double try_form(struct calibrate_problem *problem, struct cost_attention 
 }
 
 /* A GPU's kernel has the tile it was written with. The processor's trims its tiles to what the mask
- * leaves, and its exponentials, unlike its products, count visible pairs alone: the form that the
+ * leaves, and its exponentials, unlike its products, count only visible pairs: the form that the
  * formula needs is the one that fits best, and another only when it does so by a tenth. */
 static void find_form(struct calibrate_problem *problem, struct direction direction)
 {

@@ -1,4 +1,4 @@
-/* models/calibrate_parts.h: what the files of models/calibrate*.c share; nobody else includes it. */
+/* models/calibrate_parts.h: what the files of models/calibrate*.c share; private to them. */
 #ifndef MODELS_CALIBRATE_PARTS_H
 #define MODELS_CALIBRATE_PARTS_H
 

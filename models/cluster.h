@@ -23,7 +23,7 @@
 
 enum {
     CLUSTER_MAX_NODES = 65536,
-    CLUSTER_MAX_GPUS_PER_NODE = 1024, /* the ideal cluster alone may have more in one node */
+    CLUSTER_MAX_GPUS_PER_NODE = 1024, /* only the ideal cluster may have more in one node */
     CLUSTER_MAX_GPUS = 1 << 20
 };
 
@@ -52,7 +52,7 @@ enum fabric_kind {
     FABRIC_KIND_COUNT
 };
 
-/* How the GPUs of one domain reach each other. A domain is domain_nodes nodes
+/* The network between the GPUs of one domain. A domain is domain_nodes nodes
  * whose GPUs share one switch (NVL72: 18 hosts of 4 GPUs); usually 1. */
 struct fabric {
     enum fabric_kind kind;
@@ -80,7 +80,8 @@ struct loopback {
 
 struct pcie {
     double nominal_bytes_per_s; /* a GPU's lanes */
-    double h2d_bytes_per_s;     /* what a large pinned copy reaches on a GPU's lanes alone */
+    double
+        h2d_bytes_per_s; /* rate of a large pinned copy on a GPU's lanes, with no other traffic */
     double d2h_bytes_per_s;
     double both_ways_bytes_per_s; /* rate that copies in both directions reach together; 0: each
                                      reaches its own rate */
@@ -125,8 +126,8 @@ struct host {
     double flop_per_s;       /* fp32, all cores */
 };
 
-/* One number (or word, or table) of a cluster file and where it comes from. Facts tell what
- * was read; cluster_resize() leaves them alone. */
+/* One number (or word, or table) of a cluster file and where it comes from. Facts record what
+ * was read; cluster_resize() does not change them. */
 struct cluster_fact {
     const char *path;   /* "nic.bandwidth" */
     const char *value;  /* as written: "200 Gb/s" */
@@ -166,7 +167,7 @@ struct cluster {
     struct cluster_facts facts;
 };
 
-/* Where a rank runs. */
+/* The node and the GPU on which a rank runs. */
 struct cluster_place {
     int64_t node, gpu; /* gpu: index within its node */
     int64_t domain;    /* ranks of one domain talk over the fabric, others over NICs */

@@ -1,4 +1,4 @@
-/* What cannot be: limits of single fields, then rules between fields. */
+/* Refuses impossible clusters: limits of single fields, then rules between fields. */
 #include "models/cluster.h"
 
 #include "models/cluster_fields.h"

@@ -217,7 +217,7 @@ static struct loc keep_loc(struct arena *arena, struct loc at)
 static enum status set_fabric(enum fabric_kind *kind, const char *text, struct loc at,
                               struct diag *diag)
 {
-    for (int i = 0; i < FABRIC_LOOPBACK; i++) { /* which is of cluster_share() alone */
+    for (int i = 0; i < FABRIC_LOOPBACK; i++) { /* which only cluster_share() sets */
         if (strcmp(fabric_kind_names[i], text) == 0) {
             *kind = (enum fabric_kind)i;
             return STATUS_OK;

@@ -76,7 +76,7 @@ double cluster_field_value(const struct cluster *cluster, const struct cluster_f
 void cluster_field_put(struct text *out, const struct cluster *cluster,
                        const struct cluster_field *field);
 
-/* Where the cluster got a field from; the cluster's name when nothing says so. */
+/* Returns the place from which the cluster got a field; its name if none is known. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Appends " (file:line)", where the cluster got a field from, unless that is the file of `at`: a

@@ -113,7 +113,7 @@ static enum status value_text(struct text *out, const struct cluster_field *fiel
     return status;
 }
 
-/* "path": {"value": ..., "source": "..."}, or the value alone, whose source is then "given". */
+/* "path": {"value": ..., "source": "..."}, or just the value, whose source is then "given". */
 static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)

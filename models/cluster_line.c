@@ -224,8 +224,9 @@ static enum status check_changes_times(struct line *line, const char *name, stru
         return STATUS_OK;
     return diag_error(
         line->diag, at, STATUS_BAD_INPUT,
-        "%s is of the data sheet and would change no time: kernels take what the costs "
-        "of the device say; --costs with a file that calibrate wrote would do, or a "
+        "%s is a figure of the data sheet, and changing it would change no time: kernel times "
+        "come from the costs of the device; --costs with a file that calibrate wrote would do, or "
+        "a "
         "cluster file of a device with this number",
         name);
 }

@@ -17,8 +17,8 @@ static double nothing_s(const struct device_cost *cost, enum attention_impl impl
     return 0;
 }
 
-/* What the issuing thread does for a kind: `ops` calls into the framework that launch `kernels`
- * kernels (or one call that is a collective, a copy, a synchronisation). */
+/* The host work of a kind: `ops` calls into the framework that launch `kernels` kernels, or one call that is a
+ * collective, a copy or a synchronisation. */
 enum issue { ISSUE_OP, ISSUE_COLLECTIVE, ISSUE_COPY, ISSUE_SYNC };
 
 struct kind_cost {

@@ -4,7 +4,7 @@
  * stands beside its source, and every family of numbers (matmul, memory-bound work, host, cpu,
  * each attention implementation forward and backward) says over which sizes it was calibrated and
  * how far its predictions lay from what they were calibrated on. docs/costs.md derives every
- * formula. Times are seconds, for the device alone: contention for links, and kernels slowed by
+ * formula. Times are seconds of the device by itself: contention for links, and kernels slowed by
  * communication, are the simulator's business.
  *
  * Rates of tensor-core work are those of short runs, at the highest clock. Steps last longer than
@@ -27,7 +27,7 @@
 enum attention_direction { ATTENTION_FORWARD_PASS, ATTENTION_BACKWARD_PASS, ATTENTION_PASS_COUNT };
 enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, COST_FAMILY_COUNT };
 
-/* Which clock tensor-core work runs at: what the power limit leaves to a step, or the highest. */
+/* The clock at which tensor-core work runs: the one that the power limit allows during a step, or the highest. */
 enum cost_clock { COST_SUSTAINED, COST_BURST };
 
 /* The sizes that extrapolation is judged by. */
@@ -42,7 +42,7 @@ enum cost_size {
     COST_SIZE_COUNT
 };
 
-/* Where a family of numbers may be trusted. */
+/* The range of sizes in which a family of numbers was calibrated. */
 struct cost_calibration {
     bool known;                  /* false: numbers are estimates; always extrapolated */
     double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
@@ -97,7 +97,7 @@ struct cost_point {
     uint8_t impl; /* of attention: enum attention_impl */
 };
 
-/* What a device file's "points" name: shapes whose time was measured, not calculated. */
+/* The points of a device file: shapes whose time was measured, not calculated. */
 struct cost_points {
     const char *file, *source; /* NULL: none */
     size_t count;
@@ -189,7 +189,7 @@ double cost_host_work_bytes(const struct work *work);
 /* Floating-point work at a peak rate: flops / peak. What cost_work_s() is on an ideal device. */
 double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
-/* The calibration that stands behind cost_work_s() of this work; NULL for work that takes 0. */
+/* Returns the calibration on which cost_work_s() of this work rests; NULL for work that takes 0. */
 const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    const struct work *work);

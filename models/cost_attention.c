@@ -7,7 +7,7 @@
 /* Columns that the mask cuts element by element take half as much again (docs/costs.md). */
 static const double MASKED_EXTRA = 0.5;
 
-/* What the blocks of one op loop over: masked steps left out, partly masked ones whole. */
+/* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
 struct blocks {
     double count;             /* blocks with anything to do */
     double columns;           /* of all of them together */
@@ -153,8 +153,8 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
     return false;
 }
 
-/* Before: delta from O and dO, the f32 dQ cleared. After: dQ cast; with grouped heads, dK and dV
- * of every query head summed over the group. */
+/* Bytes that the kernels around an attention backward move. Before it, delta is computed from O and dO, and the fp32 dQ
+ * is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are summed over each group. */
 double cost_attention_around_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);

@@ -1,4 +1,4 @@
-/* models/cost_parts.h: what the files of models/cost*.c share; nobody else includes it.
+/* models/cost_parts.h: what the files of models/cost*.c share; private to them.
  *
  * Formulas return device seconds of one op. docs/costs.md has the derivations. */
 #ifndef MODELS_COST_PARTS_H
@@ -29,8 +29,8 @@ double cost_attention_floor_s(const struct device_cost *cost, enum attention_imp
 
 /* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
-/* Where in struct device_cost the share of a kind's class stands; 0 for kinds not limited by
- * memory. */
+/* Returns the offset in struct device_cost of the bandwidth share of a kind's class; 0 for kinds that memory does not
+ * limit. */
 size_t cost_memory_class(enum work_kind kind);
 
 /* Bytes of the kernels before and after an attention backward. */
@@ -44,7 +44,7 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
                          const struct work *work, const struct cost_attention **attention,
                          size_t *dim);
 
-/* The sizes of work that extrapolation is judged by; those that do not apply are left alone. */
+/* Fills the sizes of work by which extrapolation is judged; sizes that do not apply are not changed. */
 void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
                 double sizes[COST_SIZE_COUNT]);
 

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "models/cost_parts.h"
 
-/* What every step of reading one file needs. */
+/* The state of reading one device file. */
 struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;

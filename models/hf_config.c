@@ -318,7 +318,7 @@ static enum status read_rope_type(const struct reader *r, const char *key)
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
-        return STATUS_OK; /* rope_parameters with a base alone */
+        return STATUS_OK; /* rope_parameters with only a base */
     status = json_get_string(scaling, name, &type, r->diag);
     if (status != STATUS_OK || strcmp(type, "default") == 0)
         return status;
@@ -328,10 +328,11 @@ static enum status read_rope_type(const struct reader *r, const char *key)
                           "RoPE scaling of type '%s' is not known: llama3, yarn and linear change "
                           "angles and no work; --ignore %s models the step without it",
                           type, key);
-    diag_note(r->diag, json_loc(at),
-              "%s: scaling of type '%s' changes angles and no work: predictions hold, and runs and "
-              "their checks compute both sides without it",
-              key, type);
+    diag_note(
+        r->diag, json_loc(at),
+        "%s: RoPE scaling of type '%s' changes angles and not the amount of work: predictions "
+        "hold, and `run` and the reference of its check both leave it out",
+        key, type);
     return STATUS_OK;
 }
 

@@ -18,7 +18,7 @@ enum hf_family_bit {
     HF_ALL = HF_GATED | HF_GPT2
 };
 
-/* What a file may leave out, after Transformers' configuration classes. Where its default is a
+/* The defaults of keys that a file may leave out, from Transformers' configuration classes. Where a default is a
  * number that no file of the family relies on (8 K/V heads of Mistral), we ask for the key. */
 struct hf_family {
     const char *model_type;

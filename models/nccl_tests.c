@@ -71,7 +71,7 @@ static int find_test(struct word word)
     return -1;
 }
 
-/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host is behind "on". */
+/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". */
 static enum status read_rank(struct table *table, struct loc at, const struct word *words,
                              size_t count)
 {

@@ -114,7 +114,7 @@ bool transformer_is_line(const char *name);
 /* Appends that line; has_vocab false leaves the vocabulary out. */
 void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab);
 
-/* The same for a text in memory, in our schema only; name stands for it in messages. */
+/* Reads a model in our schema from a text in memory; messages call it by `name`. */
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
                               const char *data, size_t size, struct diag *diag);
 
@@ -188,10 +188,10 @@ double transformer_attention_flops(const struct transformer *t, int64_t seq_len,
 /* Keys that a query of this layer (counted from 0) sees at most; 0: no window, it sees all keys before it. */
 int64_t transformer_window(const struct transformer *t, int64_t layer);
 
-/* How many layers have a window. */
+/* Counts the layers whose attention has a window. */
 int64_t transformer_windowed_layers(const struct transformer *t);
 
-/* The same causal flops for the pairs that the mask lets through, on average over the layers. Under a window of
+/* Returns causal flops that count only the pairs which the mask lets through, as the mean over the layers. Under a window of
  * w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention a token sees
  * all earlier tokens of its own chunk, and the kept ones of every chunk before. */
 double transformer_seen_flops(const struct transformer *t, int64_t seq_len);

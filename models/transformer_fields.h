@@ -35,7 +35,7 @@ const struct transformer_field *transformer_field_find(const char *name);
 /* Their names, for messages. */
 void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
 
-/* Where the field lies in *t. */
+/* Returns the address of the field in *t. */
 int64_t *transformer_field_size(struct transformer *t, const struct transformer_field *field);
 double *transformer_field_real(struct transformer *t, const struct transformer_field *field);
 bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field);

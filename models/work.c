@@ -370,7 +370,7 @@ double work_flops(const struct work *work)
 
 /* ---- bytes ---- */
 
-/* What the formulas below need: sizes of an element read and written, optional operands. */
+/* Bytes of an element read and of one written, and which optional operands there are. */
 struct bytes_of {
     double in, out;
     unsigned reads, writes;

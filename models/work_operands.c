@@ -136,7 +136,7 @@ static bool is_word(const char *word, size_t size, const char *name)
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
 
-/* The word behind the colon. */
+/* Reads the word after the colon. */
 static void read_type(const struct work *work, const char *word, size_t size,
                       struct work_operand *operand)
 {

@@ -15,7 +15,7 @@ enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
  * millions a second), and predictions that there are in any case. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
-/* What gains less is not worth an option. */
+/* An option is named only if it shortens the step to less than this share. */
 #define WORTH 0.995
 
 /* The field of a choice that a perturbation sets. */
@@ -148,7 +148,7 @@ static void try_one(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-/* As many as there are ops for. */
+/* Returns how many options can be predicted within the budget of ops. */
 static size_t tries_of(const struct prediction *base)
 {
     size_t ops = repeats_ops(&base->ir.repeats, IR_NONE, base->ir.op.count),
@@ -162,7 +162,7 @@ struct bounded {
     double bound;
 };
 
-/* What a perturbed request cannot do better: seconds of its step, or bytes of a GPU; negative: it is refused. */
+/* Returns a lower bound of a perturbed request: seconds of its step, or bytes of a GPU; negative: it is refused. */
 static double bound_of(const struct trials *trials, const struct perturbation *perturbation)
 {
     struct request request = *trials->request;
@@ -175,8 +175,8 @@ static double bound_of(const struct trials *trials, const struct perturbation *p
     return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
 }
 
-/* Keeps the perturbations with the lowest bounds, as many as there are tries for, in the order of the table; what
- * cannot be below `most` is known without. Returns how many are left, behind trials->perturbation[first]. */
+/* Keeps the `tries` perturbations with the lowest bounds, in the order of the table, and drops those whose bound is not
+ * below `most`. Returns how many are left, from trials->perturbation[first] on. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {
@@ -315,7 +315,7 @@ struct remedy_trials {
     const struct request *request;
     uint64_t most_bytes;
     struct remedy_pair {
-        const struct perturbation *first, *second; /* second NULL: one alone */
+        const struct perturbation *first, *second; /* second NULL: a single option */
     } pair[REMEDIES_MAX];
 };
 

@@ -1,6 +1,6 @@
 /* predict/alternatives.h: the next option worth trying: neighbours of a request, predicted.
  *
- * Where a request fits, every option of a short table is tried alone and the fastest that fits is
+ * Where a request fits, every option of a short table is tried by itself and the fastest that fits is
  * named. Where it does not, options are added one by one, each time the one that lowers the need
  * most, until it fits. Large schedules take as long each time: of them only as many options are predicted as
  * make a stated number of ops, those with the lowest bounds (predict/bounds.h). */
@@ -36,12 +36,12 @@ struct remedy {
 
 enum { REMEDIES_MAX = 160 };
 
-/* What the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
+/* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
 /* Finds all remedies by the same short table, fastest first: those with inside bytes of at most
- * `most_bytes`, of which the host's memory fits too. Of two options together only what is faster than
- * each of them that helps alone. remedy[] has room for REMEDIES_MAX. */
+ * `most_bytes`, of which the host's memory fits too. Two options are combined only if together they are faster than each of them that helps by
+ * itself. remedy[] has room for REMEDIES_MAX. */
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);

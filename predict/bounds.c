@@ -73,7 +73,7 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     double all = sequences * layers_s(c, &rates, c->seq);
     if (!pipeline_is_plain(c))
         return (all + head) / ranks;
-    /* The last stage has the most layers and the head. It begins behind the first unit's forward through
+    /* The last stage has the most layers and the head. It begins after the first unit's forward through
        the stages before it, and they end with that unit's backward: of every micro-batch the first
        subsequence comes first and goes last. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
@@ -165,7 +165,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
     ir_release(&ir);
 }
 
-/* Bytes of one layer and so many tokens, of tensors of `least` bytes and more. */
+/* Returns the bytes that one layer keeps of `tokens` tokens in tensors of at least `least` bytes. */
 static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, double least)
 {
     double bytes = 0;
@@ -180,7 +180,7 @@ struct sequence_bytes {
     double here, left;
 };
 
-/* How much of subsequence i leaves: of the last one nothing where its backward comes next. */
+/* Returns the share of subsequence i that goes to the host: 0 of the last one, if its backward comes next. */
 static double leaving_share(const struct choices *c, uint32_t i, double bytes)
 {
     uint32_t n = c->subsequences;

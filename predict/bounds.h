@@ -5,20 +5,20 @@
 
 #include "predict/setup/setup.h"
 
-/* No step is shorter: the busiest stage's computation at the rates of the largest work, behind the
- * first unit's way to it and before its gradients' way back. choices have their lengths. */
+/* Returns a lower bound of the step: the busiest stage's computation at the rates of the largest work, after the first
+ * unit has reached that stage and before its gradients have travelled back. choices have their lengths. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
 /* Parameters, cut as the choice says, and the process' context; the optimizer's states. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 
-/* What must lie on a GPU beside them. Without stages and subsequences: the inputs of all layers,
+/* Returns the bytes of activations that must lie on a GPU. Without stages and subsequences: the inputs of all layers,
  * unless they go to the host. Of subsequences: all keys and values of a sequence, and of what else
  * they keep what does not leave, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
 double bound_kept_bytes(const struct choices *choices);
 
-/* What of them must lie in the host's memory, for each GPU: inputs of all layers but the last where they
+/* Returns the bytes of activations that must lie in the host's memory, for each GPU: inputs of all layers but the last where they
  * go there, and sum of alpha_i A_i of subsequences but the last. */
 double bound_host_bytes(const struct choices *choices);
 

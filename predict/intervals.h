@@ -38,7 +38,7 @@ void intervals_put(struct text *out, const struct interval *interval, double val
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit);
 
-/* The same as intervals_put() of ends that are known. */
+/* Appends an interval with these ends, as intervals_put() does. */
 void intervals_put_ends(struct text *out, double low, double high);
 
 /* Appends "time -18 to +22 %, 24 runs of 2 sources on a100, deepspeed, several nodes; memory ...". */

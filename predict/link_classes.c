@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Where messages go: between ranks that share a GPU, within a node, between nodes. */
+/* The distance of messages: between ranks that share a GPU, within a node, between nodes. */
 enum reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 

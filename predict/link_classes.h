@@ -16,7 +16,7 @@ struct link_class {
     const char *source; /* its source; "the device's costs" where the cluster says nothing */
 };
 
-/* Those that ops of the schedule use on this cluster; how many. */
+/* Lists the classes of links that ops of the schedule use on this cluster; returns how many. */
 size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
                     const struct cluster *cluster);
 

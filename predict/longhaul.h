@@ -39,7 +39,7 @@
 #include "predict/setup/setup.h"
 #include "predict/setup/subsequences.h"
 
-/* What a prediction says. Plain bytes, which stay valid after the prediction is released. */
+/* The figures of a prediction: plain values, which stay valid after the prediction is released. */
 struct prediction_result {
     /* Memory, in bytes: known before the simulation. */
     struct verdict
@@ -63,7 +63,7 @@ struct prediction_result {
     double hfu;                 /* a fraction: executed flops instead of the model's */
     struct intervals intervals; /* how sure times and memory are, by measured runs like this one */
 
-    /* Where the time of rank 0 went: adds up to step_s, of a whole step or of its layers. */
+    /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
     bool has_causes;
     double cause_s[CAUSE_COUNT];
 };

@@ -56,8 +56,8 @@ static double between_waits(const struct prediction *p, const struct sim_result 
     return sum;
 }
 
-/* From the end of what the operator starts from, or the first op of a layer, to the last op; of the
- * layers of all stages, what they take together. */
+/* Returns the time from the end of the operator's inputs, or from the first op of a layer, to the last op; for layers on
+ * several stages, the sum over the stages. */
 static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;

@@ -115,7 +115,7 @@ static enum status build(struct prediction *p, const struct request *request, st
     return status;
 }
 
-/* Where stages may share subsequences, as many as are predicted to be fastest and fit. */
+/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
 enum status prediction_memory(struct prediction *p, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag)
 {
@@ -341,7 +341,7 @@ static void costs_make(struct costs *costs, const struct prediction *p)
     };
 }
 
-/* Which shapes rank 0 spends time on that lie outside what costs were calibrated on. */
+/* Finds the shapes on which rank 0 spends time and which lie outside the range on which costs were calibrated. */
 static void find_extrapolated(struct prediction *p, const struct costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
@@ -459,8 +459,8 @@ double prediction_hfu(const struct prediction *p)
     return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
 }
 
-/* Where more ranks meet than a step of the strategy was ever compared on, the slowest of them is
- * later than any that was; measurements of fewer ranks hold what jitter does to those. */
+/* If more ranks synchronise than in any measured step of the strategy, the slowest of them is later than in those steps.
+ * Up to that many ranks, the measurements contain the effect of jitter. */
 static void add_jitter(struct prediction *p)
 {
     size_t count;

@@ -1,6 +1,6 @@
 /* predict/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
  *
- * Memory is known from the schedule alone, and is cheap; times take a simulation. Which of the
+ * Memory follows from the schedule, and is cheap; times take a simulation. Which of the
  * three memory figures decides depends on who would run the schedule: a framework's profile is
  * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
  * context. docs/commands.md says more. */
@@ -51,8 +51,8 @@ struct prediction {
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* of the compute time of rank 0 */
     bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
-    int64_t compared_ranks;    /* so many; 0: none was */
-    double jitter_s;           /* which is then in the step: what measured jitter adds */
+    int64_t compared_ranks;    /* that many ranks; 0: no step was compared */
+    double jitter_s;           /* what measured jitter adds to the step; contained in it */
 };
 
 void prediction_release(struct prediction *prediction);
@@ -61,18 +61,18 @@ void prediction_release(struct prediction *prediction);
 enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag);
 
-/* The same for a schedule from a file ("-": standard input). */
+/* Predicts the memory of a schedule from a file ("-": standard input). */
 enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
                                       const char *path, struct diag *diag);
 
 /* Simulates what prediction_memory() built. */
 enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
 
-/* The same into *sim alone, as if kernels took no time: communication and the host. Release *sim. */
+/* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        bool exact, struct diag *diag);
 
-/* What prediction_memory() built cannot take less: the kernels of a rank's processors one after the
+/* Returns a lower bound of the step that prediction_memory() built: the kernels of a rank's processors one after the
  * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
 double prediction_bound_s(const struct prediction *prediction);
 

@@ -1,6 +1,6 @@
-/* Tiles of attention as ops of a schedule beside the same plans of cuDNN called alone, one line of CSV
- * each: how much the statistics' transposition, events and everything else around it take. Both take the same numbers,
- * as many sets of operands and as many calls, one queued behind the other.
+/* Times tiles of attention as ops of a schedule and the same cuDNN plans called directly, one line of CSV each. The
+ * difference is what the transposition of the statistics, events and all other work around the call take. Both use the
+ * same numbers, sets of operands and number of calls, queued one after the other.
  *
  *     attention_alone [small]     small: sizes for the emulated device
  *
@@ -33,7 +33,7 @@ struct buffers {
     float *stats;
 };
 
-/* A plan called alone: all that it takes. */
+/* Everything that a direct call of a plan needs. */
 struct alone {
     size_t sets, calls, repeats; /* repeats: the last of the calls, which count */
     struct buffers *set;
@@ -126,8 +126,8 @@ static bool set_up(struct alone *a, const struct cudnn *dnn)
            dnn->cudnnSetStream(a->handle, a->stream) == CUDNN_STATUS_SUCCESS;
 }
 
-/* All calls one behind the other, with an event between two and no wait of the host: the stream is as full as that of the
- * op's schedule. NULL, or what refused. */
+/* Queues all calls one after the other, with an event between two and no wait of the host, so that the stream is as full
+ * as in the op's schedule. Returns NULL, or the name of the call that failed. */
 static const char *call_all(const struct alone *a, bool backward)
 {
     const char *words = NULL;
@@ -166,7 +166,7 @@ static const char *find_median(const struct alone *a, double *median_s)
     return error == cudaSuccess ? NULL : cudaGetErrorString(error);
 }
 
-/* Median seconds of the plan alone, called as often as the op was; words: what refused. */
+/* Returns the median seconds of the plan, called directly as often as the op was; words: what failed. */
 static double alone_s(const struct cudnn *dnn, const struct size *s, bool backward, size_t repeats,
                       const char **words)
 {

@@ -19,8 +19,8 @@ struct fitted {
     struct link_calibration links;
     bool has_device, has_links; /* points of them */
     struct text refused;        /* of links that nobody asked for */
-    /* Where the points are from, when the device file is to name a file of them (docs/costs.md, "Measured points"); NULL:
-     * it has none. */
+    /* Where the points come from, as written into a device file that names a file of points (docs/costs.md, "Measured
+     * points"); NULL: the device file names none. */
     const char *points_source;
 };
 
@@ -29,9 +29,9 @@ void fitted_release(struct fitted *fitted);
 /* Sorts out what the points are of; messages and copies of fewer bytes go. */
 void fitted_sort(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits all that there are points of. base: a device preset; NULL: that of the backend which the
- * points are of. What is refused of links is a fault (STATUS_NO) when they are wanted, or there is
- * nothing else; name stands for the points in messages. */
+/* Fits everything that has points. base: a device preset; NULL: that of the backend that measured them. A refused fit of
+ * links is STATUS_NO if links are wanted or there is nothing else to fit; else it is only reported. `name` stands for the
+ * points in messages. */
 enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);

@@ -276,9 +276,10 @@ static const struct option choice_rows[] = {
      .name_count = CHOICE_ACTIVATIONS_COUNT,
      .unset = "the strategy's: full",
      .help = "what the forward keeps for the backward. keep: all; full: layer inputs, the rest is "
-             "recomputed; selective: these and what attention's core made; offload, "
-             "selective-offload: the same on the host; selective-op, selective-layer: as "
-             "torchtitan; selective-core: as Megatron-LM; ratio: part of all goes to the host"},
+             "recomputed; selective: layer inputs and the outputs of attention's core; offload, "
+             "selective-offload: as full and selective, with what is kept on the host; "
+             "selective-op, selective-layer: as torchtitan does; selective-core: as Megatron-LM "
+             "does; ratio: a share of all activations goes to the host"},
     {.name = "checkpoint",
      .kind = OPTION_CHOICE,
      .names = checkpoint_choices,

@@ -24,8 +24,7 @@ struct head { /* one query head and the key head it uses, at their first rows */
     int64_t step, kv_step, heads, dim;
 };
 
-/* P and dS of one tile, from the products S and dP that lie in their place; false when the mask
- * hides all of it. */
+/* Turns the products S and dP of one tile into P and dS, in place; both are 0 where the mask hides a key. */
 static void tile_probabilities(const struct head *h, int64_t first, int64_t rows, int64_t key,
                                int64_t width)
 {

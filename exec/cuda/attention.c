@@ -45,7 +45,7 @@ struct attentions {
     struct products *products;
     enum exec_attention wanted;
     const struct cudnn *dnn; /* NULL: tiles */
-    char why[1024];          /* tiles, though nobody wished for them */
+    char why[1024];          /* of tiles that were not asked for */
     struct attention *first;
     struct fused_plan *plan;
     void *

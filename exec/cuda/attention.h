@@ -22,13 +22,14 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
 
-/* A call that will be run (its addresses matter by their alignment alone); NULL and a message when
- * nothing can do it. */
+/* Plans a call that will be run; of its addresses only the alignment matters. Returns NULL, with a message, if no
+ * implementation can do it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 struct diag *diag);
 /* Builds what is still to be built, by as many threads as there are processors. */
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
-/* After attentions_build(): why some attention goes by tiles, though nobody wished for them; NULL: none does. */
+/* Call after attentions_build(). Returns why some attention is computed by tiles although they were not asked for; NULL:
+ * none is. */
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* cuDNN's version; 0: it is not open. */
 int attentions_cudnn(const struct attentions *attentions);
@@ -37,7 +38,7 @@ void attentions_describe(const struct attentions *attentions, char *text, size_t
 
 size_t attention_scratch(const struct attention *attention);
 
-/* What a stream with attention needs of its own; NULL: nothing. */
+/* Makes what each stream with attention needs for itself; NULL: nothing. */
 enum status attentions_open_stream(const struct attentions *attentions, cudaStream_t stream,
                                    void **handle, struct diag *diag);
 void attentions_close_stream(const struct attentions *attentions, void *handle);
@@ -46,8 +47,8 @@ void attentions_close_stream(const struct attentions *attentions, void *handle);
 const char *attention_run(const struct attention *attention, const struct call *call,
                           const struct cuda_place *place, void *handle);
 
-/* The part of a masked tile that a fused kernel can take: queries first .. first + q (those before
- * see nothing) and keys 0 .. kv (none sees those behind). */
+/* The part of a masked tile that a fused kernel can compute: queries first .. first + q (queries before see no key) and
+ * keys 0 .. kv (no query sees later keys). */
 struct attention_part {
     int64_t first, q, kv; /* q 0: no query sees any key */
     uint8_t mask;         /* enum fused_mask */

@@ -346,14 +346,14 @@ static void cuda_end_step(struct exec_run *run)
 
 /* ---- for the watcher ---- */
 
-/* While a host is held in a call nobody else sees what ends on the device. */
+/* While a host thread is blocked in a call, no other thread sees which ops have ended on the device. */
 static void cuda_watch(struct exec_run *run)
 {
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_look(&cuda_of(run)->rank[r]);
 }
 
-/* Whoever waits looks whether the run has been stopped; kernels that wait for other GPUs are told. */
+/* Host threads that wait check whether the run was stopped; kernels that wait for other GPUs must be aborted. */
 static void cuda_stop(struct exec_run *run)
 {
     nccl_links_abort(cuda_of(run));

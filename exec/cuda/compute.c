@@ -18,7 +18,7 @@ static struct cuda_array out(const struct call *call, uint32_t k)
     return cuda_array_of(call->write[k]);
 }
 
-/* The k-th read, or nothing when there are not so many. */
+/* Returns the k-th read, or an empty array if the op has fewer. */
 static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
 {
     return k < call->reads ? in(call, k) : NOTHING;

@@ -26,7 +26,7 @@ struct cuda_compute_row {
 
 extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
 
-/* What a fault of that kind means, for a message. */
+/* Explains the fault that kernels of this kind report, for a message. */
 const char *cuda_fault_text(enum work_kind kind);
 
 static inline struct cuda_array cuda_array_of(struct operand operand)

@@ -4,12 +4,12 @@
  * The host thread of a rank walks its list and puts each op into the queue of its stream. The head
  * of a queue is launched on the CUDA stream once everything that it waits for has been launched,
  * so that a stream only ever waits for events that have been recorded. Where ranks share a GPU, a
- * collective is launched for all members together, by the thread of whoever comes last
- * (loopback.c); between GPUs each launches its own part (nccl.c). Nobody blocks but where the
+ * collective is launched for all members together, by the thread that arrives last
+ * (loopback.c); between GPUs each launches its own part (nccl.c). Threads block only where the
  * schedule says so.
  *
- * Nothing is allocated during a step: device memory is one block per rank, the planned arena and
- * behind it a scratch of every stream; events, plans and calls are made by open(). */
+ * Nothing is allocated during a step: device memory is one block per rank, the planned arena
+ * followed by the scratch memory of every stream; events, plans and calls are made by open(). */
 #ifndef EXEC_CUDA_CUDA_H
 #define EXEC_CUDA_CUDA_H
 
@@ -80,7 +80,7 @@ struct cuda_rank {
     pthread_mutex_t own_lock, look_lock;
 };
 
-/* What was planned for an op; shared by the ranks of its role. */
+/* The plan of an op, shared by the ranks of its role. */
 struct cuda_prepared {
     const struct product *product;
     struct attention *attention;
@@ -192,7 +192,7 @@ void sm_hog_close(struct cuda *cuda);
 
 /* Before the first call of CUDA or NCCL: what they read from the environment once. What the user has set stays. */
 void cuda_environment(void);
-/* How many GPUs there are, at least one. STATUS_SYSTEM: none that can be used, and why. */
+/* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
 void cuda_describe_run(struct exec_run *run, backend_say *say, void *user);

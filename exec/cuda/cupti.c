@@ -53,7 +53,7 @@ size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie 
     for (size_t i = 0; i < records; i++) {
         const struct cupti_tie key = {record[i].call, 0};
         const struct cupti_tie *owner = bsearch(&key, tie, ties, sizeof *tie, by_call);
-        if (owner != NULL) /* or a launch of nobody's */
+        if (owner != NULL) /* or a launch that belongs to no op */
             span[found++] = span_of(owner->id, &record[i]);
     }
     qsort(span, found, sizeof *span, by_id);
@@ -188,7 +188,7 @@ static const char *words_of(CUptiResult result)
 
 static enum status start(struct diag *diag)
 {
-    /* The two kinds of calls are wanted because ties are written beside their records alone. */
+    /* The two kinds of calls are recorded because correlation ids are written only with their records. */
     static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                                CUPTI_ACTIVITY_KIND_MEMCPY,
                                                CUPTI_ACTIVITY_KIND_MEMCPY2,

@@ -22,7 +22,7 @@ int cupti_version(void);
 void cupti_push(uint64_t id);
 void cupti_pop(void);
 
-/* From the first start to the last end of all that an id launched. */
+/* The time from the first start to the last end of everything that an id launched. */
 struct cupti_span {
     uint64_t id;
     double start_s, end_s; /* CLOCK_MONOTONIC */
@@ -36,8 +36,8 @@ struct cupti_span {
 enum { CUPTI_WHY = 256 };
 bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
 
-/* What cupti_take() does with records; for tests. Both arrays are sorted in place. A record that
- * has no times has start 0 and end 0; an end before the start is as good. */
+/* The computation of cupti_take() on given records, for tests. Both arrays are sorted in place. A record without times
+ * has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call;
     uint64_t start_ns, end_ns;

@@ -1,5 +1,4 @@
-/* What the device and the libraries say of themselves; clocks by NVML, which is read and never
- * told anything. */
+/* Describes the device and the libraries by what they report. Clocks are read by NVML; no setting is changed. */
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/versions.h"

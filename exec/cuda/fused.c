@@ -1,4 +1,4 @@
-/* From a graph (fused_graph.c) to a plan, and calls of it. */
+/* Makes a plan of a graph of fused attention (fused_graph.c), and calls it. */
 #include "exec/cuda/fused_graph.h"
 
 #ifdef HAVE_CUDNN

@@ -1,4 +1,4 @@
-/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, for fused.c alone.
+/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused.c.
  *
  * Everything that is made belongs to the struct and goes with it. After the first refusal nothing is called
  * any more, and `words` has what cuDNN said. */

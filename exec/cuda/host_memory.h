@@ -8,7 +8,7 @@
  * there is none. From 2 MiB on it begins at a multiple of 2 MiB and large pages are asked for: they are
  * found, zeroed and page-locked several times as fast as pages of 4 KiB. Several threads touch it. */
 void *host_memory_new(size_t bytes, int node);
-/* The same bytes; nothing for NULL. */
+/* Frees memory of that many bytes; does nothing for NULL. */
 void host_memory_free(void *memory, size_t bytes);
 
 #endif

@@ -1,10 +1,10 @@
-/* exec/cuda/kernels.h: the kernels that no library has, behind C launchers.
+/* exec/cuda/kernels.h: the kernels that no library has, as C functions that launch them.
  *
  * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their
  * element type, so one kernel serves fp32, bf16 and fp16; all arithmetic is fp32, sums over many
  * terms go over fixed trees, and no sum depends on the order in which threads run. Rows are 16-byte
  * loads where addresses and sizes allow and single elements where not. `scratch` is device memory
- * of as many bytes as the function beside says, aligned to 256.
+ * whose bytes the function next to the launcher returns, aligned to 256.
  *
  * Needs no CUDA header: the tests compile the same kernels for the processor. */
 #ifndef EXEC_CUDA_KERNELS_H
@@ -34,7 +34,7 @@ enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);
-/* The same, and bias (cols) on every row. */
+/* y = a + b + bias, where bias (cols) is added to every row. */
 int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
@@ -63,7 +63,7 @@ size_t cuda_square_sum_scratch(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
-/* direction 1 or -1; stride: elements of a row, those behind heads dim are copied. */
+/* Rotates by direction 1 or -1. stride: elements of a row; those after heads x dim are copied. */
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
               int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
               cudaStream_t stream);

@@ -1,4 +1,4 @@
-/* What stands around the matrix products of attention: softmax of a tile and its gradient, the
+/* Kernels around the matrix products of attention: softmax of a tile and its gradient, the
  * merge of tiles, and small copies. */
 #include "exec/cuda/device.cuh"
 

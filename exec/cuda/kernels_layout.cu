@@ -210,7 +210,7 @@ static __global__ void place_kernel(int32_t *list, int32_t *next, const int32_t 
     }
 }
 
-/* How many of from..to, which ascends, are below x. */
+/* Counts the elements of the ascending list[from..to) that are below x. */
 static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, int32_t x)
 {
     int64_t first = from;
@@ -225,8 +225,8 @@ static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, i
 }
 
 /* A block per entry puts the positions of its token in ascending order: runs of one, two, four ...
- * are merged, each position going as many places behind the begin of both as are below it in its own
- * and in the other. n log^2 n steps in all, for one token may fill the batch (padding does). */
+ * are merged, each position moving to the place that equals the number of smaller positions in both
+ * runs. n log^2 n steps in all, for one token may fill the batch (padding does). */
 static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
                                     int64_t vocab)
 {

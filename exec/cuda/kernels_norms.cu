@@ -9,7 +9,7 @@ enum { ROW_THREADS = 512, PARTS_MAX = 264 };
 
 /* ---- forward ---- */
 
-/* What a row has: rstd, or of a layer norm (CENTRED) mean and rstd. */
+/* The statistics of a row: rstd, and for a layer norm (CENTRED) mean and rstd. */
 template <bool CENTRED> struct statistics {
     float mean, rstd;
     __device__ __forceinline__ static struct statistics of(const float *stats, int64_t row)
@@ -172,7 +172,7 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
                          w = unpack(sw, weight.dtype);
 #pragma unroll
             for (int j = 0; j < EIGHT; j++) {
-                float g = d.x[j] * w.x[j]; /* 0 behind the row's end */
+                float g = d.x[j] * w.x[j]; /* 0 past the row's end */
                 g_sum += g;
                 dot += g * (e.x[j] - s.mean) * s.rstd;
             }

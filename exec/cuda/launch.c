@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { MARK_EVERY = 16 }; /* ops of a stream between events that nobody but the watcher needs */
+enum { MARK_EVERY = 16 }; /* ops of a stream between two events that only the watcher needs */
 
 static bool is_sync(const struct ir *ir, uint32_t op)
 {
@@ -32,8 +32,8 @@ void cuda_list_ops(struct cuda_rank *rank)
         rank->stream[s].list = list[s];
 }
 
-/* Whose end must be seen: what other streams wait for, what the host waits for, the last op of a
- * stream, communication, and some in between, so that a run that stands still is noticed. */
+/* Marks the ops whose end must be observed: those that other streams or the host wait for, the last op of a stream,
+ * communication, and some in between, so that a run that has stalled is noticed. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;

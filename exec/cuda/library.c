@@ -24,7 +24,7 @@ static void *open_in(const char *folder, const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* In the toolkit's folders. */
+/* Opens a library in the folders of the CUDA toolkit. */
 static void *open_in_toolkit(const char *name)
 {
     static const char *const places[] = {"lib64", "lib"};

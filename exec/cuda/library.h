@@ -109,7 +109,7 @@ struct cupti {
 /* The tables, made at the first call and kept until the program ends; NULL and a message
  * (STATUS_SYSTEM) when the library cannot be opened, lacks a function or has a refused version. Any thread may call. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
-/* From now on cublaslt_open() gives this table: of tests that emulate a device. */
+/* From now on cublaslt_open() returns this table; for tests that emulate a device. */
 void cublaslt_use(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);

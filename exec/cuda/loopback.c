@@ -128,7 +128,7 @@ static void *element(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
-/* Where nothing is to be moved, the two are often the same address. */
+/* The two addresses are often equal; then there is nothing to move. */
 static bool fetch(const struct collective_part *part, void *to, const void *from, uint64_t count)
 {
     const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
@@ -142,8 +142,8 @@ static bool fetch(const struct collective_part *part, void *to, const void *from
            cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
-/* Where this member's slice of `count` begins in the send buffer of member k: at `begin` in all of
- * them, but relative slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: at `begin` in all of
+ * them, except that with relative slices, slice j is for the member j places before its sender. */
 static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
                             uint32_t k, uint64_t begin, uint64_t count)
 {
@@ -212,7 +212,7 @@ static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
 }
 
 /* Each member reduces its slice into its own result; then all fetch the other slices. In place
- * this is safe: nobody but its owner touches a slice before all have read theirs. */
+ * this is safe: only its owner touches a slice before all have read theirs. */
 static bool all_reduce(struct loopback *l, const struct rendezvous *m)
 {
     uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;
@@ -237,7 +237,7 @@ static bool all_reduce(struct loopback *l, const struct rendezvous *m)
                                     element(m->part[k].call.write[0], begin), end - begin);
         }
     }
-    /* the events that others have been told to wait for are taken: they are recorded anew */
+    /* the events that other streams wait for are in use: new ones are recorded */
     for (uint32_t i = 0; i < m->size && going; i++)
         going = record_moved(&m->part[i]);
     return going;

@@ -133,8 +133,8 @@ static bool may_split(const struct cublaslt *lt, const struct product_shape *sha
                                                          (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* By which schemes it may: what is added up in the result's type, or in the result itself, is rounded once
- * a part where that has 16 bits. */
+/* The split-k schemes that are allowed. A sum in the result's type, or in the result itself, would be rounded once for
+ * each part where that type has 16 bits. */
 static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE

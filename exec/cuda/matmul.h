@@ -38,8 +38,8 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Enqueues; c is what is added with accumulate (y, as a rule). Several threads may, but with one plan that
- * has a bias only one at a time (ranks launch with a lock held). Returns a cublasStatus_t. */
+/* Enqueues the product. c is what is added when accumulating (usually y). Several threads may call this, but only one at
+ * a time for a plan with a bias (ranks launch with a lock held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *workspace, cudaStream_t stream);

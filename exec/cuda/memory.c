@@ -161,7 +161,7 @@ static int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Bound buffers of the rank in one memory, by where they begin; behind them the arena's end. */
+/* Lists the rank's bound buffers of one memory by their begin, followed by the end of the arena. */
 static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, struct range *range)
 {
     const struct ir *ir = rank->run->ir;

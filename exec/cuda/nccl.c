@@ -23,7 +23,7 @@ static struct nccl_link *find(struct nccl_links *l, uint32_t group, uint32_t ins
     return NULL;
 }
 
-/* How far messages of an op move along its group. */
+/* Returns by how many places along the group messages of an op move. */
 static int64_t flow_of(const struct work *work)
 {
     return work->kind == WORK_SEND ? work->p2p.by : work->kind == WORK_RECV ? -work->p2p.by : 0;
@@ -45,7 +45,7 @@ static void add(struct nccl_links *l, struct nccl_link link)
     l->link[l->count++] = link;
 }
 
-/* In the order of ops, whosever they are: the same list in every process. */
+/* Lists the links of all ranks in the order of ops, so that every process has the same list. */
 static void list_links(struct nccl_links *l, const struct exec_run *run)
 {
     const struct ir *ir = run->ir;
@@ -77,7 +77,7 @@ void nccl_leave(struct nccl_links *l)
     atomic_store(&l->inside, NULL);
 }
 
-/* Waits until nobody is in a call; false: somebody still is after LEAVE_S. */
+/* Waits until no thread is in a call; false: one still is after LEAVE_S seconds. */
 static bool all_left(const struct nccl_links *l)
 {
     static const struct timespec nap = {0, 1000000};
@@ -87,8 +87,8 @@ static bool all_left(const struct nccl_links *l)
     return atomic_load(&l->inside) == NULL;
 }
 
-/* Aborting a communicator lets go who waits in a call of it, as well as its kernels, and frees it: the one that somebody
- * does not leave goes first, the others when nobody is in a call any more. */
+/* Aborting a communicator releases the threads and kernels that wait in it, and frees it. A communicator in which a
+ * thread is stuck is aborted first, the others when no thread is in a call any more. */
 void nccl_abort(struct nccl_links *l)
 {
     if (atomic_exchange(&l->aborted, true))

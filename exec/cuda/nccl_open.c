@@ -134,8 +134,8 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     return done;
 }
 
-/* Every shape of the link's collectives once, as its first member lists them: all members read the same list, whatever
- * is wrong with their own. */
+/* Runs each shape of the link's collectives once. All members take the list from the link's first member, so they agree
+ * even if their own lists are faulty. */
 static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;

@@ -1,5 +1,5 @@
-/* What an op needs beside its operands, worked out before the first step: plans and scratch; and
- * the functions that put each kind on a stream. */
+/* Prepares what ops need beside their operands before the first step (plans and scratch memory), and chooses the
+ * function that puts each kind of work on a stream. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
@@ -12,8 +12,8 @@
 
 /* ---- planning ---- */
 
-/* The first rank of a role stands for all: they differ in addresses alone, and every block of
- * memory is aligned the same. */
+/* Returns the first rank of a role, which represents the others: ranks of a role differ only in addresses, and every
+ * block of memory has the same alignment. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first; r < cuda->run->first + cuda->run->count; r++)
@@ -76,7 +76,7 @@ static bool on_host(const struct ir *ir, uint32_t op)
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
 }
 
-/* fp64 is for the reference alone: kernels have no such type. */
+/* Only the reference computes in fp64; kernels have no such type. */
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
 {
@@ -243,7 +243,7 @@ bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call)
     return in_place && plan->size[work_group(call->work)] == 1;
 }
 
-/* Communication: launched with its peers, or by NCCL; here alone when the group has one member. */
+/* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */
 static bool own_part(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;

@@ -1,4 +1,4 @@
-/* When ops ran: by events before and behind them, or by CUPTI's records of what they launched. */
+/* Finds when ops ran: by events before and after them, or by CUPTI's records of the kernels they launched. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/cupti.h"
 

@@ -182,7 +182,7 @@ static bool lacks_room(const struct setup *setup, const struct choices *c)
            on_node * bound_host_bytes(c) > host;
 }
 
-/* The same of a request, for which no list is needed. */
+/* True if the list of a request would be too long; no list is needed to tell. */
 static bool is_too_long(const struct setup *setup, const struct request *asked)
 {
     struct choices c;
@@ -373,7 +373,7 @@ struct search {
     struct diag *diag;
 };
 
-/* What of a candidate is known without a schedule: that it has no room, or is no better than the incumbent. */
+/* True if bounds show, without a schedule, that a candidate does not fit or is no better than the incumbent. */
 static bool is_skipped(struct search *s, size_t i)
 {
     struct best *best = s->best;

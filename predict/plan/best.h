@@ -17,7 +17,7 @@
 enum goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
 enum outcome_kind {
-    OUTCOME_NO_ROOM, /* states and layer inputs alone are more than there is */
+    OUTCOME_NO_ROOM, /* states and layer inputs need more memory than there is */
     OUTCOME_REFUSED, /* could not be built */
     OUTCOME_UNFIT,   /* built: does not fit */
     OUTCOME_SLOWER,  /* bounded: cannot be better than another; not simulated */

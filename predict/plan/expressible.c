@@ -202,8 +202,8 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* FSDP alone casts parameters: where nobody shards them they stay float32. Where shards are smaller than what
- * FSDP is set to, it shards. */
+/* Only FSDP casts parameters: unsharded ones stay float32. It shards where shards are smaller than what it is set
+ * to. */
 static bool has_whole_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
@@ -357,7 +357,7 @@ enum {
     ALL = TITAN | MEGATRON | SPEED
 };
 
-/* What frameworks have no setting for, or only one that means something else. */
+/* Choices for which a framework has no setting, or only one that means something else. */
 /* clang-format off */
 static const struct gap {
     unsigned frameworks;
@@ -419,7 +419,7 @@ static const struct gap {
     {SPEED,    is_not_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
 };
 
-/* The same of models. */
+/* Properties of models for which a framework has no setting. */
 static const struct gap models[] = {
     {TITAN,    is_not_llama,       "llama3 has SwiGLU, RMSNorm, rotary positions, no biases, no norms of heads, a head of its own and heads as wide as the hidden size together"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},

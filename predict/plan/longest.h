@@ -1,6 +1,6 @@
 /* predict/plan/longest.h: the longest sequence of a configuration that fits, and why the next one does not.
  *
- * Memory is known from the schedule alone, so each length costs a schedule and no simulation. More
+ * Memory follows from the schedule, so each length costs a schedule and no simulation. More
  * tokens need more memory, so a bisection finds the last length that fits; what is reported was
  * built and judged on both sides of the boundary. */
 #ifndef PREDICT_PLAN_LONGEST_H
@@ -25,13 +25,13 @@ struct ladder {
 
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
 
-/* The last length, and why there is none behind it: "more than 32 chunks; ...". */
+/* Returns the last length; the ladder says why there is no longer one: "more than 32 chunks; ...". */
 int64_t ladder_end(const struct ladder *ladder);
 const char *ladder_why_end(const struct ladder *ladder);
 
 enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
 
-/* A length that all degrees of so many ranks divide, longer than any chunk. */
+/* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
 int64_t longest_long(int64_t ranks);
 
 /* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next

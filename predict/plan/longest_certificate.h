@@ -15,7 +15,8 @@ struct flip { /* an option, and the longest sequence with it */
 };
 
 struct longest_certificate {
-    bool brief; /* set by the caller: the length alone, neither simulated nor with other options */
+    bool
+        brief; /* set by the caller: find only the length, with no simulation and no other options */
     struct longest longest;
     struct ladder ladder;
     struct request request;             /* degrees filled in */

@@ -9,7 +9,7 @@ static int64_t enough(const struct choices *c)
     return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
-/* How many micro-batches the shorter step has; 0: the step is too short for a shorter one to save anything. */
+/* Returns the number of micro-batches of the shorter step; 0: the step is so short that a shorter one saves nothing. */
 static int64_t few_of(struct choices *c, const struct request *request)
 {
     if (compose_resolve(c, request, NULL, NULL) != STATUS_OK)

@@ -10,11 +10,11 @@
 
 #include <stdbool.h>
 
-/* What such a time is off by at most (tests/cli/test_space.c): a share of the step. */
+/* The largest error of such a time, as a share of the step (tests/cli/test_space.c). */
 #define SHORTENED_ERROR 0.01
 
-/* Seconds of the request's step; 0: it is not half as large again as what it would be told from, or is
- * refused. */
+/* Returns the seconds of the request's step, extrapolated from a shorter one; 0: the step is not at least half as large
+ * again as that, or it is refused. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* Whether that step does not fit because one of few micro-batches, enough to fill the pipeline, does not:

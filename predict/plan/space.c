@@ -21,7 +21,7 @@ void space_release(struct space *space)
 
 /* ---- configurations that are the same schedule ---- */
 
-/* What makes a schedule and its times, of what a search varies. Fields that have no effect hold 0, so that two
+/* Those of the varied choices that determine a schedule and its times. Fields that have no effect hold 0, so that two
  * configurations that are the same schedule have the same bytes. */
 struct identity {
     const struct profile *profile;
@@ -289,7 +289,7 @@ static void walk_rings(struct walk *w, struct request request)
     }
 }
 
-/* Both places of stages, where one node does not hold all and memory alone is not the question. */
+/* Tries both placements of stages, unless one node holds all or only memory matters. */
 static void walk_places(struct walk *w, struct request request)
 {
     bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
@@ -390,7 +390,7 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         space_release(&all);
         return status == STATUS_OK ? STATUS_NO : status;
     }
-    if (space->count == before) { /* as if it had been asked for alone */
+    if (space->count == before) { /* as if only it had been asked for */
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;

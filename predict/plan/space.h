@@ -28,10 +28,10 @@ struct space {
     size_t count, capacity;
 };
 
-/* What the user left open; everything else in the request stays. */
+/* The options that the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
-    const enum framework *only; /* what it expresses alone; NULL: all */
+    const enum framework *only; /* only what this framework expresses; NULL: all */
     bool
         own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */
 };

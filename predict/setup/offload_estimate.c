@@ -41,8 +41,8 @@ double offload_bytes_per_s(const struct cluster *c)
     return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
 }
 
-/* The same work in fewer ops: forward alone, of one micro-batch where that is enough, with one layer in
- * each chunk. Returns how many layers each of the first stage's stands for. */
+/* Reduces the request to fewer ops: only the forward, of one micro-batch where that is enough, with one layer in each
+ * chunk. Returns how many layers each layer of the first stage represents. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {

@@ -31,7 +31,8 @@ struct setup {
 
 void setup_release(struct setup *setup);
 
-/* Makes what the request leaves to costs (predict/setup/subsequences.h), for those that build of it alone. */
+/* Fills the fields of the request that follow from costs (predict/setup/subsequences.h). Call it before building a
+ * schedule of the request. */
 enum status setup_fill(struct setup *setup, struct diag *diag);
 
 /* Costs in place of those that the cluster names; NULL: these stay. */
@@ -56,7 +57,7 @@ struct setup_change {
 };
 void setup_apply(struct setup *setup, const struct setup_change *change);
 
-/* Makes attention block-sparse: a share of each chunk's keys is seen by its own queries alone. */
+/* Makes attention block-sparse: only its own queries see a share of each chunk's keys. */
 void setup_sparsity(struct setup *setup, int64_t chunk, double share);
 
 #endif

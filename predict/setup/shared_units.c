@@ -136,7 +136,7 @@ static void set(double *at, struct share of, double value)
         at[i] = value;
 }
 
-/* What goes on beside the computation, from `begin` on, on all of the stages. */
+/* Sends beside the computation, from `begin` on, on all of the stages. */
 static double send(struct replay *r, struct share of, double begin, double seconds)
 {
     double end = fmax(begin, latest(r->net_at, of)) + seconds;
@@ -149,7 +149,7 @@ static double *cell(const struct replay *r, double *table, uint32_t chunk, uint3
     return &table[chunk * r->c->subsequences + subsequence];
 }
 
-/* Where tensor ranks use the NICs too, what is sent takes from the time of computation. */
+/* If tensor ranks use the NICs too, messages delay the computation. */
 static void slow_down(struct replay *r, uint32_t stage, double seconds)
 {
     if (r->costs->tensor_nics)

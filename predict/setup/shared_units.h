@@ -1,10 +1,10 @@
-/* predict/setup/shared_units.h: which subsequences stages of `msp` share, where that is left open.
+/* predict/setup/shared_units.h: chooses which subsequences stages of `msp` share, where the user left that open.
  *
  * Sharing fills stages that would idle, and costs: the keys and values of a shared unit are gathered in every
  * layer, weights are borrowed and what is summed for them goes back, and to share the last units the keys and
  * values of all others must be there. So all numbers of first and last units are replayed, task by task over
- * all stages in the order that they would keep, at the rates of large work and of the links alone: no op
- * list, no contention beside what is named here. docs/strategies.md, "Multiplexed sequence partitioning". */
+ * all stages in the order that they would keep, at the rates of large work and of the links, with no op
+ * list, and no contention except what is named here. docs/strategies.md, "Multiplexed sequence partitioning". */
 #ifndef PREDICT_SETUP_SHARED_UNITS_H
 #define PREDICT_SETUP_SHARED_UNITS_H
 
@@ -12,7 +12,7 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* What is predicted to be fastest, and behind it what shares less and needs less memory, each faster than
+/* The choice that is predicted to be fastest, followed by those that share less and need less memory, each faster than
  * the next; the last one shares nothing. choices: of `msp`, with lengths. */
 struct shared_ranking {
     struct shared_units best[SHARED_UNITS_MAX];

@@ -14,7 +14,7 @@
 
 enum { GRID_POINTS_MAX = 10000000 };
 
-/* What the values of an axis are, which says whether a range may stand for them. */
+/* The type of an axis' values; it decides whether a range is allowed. */
 enum axis_values {
     AXIS_TEXTS,   /* no range */
     AXIS_WHOLE,   /* whole numbers: the step of a range may be left out */

@@ -19,7 +19,7 @@ enum sweep_status {
 };
 extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
 
-/* What a point that could not be asked about is: refused, or failed where the system failed us. */
+/* Returns the status of a point that could not be predicted: refused, or failed if the system failed. */
 enum sweep_status sweep_status_of(enum status status);
 
 struct point_options {

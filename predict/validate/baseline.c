@@ -20,7 +20,7 @@ static double linear_flops_per_token(const struct transformer *m)
     return (double)m->layers * layer + 2 * h * (double)m->vocab;
 }
 
-/* A node's NICs, shared by so many flows. */
+/* Returns the rate of a node's NICs for each of `flows` flows. */
 static double nic_bytes_per_s(const struct cluster *c, double flows)
 {
     return least(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
@@ -75,7 +75,7 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     return b;
 }
 
-/* One pass of attention of a layer: flops and bytes are so many times a forward's. */
+/* Returns the seconds of one pass of attention of a layer, whose flops and bytes are multiples of a forward's. */
 static double core_s(const struct baseline *b, double share, double flops, double bytes)
 {
     double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);

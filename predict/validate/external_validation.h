@@ -54,8 +54,8 @@ void external_validation_release(struct external_validation *validation);
 /* Whether a row is of the device that `name` says: as the row has it, or its family ("a100" of "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
-/* What of a prediction a row's second metric is compared with: NULL: nothing. *scored: whether both are sure to
- * mean the same, so that the error counts. */
+/* Names the figure of a prediction with which a row's second metric is compared; NULL: none. *scored: both are sure to
+ * mean the same, so the error counts. */
 const char *external_compared_memory(enum external_metric metric, bool *scored);
 
 #endif

@@ -1,9 +1,9 @@
 /* The errors of each table when the fitted numbers are fitted to the other tables.
  *
  * Gauss-Newton from the shipped values in the logarithms of the numbers: two steps by the Jacobian
- * there (finite differences), the second with residuals simulated anew. A table does not tell every
- * number, so each is held near its shipped value by what else is known of it; a number that the
- * others do not tell thus keeps what the table that is left out told. */
+ * there (finite differences), the second with residuals simulated anew. A table does not determine every
+ * number, so each is held near its shipped value by what else is known of it; a number that the other tables do not
+ * determine keeps its shipped value, which rests on the table that is left out. */
 #include "predict/validate/leave_one_out.h"
 
 #include <gsl/gsl_multifit.h>

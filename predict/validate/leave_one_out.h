@@ -29,7 +29,7 @@ void leave_one_out_release(struct leave_one_out *result);
 /* Whether a row belongs to a table. */
 bool leave_one_out_has(const struct leave_one_out *result, size_t table, size_t row);
 
-/* What a fitted number is called. */
+/* Returns the name of a fitted number. */
 const char *leave_one_out_number(size_t i);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* What a source means where its rows say nothing. */
+/* The values of options that rows of a source leave out. */
 struct source_defaults {
     const char *source; /* NULL: any other */
     enum mfu_convention convention;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whose run a row is about, by its column `system`. */
+/* The system that a row measured, by its column `system`. */
 enum party { PARTY_SPPO, PARTY_MEGATRON, PARTY_DEEPSPEED, PARTY_COUNT };
 
 static enum party party_of_name(const char *name)

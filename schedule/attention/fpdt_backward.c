@@ -95,8 +95,9 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* ---- keys outside ---- */
 
-/* The set of chunk q as the tiles by the keys of chunk k need it; `again`: another set of chunk q
- * is in use until behind the tile that is about to be issued. */
+/* What the next tile (queries of chunk q, keys of chunk k) reads: its queries, O, lse, dO and the dQ summed so far,
+ * fetched from the host where they are offloaded. again: the tile about to be issued also belongs to chunk q and still
+ * adds to its dQ, so dQ is not fetched here. */
 static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
 {
     const struct fpdt *f = g->f;

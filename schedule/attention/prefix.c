@@ -195,8 +195,9 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
     return sum;
 }
 
-/* The same where stages share subsequences: in place, and of all keys up to the subsequence's end,
- * though the tile has not all of them. */
+/* As summed(), where stages share a subsequence: adds the tile in place to the sum from later queries (to zeros where
+ * there is none yet). The view returned has all keys up to the subsequence's end; the tile may cover only the first of
+ * them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
                                    struct reach reach, int64_t width)
 {

@@ -38,8 +38,9 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
 /* A causal square of `tokens`, whatever the layer's window is; kind ATTENTION or ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* What hides keys that a causal mask shows: the window of a layer, 0 where it reaches all `tokens`; and the documents of
- * a sequence of the micro-batch, if it has several on some rank. sequence: what ops call it. */
+/* What hides keys that a causal mask shows. window: the layer's sliding window; 0: it reaches all `tokens`. documents: the
+ * sequence has several documents on some rank. sequence: the number that ops carry, that of the first sequence with the
+ * same documents on all ranks (struct sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;

@@ -35,8 +35,8 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
  * have them; or inside dp, so that the stages of a sequence are. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
-/* Which ranks of a ring are a window: neighbours, or the even ones of a node and then its odd ones,
- * so that those that leave it do so by different NICs. */
+/* Which ranks of a ring form a window (Double-Ring): consecutive ones; or the even ranks of a node and then its odd ranks,
+ * so that the messages that leave a node go out by different NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
 /* Which tokens a rank of a ring holds. */

@@ -6,9 +6,9 @@
  * are as near to each other as the ranks of a sequence allow. Head-first placement makes the ranks of a
  * head group neighbours, context-first those of a ring; that is all there is to placement. A
  * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts
- * at most one axis in two. Tensor ranks are neighbours, and no axis of a shard: they hold different
- * weights. Where there are more of them than key and value heads, those with the same heads are. Names of
- * axes count up to the first '_' for what lies along them (exec/bindings.h). */
+ * at most one axis in two. Tensor ranks are neighbours; a shard never spans them, since they hold
+ * different weights. Where there are more of them than key and value heads, those that hold the same heads are
+ * neighbours (axis tp_copy). What lies along an axis is told by its name up to the first '_' (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"

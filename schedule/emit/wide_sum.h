@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* Between the two, gradients of the weight are summed in fp32 beside it, where the profile does
- * (schedule/emit/wide_sum.c). */
+/* Between emit_wide_sum_begin() and emit_wide_sum_end() the gradients of the weight are summed in an fp32 buffer beside
+ * its gradient, if the profile does so. */
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* One piece: a product in the compute dtype, and its sum. */

@@ -88,10 +88,12 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
         actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
 }
 
-/* How many forwards later than that of whole micro-batches the last chunk has made what a backward begins
- * with: the unit that is the j-th backward's is the backward_unit(j)-th forward's, and between the
- * groups of P units stand their ways through the other chunks. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B,
- * get_pp_rank_microbatches()) has k - 1, which is this where k divides P, and else too few. */
+/* Returns how many more warm-up forwards interleaving needs when micro-batches are cut into k subsequences. A backward
+ * begins with the last subsequence of its micro-batch, whose forward through the last chunk comes k - 1 forwards after
+ * that of the first subsequence, plus P (V - 1) for each boundary between groups of P units that lies between the two.
+ * The result is the largest over all micro-batches. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B,
+ * get_pp_rank_microbatches()) uses k - 1, which is the same where k
+ * divides P and too few elsewhere. */
 static uint32_t last_of_micro_batch(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;

@@ -69,8 +69,9 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work
     if (*like == IR_NONE)
         *like = k;
     else if (dtype != ir->buffer.dtype[ir_touched(ir, op, *like)])
-        verify_fail(v, "%s has %s: it must be as %s%s", op_text(v, op), operand_text(v, op, k),
-                    operand_text(v, op, *like), type == WORK_TYPE_SUM ? ", or f32" : "");
+        verify_fail(v, "%s has %s: its dtype must be that of %s%s", op_text(v, op),
+                    operand_text(v, op, k), operand_text(v, op, *like),
+                    type == WORK_TYPE_SUM ? ", or f32" : "");
 }
 
 static void check_op(struct verifier *v, uint32_t op, const struct operand_types *types,

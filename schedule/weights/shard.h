@@ -56,8 +56,8 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
 op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out);
 
 /* --- schedule/weights/reduce.c --- */
-/* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
- * all gradients is read there, so the device has ended, and everybody has come. */
+/* Emits what a framework's host thread does once a step between backward and optimizer: it waits for the last reduction,
+ * to read the norm of all gradients, and then all ranks meet in a barrier. */
 void shard_end_backward(struct shard *s, struct op_list *out);
 /* A buffer for it is there when the sum of the one before the last has been made. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);

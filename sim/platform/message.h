@@ -24,8 +24,8 @@ struct transfer copy_make(struct platform *platform, struct flow_table *flows, u
 struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                                double bytes, double alone_s, uint32_t key, uint32_t variant);
 
-/* A kernel that takes alone_s when it has the processors for itself; by_memory: memory limits it, and
- * it shares that too where ranks share a GPU. */
+/* A kernel that takes alone_s when it has the processors for itself; by_memory: memory bandwidth
+ * limits it, which ranks on one GPU share as well. */
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                             double alone_s, bool by_memory);
 

@@ -130,8 +130,8 @@ static struct side *side_of(struct scheduler *s, const struct rank_state *r, uin
     return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
 }
 
-/* Which sends and receives a guard leaves to a rank differs from rank to rank, and with it which
- * meets which. */
+/* Guards make each rank run different sends and receives, so which send meets which receive is worked out for each
+ * rank. */
 static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
                       uint32_t count)
 {

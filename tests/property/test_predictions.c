@@ -318,14 +318,11 @@ static bool price(struct priced *priced, const struct request *request, const ch
     return ok;
 }
 
-/* With the same kernels, precision and layout: the size of buckets of gradients and of the vocabulary's parts, and
- * which weights stay gathered, are matters of layout, too. Parameters that are the optimizer's own save memory and
- * cost a cast; reductions beside the backward take links and multiprocessors from it.
- * TransformerEngine's ring, which keeps every block that came and sends gradients one hop less, is another
- * method. An update that starts while gradients are still being reduced has its gather share their links,
- * so the sum of both may end later than one after the other would: by no more than the gathers take longer
- * than those of the other profile. Sharing of links elsewhere has
- * made another profile end sooner by 6 parts in 10^5, so differences below 10^-4 do not count. */
+/* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
+ * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_unit, reuse_elements, params_f32,
+ * reduce_at_end, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out where cp > 1.
+ * Two allowances: 1e-4 of the step, because sharing of links has let another profile end sooner by 6e-5; and the time by
+ * which ideal's updates take longer, because their gathers may share links with gradients that are still reduced. */
 static void no_profile_beats_ideal(void)
 {
     struct check_random random = check_random_make();

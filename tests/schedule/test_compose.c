@@ -507,8 +507,9 @@ static bool adds_to_gradients(const struct ir *ir, uint32_t op)
     return false;
 }
 
-/* The op that ends the last product of the backward; the first that reduces; how many passes over
- * whole gradients zero them, and look through them before that. */
+/* With megatron the first reduce-scatter comes after the last product that adds to gradients, and each reduced bundle has
+ * one pass that zeroes its gradient and one that looks for values that are no numbers. With megatron-te reductions start
+ * during the backward, and there are no such passes. */
 static void megatron_reduces_after_the_backward(void)
 {
     static const struct {
