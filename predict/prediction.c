@@ -9,6 +9,7 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
@@ -41,11 +42,17 @@ static uint64_t bytes_of(double bytes)
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
+/* Whether what the framework reserves is judged, and not the planned arenas; those of pageable memory always are. */
+static bool is_judged_by_reserved(const struct prediction *p)
+{
+    return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+}
+
 static void judge(struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
     struct verdict *v = &p->verdict;
-    v->by_reserved = p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+    v->by_reserved = is_judged_by_reserved(p);
     v->needed[LIMIT_DEVICE] =
         v->by_reserved ? p->reserved.total
                        : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
@@ -87,6 +94,12 @@ static void replay(struct prediction *p)
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
+/* The memories whose arenas are planned. */
+static unsigned memories_of(const struct prediction *p)
+{
+    return p->verdict_only && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
+}
+
 /* Samples of a step are tried from the shortest to the longest, where its list is long. */
 static const uint32_t sample_lengths[] = {11, 16};
 enum { LONG_LIST = 200000 };
@@ -97,7 +110,7 @@ static bool make_sample(struct prediction *p, size_t length)
     if (p->whole || compose_ops_at_most(&p->choices) < LONG_LIST)
         return false;
     for (p->sample = length; p->sample < ARRAY_LEN(sample_lengths); p->sample++)
-        if (compose_sample(&p->ir, &p->choices, sample_lengths[p->sample]))
+        if (compose_sample(&p->ir, &p->choices, sample_lengths[p->sample], memories_of(p)))
             return true;
     return false;
 }
@@ -107,7 +120,7 @@ static enum status build(struct prediction *p, const struct request *request, st
     enum status status = compose_resolve(&p->choices, request, NULL, diag);
     ir_release(&p->ir);
     if (status == STATUS_OK && !make_sample(p, 0))
-        status = compose_build(&p->ir, &p->choices, diag);
+        status = compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
     if (status == STATUS_OK) {
         replay(p);
         judge(p);

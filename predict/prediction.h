@@ -33,6 +33,9 @@ struct prediction {
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     bool whole;    /* wanted by the caller: the whole list, not a sample that stands for it */
     size_t sample; /* which length the sample has that is in ir */
+    bool
+        verdict_only; /* the caller sets it, who asks what fits and how long it takes: arenas that the verdict does
+                          not depend on are not planned, which takes half of the time, and are 0 bytes */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

@@ -254,6 +254,7 @@ struct emit_weights {
 struct emit {
     struct ir *ir;
     const struct choices *choices;   /* the model is what one tensor rank sees */
+    unsigned planned;                /* bit m: buffers of memory m get offsets */
     const struct transformer *whole; /* the whole model */
     struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;

@@ -22,7 +22,7 @@ struct offsets_job {
     const struct order *order;
     const struct first_uses *first_uses;
     struct live_ranges live_ranges;
-    bool tight;
+    struct plan_scope scope;
 };
 
 /* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md, "Lifetimes"). */
@@ -43,7 +43,7 @@ static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
     uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
     uint64_t parts = t->count > LONG_LIST ? LONG_PARTS : WASTE_PARTS;
     uint64_t enough = held + (base + held) / parts, least = t->count > 0 ? UINT64_MAX : 0;
-    int ways = p->tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
+    int ways = p->scope.tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
     for (int way = 0; way < ways && least > enough; way++) {
         uint64_t top = pack(t, (enum way)way, enough, least);
         for (uint32_t i = 0; top < least && i < t->count; i++)
@@ -56,6 +56,11 @@ static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
     figures->held[memory] = base + held;
 }
 
+static bool is_planned(const struct offsets_job *p, uint8_t memory)
+{
+    return (p->scope.memories >> memory & 1) != 0;
+}
+
 /* Where the persistent buffers of a role end, which lie first. */
 static void place_persistent(struct offsets_job *p, uint32_t role, uint64_t base[MEMORY_COUNT])
 {
@@ -65,7 +70,7 @@ static void place_persistent(struct offsets_job *p, uint32_t role, uint64_t base
         if (ir->buffer.role[buffer] != role)
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
-        if (!lifetimes_persistent(ir, buffer))
+        if (!lifetimes_persistent(ir, buffer) || !is_planned(p, ir->buffer.memory[buffer]))
             continue;
         uint64_t *end = &base[ir->buffer.memory[buffer]];
         uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
@@ -90,7 +95,8 @@ static bool plan_role(struct offsets_job *p, uint32_t role, struct lifetimes_fig
         if (p->ir->repeats.copies > 0 && p->live_ranges.count > 0 &&
             !live_ranges_repeat(&p->live_ranges, &p->ir->repeats, role))
             return false;
-        plan_arena(p, (uint8_t)m, base[m], figures);
+        if (is_planned(p, (uint8_t)m))
+            plan_arena(p, (uint8_t)m, base[m], figures);
     }
     return true;
 }
@@ -112,9 +118,10 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
     uint32_t roles = ir->role_count > 0 ? ir->role_count : 1;
     struct lifetimes_figures *of = heap_zalloc(roles, sizeof *of);
     for (uint32_t role = 0; role < roles; role++)
-        lifetimes_plan_role(ir, role, NULL, NULL, alignment, roles == 1, &of[role]);
+        lifetimes_plan_role(ir, role, NULL, NULL, alignment,
+                            (struct plan_scope){PLAN_ALL_MEMORIES, .tight = roles == 1}, &of[role]);
     if (roles > 1)
-        lifetimes_tighten(ir, alignment, of);
+        lifetimes_tighten(ir, alignment, PLAN_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         const struct lifetimes_figures *most = &of[largest(of, roles, m)];
         ir->arena_bytes[m] = most->arena[m];
@@ -128,14 +135,14 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
 }
 
 bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, uint64_t alignment, bool tight,
-                         struct lifetimes_figures *figures)
+                         const struct first_uses *first_uses, uint64_t alignment,
+                         struct plan_scope scope, struct lifetimes_figures *figures)
 {
     struct order own_order = {0};
     struct first_uses own_first_uses = {0};
     struct offsets_job p = {.ir = ir,
                             .alignment = alignment,
-                            .tight = tight,
+                            .scope = scope,
                             .order = order ? order : &own_order,
                             .first_uses = first_uses ? first_uses : &own_first_uses};
     if (!order && role < ir->role_count) {
@@ -149,7 +156,8 @@ bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
     return stands;
 }
 
-void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of)
+void lifetimes_tighten(struct ir *ir, uint64_t alignment, unsigned memories,
+                       struct lifetimes_figures *of)
 {
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
     for (int m = 0; m < MEMORY_COUNT; m++)
@@ -158,7 +166,8 @@ void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figur
             const struct lifetimes_figures *most = &of[role];
             if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
                 break;
-            lifetimes_plan_role(ir, role, NULL, NULL, alignment, true, &of[role]);
+            lifetimes_plan_role(ir, role, NULL, NULL, alignment,
+                                (struct plan_scope){memories, .tight = true}, &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)

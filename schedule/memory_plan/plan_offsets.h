@@ -31,14 +31,25 @@ struct lifetimes_figures {
  * two). A buffer that nothing touches keeps the offset UINT64_MAX. Deterministic. figures may be
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
+
+/* What is planned of a role. */
+struct plan_scope {
+    unsigned
+        memories; /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
+    bool tight; /* as well as can be; else quickly, because it may not be the largest */
+};
+#define PLAN_ALL_MEMORIES (~0u)
+
 /* The same for one role, whose order and first uses may be known already (or both NULL); offsets of other roles and
- * ir->arena_bytes stay. tight: as well as can be; else quickly, because it may not be the largest.
- * Of a sample (ir->repeats), the arena is the whole list's, or what is returned is false: it does not stand for it. */
+ * ir->arena_bytes stay. Of a sample (ir->repeats), the arena is the whole list's, or what is returned is false: it does
+ * not stand for it. */
 bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, uint64_t alignment, bool tight,
-                         struct lifetimes_figures *figures);
+                         const struct first_uses *first_uses, uint64_t alignment,
+                         struct plan_scope scope, struct lifetimes_figures *figures);
+
 /* Call after all roles have been planned quickly. Plans the roles with the largest arenas again, carefully, until the
  * largest of all is one that was planned carefully, and sets ir->arena_bytes. of: the figures of each role. */
-void lifetimes_tighten(struct ir *ir, uint64_t alignment, struct lifetimes_figures *of);
+void lifetimes_tighten(struct ir *ir, uint64_t alignment, unsigned memories,
+                       struct lifetimes_figures *of);
 
 #endif

@@ -297,12 +297,13 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
 /* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. repeats: what
  * its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
-                  struct repeats repeats)
+                  struct repeats repeats, unsigned planned)
 {
     struct ir staging = {0};
     struct emit e = {
         .ir = &staging,
         .choices = c,
+        .planned = planned,
         .whole = whole,
         .unit = {.n = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
@@ -339,7 +340,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     }
     finalize(&e, out);
     if (c->pp > 1 && stands)
-        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, figures);
+        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, planned, figures);
     else
         memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
     free(figures);
@@ -365,6 +366,12 @@ static const struct transformer *of_tensor_rank(const struct choices *c, struct 
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
+    return compose_build_planned(out, choices, PLAN_ALL_MEMORIES, diag);
+}
+
+enum status compose_build_planned(struct ir *out, const struct choices *choices, unsigned memories,
+                                  struct diag *diag)
+{
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
     const struct transformer *model = scoped.model;
@@ -372,7 +379,7 @@ enum status compose_build(struct ir *out, const struct choices *choices, struct 
     assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    build(out, &scoped, model, (struct repeats){0});
+    build(out, &scoped, model, (struct repeats){0}, memories);
     ir_shrink(out);
     return STATUS_OK;
 }
@@ -436,7 +443,8 @@ static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
     return true;
 }
 
-bool compose_sample(struct ir *out, const struct choices *choices, uint32_t length)
+bool compose_sample(struct ir *out, const struct choices *choices, uint32_t length,
+                    unsigned memories)
 {
     struct transformer fewer, share;
     struct choices c = *choices, by_units = *choices;
@@ -455,7 +463,7 @@ bool compose_sample(struct ir *out, const struct choices *choices, uint32_t leng
     }
     const struct transformer *model = c.model;
     c.model = of_tensor_rank(&c, &share);
-    bool stands = build(out, &c, model, r);
+    bool stands = build(out, &c, model, r, memories);
     if (stands)
         ir_shrink(out);
     else

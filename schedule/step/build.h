@@ -34,12 +34,18 @@ void compose_products_again(const struct choices *choices, double *layers, doubl
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
+/* The same with the arenas of some memories only, for a prediction that does not ask for the others. Bit m of
+ * memories: memory m. Buffers of the others have no offset, and their arenas 0 bytes. */
+enum status compose_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
+                                  struct diag *diag);
+
 /* An upper bound of the ops of each rank. */
 double compose_ops_at_most(const struct choices *choices);
 
 /* Builds a sample of about `length` layers or units that stands for the whole schedule (ir->repeats): its arenas are
  * the whole one's, and so are all sizes that depend on the number of units. Returns false, and leaves ir empty, when
- * the schedule is short or its layers or units do not repeat each other. */
-bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length);
+ * the schedule is short or its layers or units do not repeat each other. memories: as above. */
+bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length,
+                    unsigned memories);
 
 #endif

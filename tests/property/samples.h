@@ -4,6 +4,7 @@
 
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
+#include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/reserved/reserved.h"
 #include "schedule/step/build.h"
 #include "sim/jitter.h"
@@ -214,7 +215,8 @@ static inline void check_samples(int worlds)
         struct ir sample = {0};
         uint32_t length = (uint32_t)check_random_i64(&random, 8, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
-        if (make_long_world(&w, &random) && compose_sample(&sample, &w.choices, length)) {
+        if (make_long_world(&w, &random) &&
+            compose_sample(&sample, &w.choices, length, PLAN_ALL_MEMORIES)) {
             samples++;
             CHECK(w.label, same_list(&sample, &w.ir));
             check_memory_of_sample(&w, &sample);
