@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "base/units.h"
+#include "cli/common/output.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"
 #include "exec/backend.h"

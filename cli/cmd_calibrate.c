@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/utf8.h"
+#include "cli/common/output.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/fitted.h"
 #include "cli/measure/points_json.h"

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/common/output.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/explain_report.h"

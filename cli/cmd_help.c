@@ -1,6 +1,7 @@
 /* longhaul help: the commands and their options, from the tables, in several forms. */
 #include "base/arena.h"
 #include "cli/command.h"
+#include "cli/common/output.h"
 #include "cli/completion.h"
 #include "cli/manual.h"
 

@@ -1,8 +1,9 @@
 /* longhaul list: what there is, a function per table. */
 #include "cli/command.h"
 
-#include "cli/json_out.h"
-#include "cli/screen.h"
+#include "cli/common/json_out.h"
+#include "cli/common/output.h"
+#include "cli/common/screen.h"
 #include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/mfu.h"

@@ -1,10 +1,11 @@
 /* longhaul predict: what a training step would take. */
 #include "cli/command.h"
 
+#include "cli/common/idle_options.h"
+#include "cli/common/output.h"
+#include "cli/common/progress.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/folder/traces_out.h"
-#include "cli/idle_options.h"
-#include "cli/progress.h"
 #include "cli/report/record.h"
 #include "cli/report/report.h"
 #include "cli/setup/documents_options.h"
@@ -14,7 +15,7 @@
 #include "predict/prediction.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/verify/verify.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,10 +2,11 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/common/output.h"
+#include "cli/common/screen.h"
+#include "cli/common/table.h"
 #include "cli/reproduce/output.h"
 #include "cli/reproduce/run.h"
-#include "cli/screen.h"
-#include "cli/table.h"
 
 #include <errno.h>
 #include <stdlib.h>

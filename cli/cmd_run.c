@@ -3,8 +3,9 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
+#include "cli/common/idle_options.h"
+#include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
-#include "cli/idle_options.h"
 #include "cli/measure/run_options.h"
 #include "cli/measure/run_report.h"
 #include "cli/setup/read_setup.h"

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/interrupt.h"
+#include "cli/common/output.h"
 #include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/validate/check_rows.h"
 #include "cli/validate/external_setup.h"

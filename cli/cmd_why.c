@@ -2,7 +2,8 @@
 #include "cli/command.h"
 
 #include "base/units.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
+#include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/setup/read_setup.h"
 #include "predict/alternatives.h"

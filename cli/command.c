@@ -1,23 +1,16 @@
 #include "cli/command.h"
 
 #include "base/arena.h"
-#include "base/file_set.h"
-#include "base/interrupt.h"
-#include "cli/screen.h"
+#include "cli/common/output.h"
+#include "cli/common/screen.h"
+#include "cli/measure/run_options.h"
 #include "cli/setup/documents_options.h"
 #include "cli/setup/from.h"
 #include "cli/setup/options.h"
 #include "cli/sweep/predictor.h"
 
-#include <gsl/gsl_version.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
-/* simgrid/version.h needs this and does not include it */
-#include <xbt/base.h>
-
-#include <simgrid/version.h>
 #include <unistd.h>
 
 static const struct option general_rows[] = {
@@ -376,27 +369,6 @@ enum status command_run(const struct command *command, int argc, char **argv, st
     return status;
 }
 
-enum status command_print(const struct text *text, struct diag *diag)
-{
-    return file_set_write("-", text->data, text->size, diag);
-}
-
-void command_note(const struct diag *note)
-{
-    if (note->text != NULL)
-        screen_print_messages(note->text);
-}
-
-void command_end_if_interrupted(const struct diag *diag)
-{
-    if (interrupted() == 0 || diag->text == NULL)
-        return;
-    int number = interrupted();
-    screen_print_messages(diag->text);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
 void command_print_overview(struct text *out)
 {
     text_puts(out, "usage: longhaul COMMAND [OPTIONS]\n\n"
@@ -414,12 +386,4 @@ void command_print_help(struct text *out, const struct command *command)
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     screen_wrap(out, command->about, 0, 0, screen_width(STDOUT_FILENO));
     options_print_help(out, command->sets, refused(command));
-}
-
-void command_print_version(struct text *out)
-{
-    int major, minor, patch;
-    sg_version_get(&major, &minor, &patch);
-    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
-                patch, gsl_version);
 }

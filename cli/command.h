@@ -9,7 +9,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,26 +36,12 @@ enum status command_find(const struct command **command, const char *name, struc
 /* Parses argv, which starts behind the command's name, and runs it. --help prints the help. */
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag);
 
-/* Writes a result to standard output; a full disk or a closed pipe is an error. */
-enum status command_print(const struct text *text, struct diag *diag);
-
-/* Prints notes about what was filled in to standard error: once all went well, so that a failure
- * stays one message. */
-void command_note(const struct diag *note);
-
-/* To be called last: when a signal came (base/interrupt.h) and *diag says so, prints that and ends the program by
- * the signal, so that the shell which started it sees what ended it. */
-void command_end_if_interrupted(const struct diag *diag);
-
 /* Appends what `longhaul help` and `longhaul help COMMAND` print. */
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);
 
 /* Appends one command with its options as JSON; only NULL: all of them. */
 void help_print_json(struct text *out, const struct command *only);
-
-/* Appends the program's version and those of the libraries it runs with. */
-void command_print_version(struct text *out);
 
 /* The functions of the rows. */
 enum status cmd_plan(const struct options *options, struct diag *diag);
@@ -84,7 +70,7 @@ extern const struct option_set plan_options;
 extern const struct option_set bench_options, calibrate_options;
 extern const struct option_set predict_options, schedule_options, check_options, validate_options;
 extern const struct option_set reproduce_options;
-extern const struct option_set compare_options, run_options, sweep_options, plot_options,
-    report_options, why_options, list_options, help_options;
+extern const struct option_set compare_options, sweep_options, plot_options, report_options,
+    why_options, list_options, help_options;
 
 #endif

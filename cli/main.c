@@ -2,8 +2,9 @@
  * 1 the answer is no, 2 could not do it. */
 #include "base/arena.h"
 #include "cli/command.h"
-#include "cli/progress.h"
-#include "cli/screen.h"
+#include "cli/common/output.h"
+#include "cli/common/progress.h"
+#include "cli/common/screen.h"
 
 #include <gsl/gsl_errno.h>
 #include <signal.h>

@@ -1,9 +1,8 @@
 #include "exec/backend.h"
 
-#include "exec/cpu/cpu.h"
-
 #include <string.h>
 
+extern const struct backend cpu_backend;  /* exec/cpu/ */
 extern const struct backend cuda_backend; /* exec/cuda/, or what says that it was not built */
 
 /* The first is the default. */

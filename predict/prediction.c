@@ -13,7 +13,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 #include "sim/jitter.h"
 
 #include <assert.h>

@@ -9,6 +9,7 @@
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/prune.h"
+#include "sim/result/sim_result.h"
 
 enum { CHILD_WHY_SIZE = 2048 };
 
@@ -52,7 +53,7 @@ struct sim_request {
     const struct sim_options *options;
     const char *name;
     struct sim_counts *counts;
-    const uint8_t *even; /* [guard_count] sim/even.h */
+    const uint8_t *even; /* [guard_count] sim/even/even.h */
 };
 
 /* Runs a list. Release *run in either case. */

@@ -1,7 +1,7 @@
 #include "sim/sim.h"
 
 #include "sim/child.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 #include "sim/link_loads.h"
 #include "sim/memory/memory.h"
 #include "sim/plan/depth.h"
@@ -214,30 +214,4 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     if (status == STATUS_OK && !options->no_memory && !result->unsteady)
         result->unsteady = !memory_peaks(ir, cluster, result);
     return status;
-}
-
-void sim_result_release(struct sim_result *result)
-{
-    if (result->mapping)
-        munmap(result->mapping, result->mapping_size);
-    arena_release(&result->arena);
-    *result = (struct sim_result){0};
-}
-
-bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op)
-{
-    uint16_t guard = ir->op.guard[op];
-    return guard == IR_NONE16 || even_passes(ir, result->even_guards, guard, rank);
-}
-
-const double *sim_start_s(const struct sim_result *result, uint32_t rank)
-{
-    assert(rank < result->rank_count);
-    return result->start_s + result->classes[result->class_of_rank[rank]].row;
-}
-
-const double *sim_end_s(const struct sim_result *result, uint32_t rank)
-{
-    assert(rank < result->rank_count);
-    return result->end_s + result->classes[result->class_of_rank[rank]].row;
 }

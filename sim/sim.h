@@ -14,137 +14,13 @@
 #include "base/diag.h"
 #include "models/cluster.h"
 #include "schedule/ir/ir.h"
+#include "sim/plan/sim_costs.h"
+#include "sim/result/sim_result.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
-struct sim_costs {
-    /* Of shapes whose duration depends on the rank (attention over documents): [shape_count] seconds by place
-       (schedule/ir/visible.h), NULL for the others; NULL: there are none. work_s has any of them. */
-    const double *const *place_work_s;
-    const double *work_s;      /* [shape_count] on the device; not used for communication, copies
-                                  and SYNC kinds, whose time comes from the cluster */
-    const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
-    const double *issue_s;     /* [shape_count] host time of issuing one; an op can start when the
-                                  host has issued it and everything before it; NULL: no time */
-    const double
-        *return_s; /* [shape_count] host time between the end of an op that holds it and what
-                                  it issues next; NULL: none */
-    const double *host_bytes; /* [shape_count] what those move through host memory, which they then
-                                 share with copies; NULL: nothing */
-    double collective_launch_s; /* added before the bytes of every communication op move */
-};
-
-struct sim_options {
-    bool exact;     /* simulate every rank and every op: no folding */
-    bool no_memory; /* leave out the memory timelines: peaks stay zero */
-    /* Where guards of rings tell more ranks apart than this, they are taken alike (sim/even.h); 0: 64.
-       With exact, none are. */
-    uint32_t even_above;
-    /* A rank whose kernels take so many times what the costs say, to see what a late rank does to the others. 0: none.
-       Only with exact, where every rank is simulated. */
-    double slow_factor;
-    uint32_t slow_rank;
-};
-
-/* One class of ranks that do the same at the same times. */
-struct sim_class {
-    uint32_t rank;               /* its lowest rank, the one that was simulated */
-    uint32_t ranks;              /* members */
-    uint32_t role;               /* row of ir->role */
-    uint32_t op_begin, op_count; /* its ops, ids of the schedule */
-    size_t row;                  /* start_s[row + k], end_s[row + k]: op op_begin + k */
-};
-
-enum { SIM_TOP_BUFFERS = 8 };
-
-/* The moment at which a memory holds most. */
-struct sim_peak {
-    uint64_t bytes;
-    double time_s;
-    uint32_t op; /* the op whose start made it so; IR_NONE: before the first op */
-    uint64_t category_bytes[CATEGORY_COUNT];
-    uint32_t top_count;
-    struct sim_live {
-        uint32_t buffer; /* buffer_id */
-        uint64_t bytes;
-    } top[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
-};
-
-/* The most that the ranks of one node hold together in one memory of the host. */
-struct sim_node_peak {
-    uint64_t bytes;
-    double time_s;
-    uint32_t node;
-};
-
-/* What one link carried. */
-struct sim_link_load {
-    uint8_t kind;       /* enum link_kind of sim/platform/platform.h */
-    double bytes_per_s; /* capacity */
-    double bytes;       /* over the step, in units of the capacity: protocol overhead included */
-    double busy;        /* bytes / (capacity * step) */
-};
-
-struct sim_counts {
-    uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
-    uint64_t simulated;    /* of those, the ones that were executed */
-    uint64_t flows; /* started; with exact in SimGrid all of them (sim/scheduler/uncontended.h) */
-    uint64_t timers;
-    double events_s; /* processor seconds of the event loop */
-};
-
-/* Whether layers that repeat the times of others were left out (sim/plan/depth.h). */
-enum sim_depth_outcome {
-    SIM_DEPTH_OFF,       /* not asked for */
-    SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */
-    SIM_DEPTH_UNSTEADY,  /* the list repeats itself, its times do not */
-    SIM_DEPTH_FOLDED
-};
-
-struct sim_depth {
-    enum sim_depth_outcome outcome;
-    struct sim_depth_fold {
-        uint32_t period;         /* layers that repeat together; 0: none do */
-        uint32_t simulated, all; /* of the longest run of them that was cut */
-        uint32_t given_up;       /* of runs whose times do not repeat, and which were not cut */
-    } layers;
-};
-
-struct sim_result {
-    double step_s;
-    struct sim_depth depth;
-    /* Of a sample (ir->repeats), step_s, loads, counts and peaks are the whole list's, and times those of the sample.
-       unsteady: its times do not tell those of the whole list, and nothing here does. */
-    bool unsteady;
-    double *period_s;   /* per run of ir->repeats: the time of each copy */
-    double simulated_s; /* when the list that was simulated ends: a sample's own step */
-    uint32_t rank_count, class_count, node_count;
-    uint32_t even_ranks;     /* of a ring whose ranks were taken alike (sim/even.h); 0: none were */
-    uint8_t *even_guards;    /* [guard_count] */
-    uint32_t *class_of_rank; /* [rank_count] */
-    struct sim_class *classes;
-    size_t row_count;
-    double *start_s, *end_s; /* [row_count]; a guarded-out op starts and ends at its place */
-
-    struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
-    struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
-
-    struct sim_link_load
-        *load; /* idle links left out; each row is as many links as there are replicas */
-    size_t load_count, busiest; /* row of the busiest */
-    uint32_t replicas; /* parts of the machine that do the same (sim/plan/replicas.h); 1 or more */
-    const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
-
-    struct sim_counts counts;
-
-    struct arena arena; /* everything above but start_s and end_s */
-    void *mapping;      /* start_s and end_s, shared with the child that wrote them */
-    size_t mapping_size;
-};
 
 /* Simulates one step. Fails with STATUS_BAD_INPUT when the schedule cannot end on this
  * cluster (more ranks than GPUs, members that disagree, a deadlock: the message names rank, op
@@ -153,18 +29,6 @@ struct sim_result {
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag);
-
-void sim_result_release(struct sim_result *result);
-
-/* The times of one rank: its class's rows; op k of its role at [k]. */
-const double *sim_start_s(const struct sim_result *result, uint32_t rank);
-const double *sim_end_s(const struct sim_result *result, uint32_t rank);
-
-/* Whether a rank did the work of an op: its guard lets it, as even rings take it. */
-bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op);
-
-/* The flops that all ranks execute in the step: those of their own guards, of even rings too. */
-double sim_flops(const struct ir *ir, const struct sim_result *result);
 
 /* Adds rows to *trace for ranks [rank_begin, rank_end): each op that did work, ordered by
  * (start, rank, op); with memory, also the live bytes by memory and category. */

@@ -43,7 +43,7 @@ foreach(layer ${layers})
 endforeach()
 
 # No folders include each other in a circle: folders that include none of those left are taken away until none is left.
-foreach(layer schedule)
+foreach(layer base traces models schedule sim predict exec cli)
     file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${layer}/*.c ${SOURCE}/${layer}/*.h ${SOURCE}/${layer}/*.cpp)
     set(folders)
     foreach(file ${files})

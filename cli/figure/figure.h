@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/table.h"
+#include "cli/common/table.h"
 #include "sim/waterfall.h"
 #include "traces/trace.h"
 

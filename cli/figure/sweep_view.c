@@ -1,7 +1,7 @@
 #include "cli/figure/sweep_view.h"
 
 #include "base/units.h"
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "cli/common/table.h"
 #include "cli/figure/figure.h"
-#include "cli/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #include "cli/folder/stored.h"
 
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "predict/result_names.h"
 #include "traces/csv.h"
 #include "traces/kineto.h"

@@ -1,7 +1,7 @@
 #include "cli/measure/compare_report.h"
 
 #include "base/units.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 
 #include <math.h>
 #include <stdint.h>

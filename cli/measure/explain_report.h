@@ -3,7 +3,7 @@
 #define CLI_MEASURE_EXPLAIN_REPORT_H
 
 #include "base/text.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "traces/explain.h"
 
 /* Causes that are a smaller share of all differences are added up as the rest. */

@@ -1,6 +1,6 @@
 #include "cli/measure/points_json.h"
 
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 
 /* ---- points ---- */
 

@@ -1,6 +1,6 @@
 #include "cli/measure/recorded.h"
 
-#include "cli/command.h"
+#include "cli/common/output.h"
 #include "cli/measure/compared.h"
 #include "cli/setup/read_setup.h"
 

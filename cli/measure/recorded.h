@@ -3,7 +3,7 @@
 #ifndef CLI_MEASURE_RECORDED_H
 #define CLI_MEASURE_RECORDED_H
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "models/points.h"
 #include "predict/observe.h"
 #include "predict/prediction.h"

@@ -2,7 +2,6 @@
 #include "cli/measure/run_options.h"
 
 #include "base/units.h"
-#include "cli/command.h"
 #include "exec/backend.h"
 
 #include <math.h>

@@ -3,11 +3,14 @@
 #define CLI_MEASURE_RUN_OPTIONS_H
 
 #include "base/diag.h"
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "exec/exec.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The options of `run` itself, beside those of a configuration. */
+extern const struct option_set run_options;
 
 struct run_options {
     bool check, run, train;

@@ -4,7 +4,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "exec/exec.h"
 #include "exec/reference_check.h"
 #include "schedule/ir/ir.h"

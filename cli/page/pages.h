@@ -3,8 +3,8 @@
 #ifndef CLI_PAGE_PAGES_H
 #define CLI_PAGE_PAGES_H
 
+#include "cli/common/table.h"
 #include "cli/page/page.h"
-#include "cli/table.h"
 
 enum status page_of_prediction(struct page *page, const char *path, const char *title,
                                struct diag *diag);

@@ -1,7 +1,7 @@
 /* The pages of rows: of sweep, and of validate -o. */
 #include "cli/page/pages.h"
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "cli/page/sources.h"
 #include "cli/report/report.h"
 #include "cli/sweep/summary.h"

@@ -2,7 +2,7 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "cli/report/report.h"
 #include "predict/intervals.h"
 

@@ -4,7 +4,7 @@
 #define CLI_PLAN_LONGEST_REPORT_H
 
 #include "base/text.h"
-#include "cli/screen.h"
+#include "cli/common/screen.h"
 #include "predict/plan/longest_certificate.h"
 
 /* One screen, the answer first; all: with what fills memory at the next length. */

@@ -4,7 +4,7 @@
 #define CLI_PLAN_REPORT_H
 
 #include "base/text.h"
-#include "cli/screen.h"
+#include "cli/common/screen.h"
 #include "predict/plan/best.h"
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"

@@ -1,5 +1,5 @@
 /* What a search found, as JSON. */
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"
 #include "predict/result_names.h"

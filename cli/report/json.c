@@ -1,7 +1,7 @@
 /* The report as JSON: the same figures, in SI units and with all their digits. */
 #include "base/units.h"
-#include "cli/command.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
+#include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
 #include "models/mfu.h"
@@ -11,7 +11,7 @@
 #include "predict/setup/partition_option.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 #include <float.h>
 #include <math.h>

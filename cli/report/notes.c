@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "predict/intervals.h"
 #include "schedule/choices/profile.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 #include <math.h>
 #include <string.h>

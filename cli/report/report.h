@@ -6,9 +6,9 @@
 #define CLI_REPORT_REPORT_H
 
 #include "base/text.h"
-#include "cli/json_out.h"
-#include "cli/options.h"
-#include "cli/screen.h"
+#include "cli/common/json_out.h"
+#include "cli/common/options.h"
+#include "cli/common/screen.h"
 #include "models/mfu.h"
 #include "predict/alternatives.h"
 #include "predict/documents/batches.h"

@@ -2,7 +2,7 @@
 #ifndef CLI_SETUP_DOCUMENTS_OPTIONS_H
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "predict/documents/packing.h"
 #include "predict/setup/setup.h"
 

@@ -2,7 +2,7 @@
 #ifndef CLI_SETUP_FROM_H
 #define CLI_SETUP_FROM_H
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 /* Reads the files of --from, and arguments that are launch files, and gives their options to the command as if they
  * had been written: those that are written win. Prints to standard error what was understood, as a line that can be

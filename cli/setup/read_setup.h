@@ -2,7 +2,7 @@
 #ifndef CLI_SETUP_READ_SETUP_H
 #define CLI_SETUP_READ_SETUP_H
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "predict/setup/setup.h"
 
 #include <stdbool.h>

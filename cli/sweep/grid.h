@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "predict/sweep/axes.h"
 
 #include <stddef.h>

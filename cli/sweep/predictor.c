@@ -1,11 +1,11 @@
 #include "cli/sweep/predictor.h"
 
-#include "cli/idle_options.h"
+#include "cli/common/idle_options.h"
 #include "cli/setup/documents_options.h"
 #include "cli/setup/read_setup.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 #include <stdbool.h>
 #include <string.h>

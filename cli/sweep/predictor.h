@@ -24,7 +24,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
  * makes a row of every point. */
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag);
 
-/* Adds a note for each option that changes nothing in any point (cli/idle_options.h). */
+/* Adds a note for each option that changes nothing in any point (cli/common/idle_options.h). */
 void sweep_note_idle(const struct sweep_grid *grid, struct diag *note);
 
 #endif

@@ -1,7 +1,7 @@
 #include "cli/sweep/summary.h"
 
-#include "cli/command.h"
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
+#include "cli/common/output.h"
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
 #include "predict/result_names.h"

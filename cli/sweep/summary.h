@@ -4,8 +4,8 @@
 #define CLI_SWEEP_SUMMARY_H
 
 #include "base/diag.h"
+#include "cli/common/table.h"
 #include "cli/sweep/predictor.h"
-#include "cli/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Validated rows of both kinds of file as JSON. */
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 #include "cli/validate/print.h"
 
 static void put_row(struct json_out *json, const struct validation *v, size_t i)

@@ -7,7 +7,9 @@
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 
-#include "sim/sim.h"
+#include "models/cluster.h"
+#include "sim/result/sim_result.h"
+#include "traces/trace.h"
 
 /* Fills result->peak and result->host from the times in *result. Returns false for a sample whose changes at gaps do not
  * repeat. Ops and buffers of peaks are the sample's, dates and bytes the whole list's. */

@@ -3,7 +3,7 @@
 #ifndef SIM_MEMORY_CHANGES_H
 #define SIM_MEMORY_CHANGES_H
 
-#include "sim/sim.h"
+#include "sim/result/sim_result.h"
 
 /* The buffers of a role, by their first writer; those that live from the start come first. */
 struct lifetimes {

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"
-#include "sim/even.h"
+#include "sim/even/even.h"
 #include "sim/plan/replicas.h"
 
 #include <assert.h>

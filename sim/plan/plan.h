@@ -17,8 +17,8 @@
 
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
+#include "sim/plan/sim_costs.h"
 #include "sim/platform/collective.h"
-#include "sim/sim.h"
 
 enum line_kind {
     LINE_COLLECTIVE, /* all members of an instance */
@@ -106,7 +106,7 @@ struct sim_plan {
 
 /* Fails, with one message, on what can never meet: members whose collectives differ, a send
  * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
- * for the schedule in messages. even: [guard_count] sim/even.h, borrowed. whole: all ranks, not one
+ * for the schedule in messages. even: [guard_count] sim/even/even.h, borrowed. whole: all ranks, not one
  * replica of them. Release in either case. */
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,

@@ -1,4 +1,4 @@
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 #include "base/arena.h"
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* Settings that plan --emit writes are read back by --from as the same choices: whatever the request, as long as the
  * framework expresses it. */
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "predict/launch/launch.h"

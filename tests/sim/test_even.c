@@ -1,6 +1,6 @@
 #include "tests/sim/machine.h"
 
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 /* A ring of 4 ranks in one node, two steps. The variant of ranks from N on takes 2 s, the one below N 1 s; a message
  * of 5 GB takes 0.1 s at 50 GB/s, and both ends must have come. */

@@ -1,4 +1,4 @@
-#include "cli/idle_options.h"
+#include "cli/common/idle_options.h"
 
 #include "base/arena.h"
 #include "schedule/choices/profile.h"

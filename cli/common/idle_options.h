@@ -1,11 +1,11 @@
-/* cli/idle_options.h: options that were given and change nothing, or less than they say, since what they
+/* cli/common/idle_options.h: options that were given and change nothing, or less than they say, since what they
  * are about is not in the configuration that was made of all of them.
  *
  * A command that makes several configurations adds each: only what none of them uses is noted. */
-#ifndef CLI_IDLE_OPTIONS_H
-#define CLI_IDLE_OPTIONS_H
+#ifndef CLI_COMMON_IDLE_OPTIONS_H
+#define CLI_COMMON_IDLE_OPTIONS_H
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 #include "schedule/choices/choices.h"
 
 #include <stdbool.h>

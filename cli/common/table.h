@@ -1,7 +1,7 @@
-/* cli/table.h: a CSV file of ours as texts: its head "# key=value", its columns, its rows. Columns that were
+/* cli/common/table.h: a CSV file of ours as texts: its head "# key=value", its columns, its rows. Columns that were
  * renamed have their new names, also in files that were written before. */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef CLI_COMMON_TABLE_H
+#define CLI_COMMON_TABLE_H
 
 #include "base/arena.h"
 #include "base/diag.h"

@@ -1,4 +1,4 @@
-/* cli/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
+/* cli/common/options.h: the options of a command, as tables: parsing, defaults and help from the same rows.
  *
  * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no
  * value. Each may be given once, but for lists. What is not an option is an argument; everything behind
@@ -6,8 +6,8 @@
  * fits together is the command's business.
  *
  * Messages begin with the option: "--seq: error: ...". */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#ifndef CLI_COMMON_OPTIONS_H
+#define CLI_COMMON_OPTIONS_H
 
 #include "base/arena.h"
 #include "base/diag.h"

@@ -1,4 +1,4 @@
-#include "sim/even.h"
+#include "sim/even/even.h"
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"

@@ -1,9 +1,9 @@
-/* cli/json_out.h: JSON written member by member, two blanks a level, numbers with all their digits.
+/* cli/common/json_out.h: JSON written member by member, two blanks a level, numbers with all their digits.
  *
  * Every call between json_begin_...() and its end adds one value to the object or array; key is
  * NULL in an array and at the top. */
-#ifndef CLI_JSON_OUT_H
-#define CLI_JSON_OUT_H
+#ifndef CLI_COMMON_JSON_OUT_H
+#define CLI_COMMON_JSON_OUT_H
 
 #include "base/text.h"
 

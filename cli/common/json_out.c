@@ -1,4 +1,4 @@
-#include "cli/json_out.h"
+#include "cli/common/json_out.h"
 
 #include "base/utf8.h"
 

@@ -1,4 +1,4 @@
-/* sim/even.h: long rings, whose ranks are taken alike.
+/* sim/even/even.h: long rings, whose ranks are taken alike.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
  * choose which (docs/strategies.md, "ring"). No two ranks choose alike throughout, so a ring does not fold, and what its
@@ -10,8 +10,8 @@
  * sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
  * work; a group whose guards choose who sends. Only times are even: sim_flops() counts what ranks really execute, and
  * buffers and offsets are the schedule's. */
-#ifndef SIM_EVEN_H
-#define SIM_EVEN_H
+#ifndef SIM_EVEN_EVEN_H
+#define SIM_EVEN_EVEN_H
 
 #include "schedule/ir/ir.h"
 #include "schedule/ir/mesh.h"

@@ -1,5 +1,5 @@
 /* The flops that all ranks execute. */
-#include "sim/sim.h"
+#include "sim/result/sim_result.h"
 
 #include "schedule/ir/visible.h"
 

@@ -1,7 +1,7 @@
-/* cli/progress.h: a line on the terminal that says how far a long command is. Where standard error
+/* cli/common/progress.h: a line on the terminal that says how far a long command is. Where standard error
  * is no terminal, nothing is printed. */
-#ifndef CLI_PROGRESS_H
-#define CLI_PROGRESS_H
+#ifndef CLI_COMMON_PROGRESS_H
+#define CLI_COMMON_PROGRESS_H
 
 /* From now on every search (predict/progress.h) has its line on the terminal. */
 void progress_show_on_terminal(void);

@@ -1,8 +1,8 @@
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 #include "base/arena.h"
 #include "base/units.h"
-#include "cli/screen.h"
+#include "cli/common/screen.h"
 
 #include <assert.h>
 #include <ctype.h>

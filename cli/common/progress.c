@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700 /* setitimer */
-#include "cli/progress.h"
+#include "cli/common/progress.h"
 
 #include "predict/progress.h"
 

@@ -1,4 +1,4 @@
-#include "cli/screen.h"
+#include "cli/common/screen.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,43 @@
+#include "cli/common/output.h"
+
+#include "base/file_set.h"
+#include "base/interrupt.h"
+#include "cli/common/screen.h"
+
+#include <gsl/gsl_version.h>
+#include <signal.h>
+#include <stdio.h>
+
+/* simgrid/version.h needs this and does not include it */
+#include <xbt/base.h>
+
+#include <simgrid/version.h>
+
+enum status command_print(const struct text *text, struct diag *diag)
+{
+    return file_set_write("-", text->data, text->size, diag);
+}
+
+void command_note(const struct diag *note)
+{
+    if (note->text != NULL)
+        screen_print_messages(note->text);
+}
+
+void command_end_if_interrupted(const struct diag *diag)
+{
+    if (interrupted() == 0 || diag->text == NULL)
+        return;
+    int number = interrupted();
+    screen_print_messages(diag->text);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void command_print_version(struct text *out)
+{
+    int major, minor, patch;
+    sg_version_get(&major, &minor, &patch);
+    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
+                patch, gsl_version);
+}

@@ -1,0 +1,22 @@
+/* cli/common/output.h: what every command prints: results, notes, an interrupt's message, versions. */
+#ifndef CLI_COMMON_OUTPUT_H
+#define CLI_COMMON_OUTPUT_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+/* Writes a result to standard output; a full disk or a closed pipe is an error. */
+enum status command_print(const struct text *text, struct diag *diag);
+
+/* Prints notes about what was filled in to standard error: once all went well, so that a failure
+ * stays one message. */
+void command_note(const struct diag *note);
+
+/* To be called last: when a signal came (base/interrupt.h) and *diag says so, prints that and ends the program by
+ * the signal, so that the shell which started it sees what ended it. */
+void command_end_if_interrupted(const struct diag *diag);
+
+/* Appends the program's version and those of the libraries it runs with. */
+void command_print_version(struct text *out);
+
+#endif

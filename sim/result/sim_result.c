@@ -1,0 +1,33 @@
+#include "sim/result/sim_result.h"
+
+#include "sim/even/even.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+void sim_result_release(struct sim_result *result)
+{
+    if (result->mapping)
+        munmap(result->mapping, result->mapping_size);
+    arena_release(&result->arena);
+    *result = (struct sim_result){0};
+}
+
+bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op)
+{
+    uint16_t guard = ir->op.guard[op];
+    return guard == IR_NONE16 || even_passes(ir, result->even_guards, guard, rank);
+}
+
+const double *sim_start_s(const struct sim_result *result, uint32_t rank)
+{
+    assert(rank < result->rank_count);
+    return result->start_s + result->classes[result->class_of_rank[rank]].row;
+}
+
+const double *sim_end_s(const struct sim_result *result, uint32_t rank)
+{
+    assert(rank < result->rank_count);
+    return result->end_s + result->classes[result->class_of_rank[rank]].row;
+}
