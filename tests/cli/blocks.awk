@@ -5,7 +5,7 @@
     name = sprintf("%s.%02d", to, count)
     if (line ~ /^\$ /) { prompts = 1; sub(/^\$ /, "", line); more = 1 }
     if (!prompts || more) print line > name
-    if (prompts) more = line ~ /\\$/
+    if (prompts) more = more && line ~ /\\$/ # what a command prints may end so too
     next
 }
 /^$/ && on && prompts { next } # what a command prints has empty lines
