@@ -74,6 +74,8 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked, const st
     struct ir ir = {0};
     double layers = 1;
     *bytes = NULL;
+    /* The share is one for all steps, whatever their documents are: that of sequences of one document. */
+    request.documents = NULL;
     if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
         request.pipeline =
             CHOICE_PIPELINE_TERAPIPE; /* whole units; stages that share one divide it */

@@ -368,7 +368,7 @@ static const struct rule rules[] = {
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
     {documents_of_a_part, "--scope",
      "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
-     "step"},
+     "model"},
     {chunks_with_dropout, "--dropout",
      "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
     {chunks_with_tensor, "--tp",

@@ -8,6 +8,7 @@ packed --documents lengths.csv --packing truncate
 for packing in first-fit best-fit buckets; do packed --documents zipf:1.1,1K --packing $packing --seed 7 | grep ^documents; done
 packed --documents lognormal:200,1.5 --batches 4 --balance ranks
 longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 4 --seq 128K --strategy ring --layout zigzag-documents --documents $S/traces/documents/python-3.11.csv --quick | grep ^documents
+longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 2 --seq 64K --strategy sppo --tp 4 --pp 4 --subsequences 8 --batch 4 --documents lognormal:2K,1.5 --quick | grep ^documents
 # one document a sequence is a causal step
 longhaul predict $step --json > causal.json
 printf '1024\n' > one.csv
