@@ -21,6 +21,21 @@ packed --documents batches.csv --batches 3
 packed --documents batches.csv --seed 2
 printf 'batch,length\n1,700\n1,700\n1,700\n1,700\n1,700\n' > full.csv
 packed --documents full.csv
+# a step among many takes what it takes by itself
+large="--model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 64K --dp 2 --batch 2 --quick --json"
+printf 'batch,length\n1,60000\n1,3000\n2,20000\n2,20000\n2,20000\n' > two.csv
+step_s() { sed -n 's/^ *"step_s": \(.*\),/\1/p' "$@"; }
+longhaul predict $large --documents two.csv --batches 2 | step_s | head -n 2 > together
+for batch in 1 2; do
+    (head -n 1 two.csv; grep "^$batch," two.csv) > own.csv
+    longhaul predict $large --documents own.csv | step_s
+done > apart
+cmp together apart && sort -u together | wc -l
+# where replicas wait for the one with most pairs, dealing sequences by pairs makes steps shorter
+for balance in none pairs ranks; do
+    longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 64K --dp 4 --batch 16 --documents lognormal:4K,1.8 --batches 4 --balance $balance --quick --json |
+        sed -n "s/^ *\"median_step_s\": \(.*\),/\1 $balance/p"
+done | sort -n | cut -d' ' -f2
 # a sweep over packings has what predict says of each
 longhaul sweep --model gpt2 --set layers=4 --cluster dgx-a100 --gpus 4 --seq 1K --dp 2 --batch 4 --documents lognormal:200,1.5 --vary packing=best-fit,truncate --vary balance=none,ranks > sweep.csv
 for packing in best-fit truncate; do
