@@ -22,25 +22,26 @@ struct command {
     const char *summary;
     const char *about;                                  /* a few sentences */
     const struct option_set *sets[OPTION_SETS_MAX + 1]; /* ends in NULL */
-    const char *const *refused; /* options of the sets that it has not; ends in NULL. NULL: none */
+    const char *const
+        *refused; /* options of the sets that the command lacks; ends in NULL. NULL: none */
 };
 
-/* Whether its help names an option of its sets: all but those that it refuses. */
+/* True if the command's help shows this option of its sets: it shows all that the command does not refuse. */
 bool command_shows(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);
 
-/* The command of that name; an error gives the nearest. */
+/* Finds the command of that name; for an unknown name the error suggests the nearest one. */
 enum status command_find(const struct command **command, const char *name, struct diag *diag);
 
-/* Parses argv, which starts behind the command's name, and runs it. --help prints the help. */
+/* Parses argv, which starts after the command's name, and runs the command. --help prints its help. */
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag);
 
 /* Appends what `longhaul help` and `longhaul help COMMAND` print. */
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);
 
-/* Appends one command with its options as JSON; only NULL: all of them. */
+/* Appends the command `only` with its options as JSON, or all commands if `only` is NULL. */
 void help_print_json(struct text *out, const struct command *only);
 
 /* The functions of the rows. */
@@ -61,7 +62,7 @@ enum status cmd_report(const struct options *options, struct diag *diag);
 enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
-/* What a command's first argument may be, by number; NULL: there are no more. For completion. */
+/* Return the i-th word that a command may have as its first argument; NULL: there are no more. For completion. */
 const char *plot_figure_name(size_t i);
 const char *list_name(size_t i);
 const char *command_name(size_t i);

@@ -1,4 +1,4 @@
-/* cli/completion.h: completion for bash and zsh, from the tables of commands and options. */
+/* cli/completion.h: completion scripts for bash and zsh, made from the tables of commands and options. */
 #ifndef CLI_COMPLETION_H
 #define CLI_COMPLETION_H
 

@@ -1,7 +1,7 @@
-/* cli/common/idle_options.h: options that were given and change nothing, or less than they say, since what they
- * are about is not in the configuration that was made of all of them.
+/* cli/common/idle_options.h: notes about options that were given and change nothing, or less than they say,
+ * because the configuration lacks the part that they set.
  *
- * A command that makes several configurations adds each: only what none of them uses is noted. */
+ * A command that makes several configurations adds each: only options that none of them uses are noted. */
 #ifndef CLI_COMMON_IDLE_OPTIONS_H
 #define CLI_COMMON_IDLE_OPTIONS_H
 
@@ -11,25 +11,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows of a table, a bit each. All-zero: nothing was added. */
+/* Masks with a bit for each option that is checked. All-zero: no configuration was added. */
 struct idle_options {
     uint32_t given, used;
 };
 
-/* Whether any that it knows of was given. */
+/* True if the user gave any of the options that are checked. */
 bool idle_options_given(const struct options *options);
 
-/* `r` is what was asked for by the options, `c` what became of it. */
+/* Adds a configuration: `r` is the request that the options make, `c` the choices that followed from it. */
 void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c);
 
-/* Whether all that were given are used: no further configuration changes the notes. */
+/* True if every given option is used, so that further configurations cannot change the notes. */
 bool idle_options_none(const struct idle_options *idle);
 
-/* Adds a note for each that is not used to `note`. */
+/* Adds to `note` a message for each given option that no configuration uses. */
 void idle_options_note(const struct idle_options *idle, struct diag *note);
 
-/* Both, where there is one configuration. */
+/* Adds the only configuration and the notes about its unused options. */
 void idle_options_note_of(const struct options *options, const struct request *r,
                           const struct choices *c, struct diag *note);
 

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The version of what --json prints: raised when a name changes or goes, or means something else. */
+/* The version of what --json prints: raised when a name changes, disappears or gets another meaning. */
 enum { JSON_SCHEMA_VERSION = 1 };
 
 struct json_out {
     struct text *out;
     int depth;
-    bool filled; /* the object or array has a value already */
+    bool filled; /* the open object or array has a value already */
 };
 
 /* Begins the object of a whole answer with the name of its schema, docs/schema/NAME.json, and the version. */

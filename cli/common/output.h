@@ -8,12 +8,12 @@
 /* Writes a result to standard output; a full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);
 
-/* Prints notes about what was filled in to standard error: once all went well, so that a failure
- * stays one message. */
+/* Prints notes, such as which values were filled in, to standard error. Called only after all went well, so that
+ * a failure prints one message. */
 void command_note(const struct diag *note);
 
-/* To be called last: when a signal came (base/interrupt.h) and *diag says so, prints that and ends the program by
- * the signal, so that the shell which started it sees what ended it. */
+/* Must be called last. If a signal came (base/interrupt.h) and *diag says so, prints the message and ends the program
+ * by that signal, so that the shell which started the program sees what ended it. */
 void command_end_if_interrupted(const struct diag *diag);
 
 /* Appends the program's version and those of the libraries it runs with. */

@@ -3,12 +3,12 @@
 #ifndef CLI_COMMON_PROGRESS_H
 #define CLI_COMMON_PROGRESS_H
 
-/* From now on every search (predict/progress.h) has its line on the terminal. */
+/* Makes every later search (predict/progress.h) show its progress in a line on the terminal. */
 void progress_show_on_terminal(void);
 
-/* Says which part of a command is at work, where nobody can say how long it takes, and since when the command
- * is: from two seconds on, every second. what stays where it is; NULL: the command is done, and the line goes.
- * Meanwhile SIGALRM is taken. */
+/* Shows which part of a command is running and for how long the command has run, for parts of unknown length: each
+ * second, after the first two. The text `what` must stay valid; NULL: the command is done, and the line is erased.
+ * SIGALRM is in use meanwhile. */
 void progress_part(const char *what);
 
 #endif

@@ -17,10 +17,10 @@ struct screen {
     bool colour;
 };
 
-/* Columns of the terminal behind a file descriptor, 40 to 100; 0: it is no terminal. */
+/* Returns the columns of the terminal of a file descriptor, limited to 40..100; 0: it is no terminal. */
 size_t screen_width(int file);
 
-/* The screen of standard output. */
+/* Returns a screen that appends to `out` text laid out for standard output. */
 struct screen screen_make(struct text *out);
 
 enum screen_tone { SCREEN_GOOD, SCREEN_BAD, SCREEN_DOUBT };
@@ -32,10 +32,10 @@ void screen_put_verdict(const struct screen *screen, enum screen_tone tone, cons
 /* Appends an empty line and a heading. */
 void screen_put_heading(const struct screen *screen, const char *heading);
 
-/* Appends "step          6.671 s": a label and text, which is wrapped below itself. */
+/* Appends a label and a text, as in "step          6.671 s"; wrapped lines of the text align with its first. */
 void screen_put_line(const struct screen *screen, const char *label, const char *text);
 
-/* Appends a sentence or a few, indented by two columns. */
+/* Appends sentences, indented by two columns. */
 void screen_put_text(const struct screen *screen, const char *text);
 
 /* Appends a command that can be pasted, indented by two columns. */
@@ -46,11 +46,11 @@ struct screen_bar {
     double value;
 };
 
-/* Appends a value of which the whole is known: report_put_time(). */
+/* Appends a value in the unit that suits the whole; report_put_time() is one such function. */
 typedef void screen_put_value(struct text *out, double value, double whole);
 
-/* Appends bars, largest first, each with its value and its share of the whole. Unless all are wanted, those
- * under 2 % and those after the fifth are one bar "other"; values of 0 have none. bar[] is sorted. */
+/* Appends bars, largest first, each with its value and its share of the whole. Unless `all` is set, bars under 2 %
+ * and bars after the fifth are joined in one bar "other"; values of 0 get no bar. Sorts bar[] in place. */
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
                      double whole, screen_put_value *put, bool all);
 

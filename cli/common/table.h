@@ -1,5 +1,5 @@
-/* cli/common/table.h: a CSV file of ours as texts: its head "# key=value", its columns, its rows. Columns that were
- * renamed have their new names, also in files that were written before. */
+/* cli/common/table.h: a CSV file that longhaul wrote, as texts: its head "# key=value", its columns, its rows.
+ * Columns that were renamed get their new names, also in files that were written before. */
 #ifndef CLI_COMMON_TABLE_H
 #define CLI_COMMON_TABLE_H
 
@@ -19,24 +19,24 @@ struct table {
     const char **head; /* "key=value" */
 };
 
-/* *table must be all-zero; release it in either case. path is borrowed. */
+/* Reads a file. *table must be all-zero; release it even after an error. path is borrowed. */
 enum status table_load(struct table *table, const char *path, struct diag *diag);
 void table_release(struct table *table);
 
-/* SIZE_MAX: there is no such column. */
+/* Returns the index of a column; SIZE_MAX: there is no such column. */
 size_t table_find(const struct table *table, const char *name);
-/* The same; an error lists the columns there are. */
+/* Finds a column that must exist; the error lists the columns of the file. */
 enum status table_get(const struct table *table, const char *name, size_t *column,
                       struct diag *diag);
 
-/* Keeps the rows that have one of the values in a column, "zero=1,3", which has that form. Errors point to
- * `at`: no such column, or no row would be left. */
+/* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those whose column zero is 1 or 3. Errors, which point
+ * to `at`: no such column, or no row would be left. */
 enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag);
 
-/* The number in a cell; false where there is none. */
+/* Reads the number in a cell; false if the cell holds no number. */
 bool table_number(const struct table *table, size_t row, size_t column, double *value);
 
-/* A value of the head; NULL: none. */
+/* Returns a value of the file's head; NULL: the head lacks the key. */
 const char *table_head(const struct table *table, const char *key);
 
 #endif

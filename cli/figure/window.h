@@ -9,11 +9,11 @@
 
 struct figure_window {
     double from_s, to_s;
-    struct report_time time; /* the unit of its axis */
+    struct report_time time; /* unit of the time axis */
 };
 
-/* From wanted->window, the ops that it names of wanted->rank, or from wanted->from_s to wanted->to_s, or
- * all of the trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M of op,
+/* Finds the interval that a figure shows: the ops of wanted->rank that wanted->window names, else wanted->from_s to
+ * wanted->to_s, else all of the trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M of op,
  * layer, chunk and step, or several with ':' between them, all of which hold:
  * "backward:layer=1", "op=100..200". The window goes from the start of the first such op to the
  * end of the last. */
@@ -21,7 +21,7 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
                                double end_s, const struct figure_options *wanted,
                                struct diag *diag);
 
-/* Sets unit, from and to of the script. */
+/* Sets the script's variables unit, from and to. */
 void figure_window_set(struct figure *figure, const struct figure_window *window);
 
 #endif
