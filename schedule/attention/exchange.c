@@ -30,8 +30,8 @@ struct exchange exchange_of(const struct emit *e)
 
 /* ---- layouts ---- */
 
-/* x[rows, cols] through `count` plain copies (layout passes that change nothing here but take
- * time), the last of them into `to` when that is a view. */
+/* Copies x[rows, cols] `count` times in a row (layout passes that change nothing here but take time), the last
+ * time into `to` when that is a view, and returns the last copy. */
 static struct view copies(struct emit *e, struct view x, int count, const char *stem,
                           enum category category, int64_t rows, int64_t cols, struct view to)
 {
@@ -46,7 +46,7 @@ static struct view copies(struct emit *e, struct view x, int count, const char *
     return x;
 }
 
-/* x, copied when it shall lie elsewhere and does not. */
+/* Returns x, or its copy in `to` when `to` is another view. */
 static struct view settle(struct emit *e, struct view x, struct view to, int64_t rows, int64_t cols)
 {
     if (to.count == 0 || (x.buffer.i == to.buffer.i && x.begin == to.begin))
@@ -72,7 +72,7 @@ void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int6
 
 /* ---- all-to-alls ---- */
 
-/* recv[P * n, w] from send of the same shape, over the head group. */
+/* Sends `send` over the head group and returns what is received, of the same shape [P * n, w]. */
 static struct view all_to_all(struct emit *e, struct view send, const char *stem,
                               enum category category, int64_t rows, int64_t width, bool sync,
                               struct view to)
@@ -89,7 +89,7 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
     return recv;
 }
 
-/* Heads are scattered: packed[P, n, w] becomes [s, w]. */
+/* Scatters heads: packed[P, n, w] becomes [s, w]. */
 struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to)
@@ -104,7 +104,7 @@ struct view scatter_heads(struct emit *e, const struct exchange *z, struct view 
     return copies(e, recv, profile->copies_after, stem, category, z->s, width, to);
 }
 
-/* Heads are gathered: x[s, w] becomes [P, n, w], still to be unpacked. */
+/* Gathers heads: x[s, w] becomes [P, n, w], still to be unpacked. */
 struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
                          bool sync)
 {
@@ -134,7 +134,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
     return y;
 }
 
-/* q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to` then. */
+/* Returns q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to`. */
 static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
                              struct view qkv, struct qkv to, struct attention_saved *saved)
 {
@@ -226,7 +226,7 @@ struct view exchange_out_backward(struct emit *e, const struct exchange *z, stru
                          e->choices->profile->sync_backward, view_none());
 }
 
-/* The gradient of one of q, k, v back on its own rows: [n, P * width], copies of heads summed. */
+/* Returns the gradient of q, k or v on this rank's rows, [n, P * width]; `reduce`: copies of heads are summed. */
 static struct view unpack_part(struct emit *e, const struct exchange *z, struct view recv,
                                int64_t width, bool reduce)
 {
@@ -238,7 +238,7 @@ static struct view unpack_part(struct emit *e, const struct exchange *z, struct 
     return reduce ? change_heads(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
 }
 
-/* dqkv[n, W] from the received gradients of q, k and v. */
+/* Writes dqkv[n, W] from the received gradients of q, k and v. */
 static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
                          const struct qkv *recv, struct view dqkv,
                          const struct attention_saved *saved)

@@ -24,38 +24,39 @@ struct exchange {
 
 struct exchange exchange_of(const struct emit *e);
 
-/* q [s, q_width / P], k and v [s, kv_width / P] from qkv[n, W]. kv: where k, and v behind it, shall
- * lie; view_none(): in buffers of their own. */
+/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. kv: the view that takes k and, after
+ * it, v; view_none(): both get buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                        struct view kv, struct attention_saved *saved);
-/* The same with k and v each where `to` says. */
+/* As exchange_in(), with k and v each in its view of `to`. */
 struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                           struct qkv to, struct attention_saved *saved);
-/* out[n, q_width] from o[s, q_width / P]. */
+/* Writes out[n, q_width] from o[s, q_width / P]. */
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out);
 
-/* d_o[s, q_width / P] from d_out[n, q_width]. */
+/* Returns d_o[s, q_width / P], made from d_out[n, q_width]. */
 struct view exchange_out_backward(struct emit *e, const struct exchange *z, struct view d_out);
-/* dqkv[n, W] from the gradients of what exchange_in() gave. */
+/* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_in() returned. */
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
 /* ---- the pieces of which they consist ---- */
 
-/* x[rows, parts width] as [parts, rows, width] in a send buffer; and the inverse, into y. */
+/* pack_one() copies x[rows, parts width] into a send buffer as [parts, rows, width]; unpack_one() is the inverse,
+ * into y. */
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
 void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
                 int64_t width);
-/* packed[P, n, width] becomes [s, width] of this rank's heads, in `to` or a new buffer; `sync`: the
- * next compute op waits for the exchange. */
+/* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer; `sync`: the next
+ * compute op waits for the exchange. */
 struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to);
-/* x[s, width] becomes [P, n, width], which unpack_one() puts in order. */
+/* Sends x[s, width] and returns [P, n, width], which unpack_one() puts in order. */
 struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
                          bool sync);
 
-/* Before and after the core in the forward: profile.core_sync. */
+/* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync). */
 void core_sync(struct emit *e);
 
 #endif

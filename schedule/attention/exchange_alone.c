@@ -1,5 +1,5 @@
-/* The exchanges of the attention operator and nothing else, as their authors time them: each call
- * between two synchronisations, what the core would leave put there by fills. */
+/* Only the exchanges of the attention operator, as their authors time them: each call lies between two
+ * synchronisations, and fills stand for what the core would have made. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/emit/emit.h"
@@ -11,7 +11,7 @@ static void synchronize(struct emit *e)
     set_region(e, REGION_ATTENTION);
 }
 
-/* A tensor that an op which is not here would have written. */
+/* Fills a new tensor, in place of the op that makes it in a whole schedule. */
 static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     struct view x = view_all(e, emit_activation(e, stem, rows, cols));

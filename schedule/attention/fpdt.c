@@ -31,7 +31,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
     return f;
 }
 
-/* A rank's own tokens of chunk i, and how many come before; the last chunk may be shorter. */
+/* Returns this rank's own tokens of chunk i, of which the last may be shorter; *first: its tokens in the chunks
+ * before. */
 static int64_t own_tokens(const struct fpdt *f, int64_t i, int64_t *first)
 {
     const struct emit *e = f->e;
@@ -58,7 +59,7 @@ int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
     return own_tokens(f, i, &first) * f->ranks;
 }
 
-/* Where chunk i begins in the sequence. */
+/* Returns the position in the sequence at which chunk i begins. */
 static int64_t position_of(const struct fpdt *f, int64_t i)
 {
     int64_t first;

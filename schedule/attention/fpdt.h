@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-/* The queries of a chunk and what their gradients take, on the device or on the host. */
+/* The queries of a chunk, and the outputs and statistics that their gradients read, on the device or on the host. */
 struct fpdt_queries {
     struct view q, o, lse;
 };
@@ -29,7 +29,7 @@ struct fpdt_pair {
 /* What is kept of a chunk for later chunks and for the backward. */
 struct fpdt_chunk {
     struct attention_saved part; /* on the device; its q, k, v, o, lse when nothing is offloaded */
-    struct view norm;            /* in pinned memory from here on; empty: stayed */
+    struct view norm; /* norm, queries and pair are in pinned memory; empty: still on the device */
     struct fpdt_queries queries;
     struct fpdt_pair pair;
     struct fpdt_queries early_queries; /* fetched for the backward already, by the forward */
@@ -52,69 +52,71 @@ struct fpdt {
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 
-/* Chunk i: its exchange, whose n and s are c and C, and where its rows begin among the rank's. */
+/* Returns the exchange of chunk i, whose n and s are c and C; *begin: its first row among the rank's rows. */
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
-/* Keys of chunk k that the queries of chunk q see: all of its own, of another what is kept of it. */
+/* fpdt_keys() returns how many keys of chunk k the queries of chunk q see: all if q = k, else those that
+ * block-sparse attention keeps. fpdt_pair_part() returns the part of a pair that these keys are. */
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
 
-/* Whether a query of chunk q may see a key of chunk k, which is not behind it: where the layer has a window, chunks
- * beyond it are neither fetched nor multiplied. What documents hide is not left out. The first chunk that q sees. */
+/* fpdt_sees() is true if a query of chunk q may see a key of chunk k <= q: where the layer has a window, chunks
+ * beyond it are neither fetched nor multiplied. Chunks that documents hide are not left out. fpdt_first_seen()
+ * returns the first chunk that q sees. */
 bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_seen(const struct fpdt *f, int64_t q);
 
-/* The tile of chunk q's queries by chunk k's keys. */
+/* Returns the work of the tile of chunk q's queries by chunk k's keys. */
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k);
 
-/* A rank's own rows of x on the host, in a new buffer, and back on the device, in another; no earlier
- * than the end of `after`. */
+/* fpdt_store() copies this rank's own rows x to a new buffer on the host; fpdt_fetch() copies them back to a new
+ * buffer on the device, no earlier than the end of `after`. */
 struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem);
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
 
-/* The same of what tiles read of chunk i, which one rank may keep and fetch for all (FETCH_ONE; see
- * fpdt_host.c). *host, which is empty before the first time, is chunk i's in an array of structs of
- * `stride` bytes. fpdt_keep_zeros: fp32 zeros, `cols` of each
- * token, written by the host. */
+/* fpdt_keep() stores what tiles read of chunk i and fpdt_bring() fetches it; one rank may do both for all
+ * (FETCH_ONE; see fpdt_host.c). *host is chunk i's view in an array of structs of `stride` bytes, and empty before
+ * the first time. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` of each token. */
 void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
                struct view *host, size_t stride);
 void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
                      struct view *host, size_t stride);
 struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
                        struct view host, const char *stem);
-/* What the queries of chunk q see of chunk k. */
+/* Fetches the keys and values of chunk k that the queries of chunk q see. */
 struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
 
-/* Zeros; x in another dtype, itself when it has that one; sum += part in place on as many of its
- * first elements, or without a sum a new one in fp32. */
+/* fpdt_zeros() returns a new buffer of zeros; fpdt_cast() returns x in another dtype, or x itself when it has that
+ * one; fpdt_sum() adds part in place to the first elements of sum, or, if sum is empty, returns part in fp32. */
 struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
                        enum category category, int64_t count);
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
 
-/* Where the implementation has them: the host waits for all that was issued on a stream; for a tile
- * and the copies beside it; behind an all-to-all, for all ranks. */
+/* Waits of the host, where the implementation has them (chunk_sync): for all that was issued on a stream; for a
+ * tile and the copies beside it; after an all-to-all, for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
 
-/* qkv[rows, W] of some rows of x[rows, h], and dx with the gradients of wqkv back. */
+/* fpdt_project() returns qkv[rows, W] of some rows of x[rows, h]; fpdt_project_backward() writes dx and adds the
+ * gradients of wqkv and its bias. */
 struct view fpdt_project(const struct fpdt *f, struct view x, int64_t rows);
 void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x, struct view dx,
                            int64_t rows);
 
-/* The gradients of chunk i's q, k and v back over the ranks and through the projection, into dx, or
- * with no projection (the operator alone) into dqkv. */
+/* fpdt_finish_chunk() takes the gradients of chunk i's q, k and v back over the ranks and through the projection,
+ * into dx, or without a projection (the operator only) into dqkv. */
 struct fpdt_target {
     buffer_id dx, dqkv; /* IR_NONE: none */
 };
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_target to);
 
-/* Chunks wait for what goes to the host (schedule/attention/fpdt_host.c): what two of them keep there, and
- * two of what one rank gathers for all, are on the device at once. */
+/* Makes chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that what two chunks keep there,
+ * and two of the buffers that one rank gathers for all, are on the device at once. */
 void pass_keep(struct emit *e, struct op_list *list);
 
 #endif

@@ -1,12 +1,12 @@
-/* What tiles fetch and nothing else, as FPDT's Figure 10 times it: of one chunk the pair that a tile of
- * the forward reads, and the set that a tile of the backward reads, each between two waits of the
- * host. What was kept of the chunk is put there by fills. */
+/* Only what tiles fetch, as FPDT's Figure 10 times it: of one chunk the pair that a tile of the forward reads, and
+ * the set that a tile of the backward reads, each between two waits of the host. Fills make what is kept of the
+ * chunk. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
 
-/* A tensor that an op which is not here would have written. */
+/* Fills a new tensor, in place of the op that makes it in a whole schedule. */
 static struct view given(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                          int64_t count)
 {
@@ -48,7 +48,7 @@ void fpdt_fetch_alone(struct emit *e)
         set_region(e, REGION_NONE);
         struct view x = given(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count);
         fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);
-        /* what a later chunk sees of the keys; one rank that fetches for all brings the whole */
+        /* of keys and values only what a later chunk sees; one rank that fetches for all brings the whole */
         if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
             host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * f.kv_width);
     }

@@ -23,18 +23,18 @@ struct gradients {
 
 struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
 
-/* The gradient of chunk q's output, scattered over the heads. */
+/* Returns the gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct gradients *g, int64_t q);
-/* On the device, fetched where they are not, no earlier than the end of `after`: what the queries of
- * chunk q see of chunk k; and those of chunk q. */
+/* fpdt_pair_of() returns the keys and values of chunk k that the queries of chunk q see, fpdt_queries_of() the
+ * queries of chunk q, all on the device: those on the host are fetched no earlier than the end of `after`. */
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
-/* dq, dk, dv of one tile, in the compute dtype. */
+/* Emits the backward of one tile and returns its dq, dk, dv in the compute dtype. */
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
                               const struct fpdt_pair *pair);
 
-/* All chunks' gradients with queries outside (schedule/attention/fpdt_by_query.c). */
+/* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_by_query.c). */
 void fpdt_by_query(struct gradients *g, struct fpdt_target to);
 
 #endif

@@ -1,10 +1,10 @@
 /* How chunks go to the host and come back.
  *
- * Every rank for itself: a copy each way. Or one rank for all (FPDT, section 4: one GPU fetches and
- * scatters over NVLink): the parts of all ranks of chunk i are gathered on rank i mod P, which copies
- * them to its host memory, and fetches them and scatters them when a tile reads them. Copies are then
- * P times as large and follow one another over one rank's lanes; in turn over all ranks, so that each
- * holds as much on its host as before. P chunks in a row have one buffer: each rank's holds its own. */
+ * Every rank copies its own data each way, or one rank copies for all (FPDT, section 4: one GPU fetches and
+ * scatters over NVLink): the parts of all ranks of chunk i are gathered on rank i mod P, which copies them to its
+ * host memory, and fetches and scatters them when a tile reads them. Copies are then P times as large and follow
+ * one another over one rank's lanes; ranks take turns, so that each holds as much on its host as before. P chunks
+ * in a row share one buffer, in which each rank holds the chunk that it keeps. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
@@ -28,7 +28,7 @@ static int64_t bytes_of(const struct fpdt *f, struct view x)
     return (int64_t)(x.count * dtype_bytes((enum dtype)f->e->ir->buffer.dtype[x.buffer.i]));
 }
 
-/* An op of the traffic with the host, which may be that of one rank alone. */
+/* Emits an op of the traffic with the host, which only ranks that pass the guard run. */
 static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
                          struct work work, struct view from, struct view to)
 {
@@ -76,7 +76,8 @@ static int64_t ranks_of(const struct fpdt *f)
     return by_one(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* On which rank of the head group chunk i is kept, and that nobody else does it. */
+/* keeper() returns the rank of the head group that keeps chunk i, keeper_alone() the guard that only this rank
+ * passes; IR_NONE16: every rank keeps its own. */
 static int64_t keeper(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
@@ -88,7 +89,7 @@ static uint16_t keeper_alone(const struct fpdt *f, int64_t i)
     return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
-/* What a rank keeps of a chunk. */
+/* A tensor that a rank keeps of a chunk. */
 struct kept_part {
     enum category category;
     enum dtype dtype;
@@ -100,8 +101,8 @@ static int64_t elements_of(struct kept_part part)
     return part.cols > 0 ? part.rows * part.cols : part.rows;
 }
 
-/* Chunk i's place on the host: the buffer that another chunk of its row has, or a new one, with room
- * for the first chunk's, which none is larger than. */
+/* Returns chunk i's view on the host: in the buffer of another of the P chunks that share one, or in a new buffer
+ * with room for the first chunk, which is the largest. */
 static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_part part,
                                  const char *stem, struct view *host, size_t stride)
 {
@@ -173,7 +174,8 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
                               fpdt_bring(f, f->load, after, k, host.v, "v")};
 }
 
-/* What is gathered for one rank to keep waits for the last but one before it to be copied. */
+/* Makes each gather for one rank wait until the data of the gather before the last one has been copied to the
+ * host. */
 static void hold_back_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
@@ -192,15 +194,15 @@ static void hold_back_gathers(struct emit *e, const struct op_list *list)
     }
 }
 
-/* A copy to the host that the forward of a chunk makes, or its repetition. */
+/* True if the op is a copy to the host in the forward of a chunk, or in the recomputation of that forward. */
 static bool stores(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_D2H && ir->op.region[op] == REGION_OFFLOAD &&
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
 }
 
-/* What a chunk computes behind its first copy waits for all copies of the last chunk but one. Where chunks
- * fetch keys and values they learn of most of them so; of two chunks none does. */
+/* Makes what a chunk computes after its first copy wait for all copies of the last chunk but one. Where chunks
+ * fetch keys and values, these fetches imply most of the waits; with two chunks they imply none. */
 static void hold_back_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;

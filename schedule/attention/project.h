@@ -12,35 +12,36 @@ struct qkv {
     struct view q, k, v;
 };
 
-/* `to`, below: where a result shall lie, or view_none(): in a new buffer. */
+/* In the functions below `to` is the view that takes a result; view_none(): a new buffer does. */
 
-/* qkv[N, W] = x[N, h] wqkv^T (+ bias). */
+/* Returns qkv[N, W] = x[N, h] wqkv^T (+ bias). */
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
-/* dx = dqkv wqkv for the rows of x, which with tensor parallelism are this rank's own, and the gradients of
+/* Writes dx = dqkv wqkv for the rows of x, which with tensor parallelism are this rank's own, and the gradients of
  * wqkv and its bias. */
 void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
                           buffer_id dx);
 
-/* Key and value heads that take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
+/* Returns the key and value heads that take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
  * replication"): the model's own when they divide over the ranks, else copies of them. */
 int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
 
-/* y = rotary embedding of x[rows, heads, head_dim]; positions is [rows]. backward: the inverse. */
+/* Returns the rotary embedding of x[rows, heads, head_dim], or with `backward` its inverse; positions is [rows]. */
 struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
                    int64_t heads, bool backward, struct view to);
 
-/* A tile of the core: o and lse of q, k, v; and dq, dk, dv, with the kernel's hidden workspace. The
- * work's sizes and mask say which tile; o and lse of `saved` are whole. */
+/* Emit a tile of the core: attention_tile() makes o and lse from q, k, v, attention_tile_backward() makes dq, dk,
+ * dv. Both have the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
                              struct view lse, struct view d_o, const struct qkv *grads);
-/* A causal square of `tokens`, whatever the layer's window is; kind ATTENTION or ATTENTION_BACKWARD. */
+/* Returns the work of a causal square of `tokens`, whatever the layer's window is; kind is ATTENTION or
+ * ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* What hides keys that a causal mask shows. window: the layer's sliding window; 0: it reaches all `tokens`. documents: the
- * sequence has several documents on some rank. sequence: the number that ops carry, that of the first sequence with the
- * same documents on all ranks (struct sequence_documents). */
+/* What hides keys beyond a causal mask. window: the layer's sliding window; 0: it reaches all `tokens`. documents:
+ * the sequence has several documents on some rank. sequence: the number that ops carry, that of the first sequence
+ * with the same documents on all ranks (struct sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;
@@ -48,32 +49,33 @@ struct sequence_mask {
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens);
 
-/* The causal work with the window of the model's layer, unless the last query's window reaches all keys, and with the
- * documents of a sequence of the micro-batch, if it has several. first: of the queries, among the tokens of the
- * sequence, all of which the rank's head group has. */
+/* Returns the causal work with the window of the model's layer, unless the last query's window reaches all keys,
+ * and with the documents of a sequence of the micro-batch, if it has several. first: the position of the first
+ * query among the tokens of the sequence, all of which the rank's head group has. */
 struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
                              struct work causal, int64_t first);
 
-/* The causal core on a whole sequence of the micro-batch, which e->saved has a row for: o[tokens, heads, head_dim] and
- * its lse from its q, k, v; keeps o there. */
+/* Emits the causal core on a whole sequence of the micro-batch: makes o[tokens, heads, head_dim] and its lse from
+ * the q, k, v of the sequence's row in e->saved, and keeps o there. */
 void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
                     int64_t heads, int64_t kv_heads);
-/* dq, dk, dv from d_o[tokens, heads, head_dim], with the kernel's hidden workspace. */
+/* Emits the backward of the core, with the kernel's hidden workspace; returns dq, dk, dv, made from d_o[tokens,
+ * heads, head_dim]. */
 struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
                                    struct view d_o, int64_t tokens, int64_t heads,
                                    int64_t kv_heads);
 
 bool has_head_norms(const struct emit *e);
-/* q and k through their per-head norms (Qwen3), keeping in saved what the backward reads. */
+/* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows);
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
                          const struct attention_saved *saved, int64_t rows);
 
-/* The column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns:
- * [parts, rows, width / parts]. */
+/* Returns the column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns: [parts,
+ * rows, width / parts]. */
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to);
-/* The inverse, into the view. */
+/* The inverse of split_qkv(): writes the view. */
 void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
               int64_t pieces);
 

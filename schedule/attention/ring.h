@@ -2,9 +2,9 @@
  *
  * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv
  * 2406.18485, section 4.3) the context ranks lie in windows: blocks go round an inner ring within
- * the window, and once per round an outer ring moves them to the next window, behind the whole
+ * the window, and once per round an outer ring moves them to the next window, after the whole
  * inner round. A window of one rank, or of all, is the plain ring. What one step multiplies depends
- * on the layout of tokens and on whether the block comes from a rank before or behind this one:
+ * on the layout of tokens and on whether the block comes from a rank before or after this one:
  * guards on the ring's index tell the two apart, and every rank has the same list of ops.
  *
  * The block in hand and the one that arrives are all that is there of each ring: a shift starts
@@ -33,24 +33,26 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* The tiles of the step in which blocks are `outer` windows and `inner` ranks away from home; no
- * rank passes two of them. Returns how many: none when the layer's window leaves nothing to any rank. */
+/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from home; no rank passes
+ * the guards of two of them. Returns how many there are: none when the layer's window hides all keys from all
+ * ranks. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
                     struct ring_tile tile[2]);
 
-/* Steps that blocks skip: the step after this one that has tiles, or the number of steps, where they would be home
- * again. Of two rings none is skipped, since a block of the next window may be seen from one rank only. */
+/* Return the next step that has tiles, which the blocks go to next, or the number of steps, where they would be
+ * home again. With two rings no step is skipped, since a block of the next window may be seen from one rank only. */
 uint32_t ring_next_outer(struct emit *e, const struct ring_shape *shape, uint32_t outer);
 uint32_t ring_next_inner(struct emit *e, const struct ring_shape *shape, uint32_t inner);
 
-/* x on to the rank `by` places further in a ring, into a new buffer; starts after all compute emitted so far. */
+/* Sends x to the rank `by` places further in a ring, into a new buffer that it returns; starts after all compute
+ * emitted so far. */
 struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem);
 
 /* Keys and values as they come by. */
 struct ring_blocks {
-    struct view kv;       /* in hand; v lies behind k */
-    struct view next;     /* of the next step of this window */
+    struct view kv;       /* the block in hand; v lies after k */
+    struct view next;     /* the block of the next step of this window */
     struct view first;    /* what the next window starts with; before the first step: its own */
     struct view gathered; /* --rotate all-gather: those of all ranks, nearest first */
 };
@@ -59,32 +61,33 @@ struct ring_blocks {
 void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
                struct ring_blocks *blocks);
 
-/* The work of a tile. */
+/* Returns the work of a tile. */
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,
                            const struct ring_shape *shape, const struct ring_tile *tile);
 
-/* x in another dtype, in a new buffer; x itself when it has that dtype. */
+/* Returns x in another dtype, in a new buffer; x itself when it has that dtype. */
 struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);
 
-/* One tile of q by the block kv into its rows of o and lse; the op. */
+/* Emits one tile of q by the block kv into its rows of o and lse; returns the op. */
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         const struct ring_tile *tile, struct view q, struct view kv, struct view o,
                         struct view lse);
-/* Its rows of a block's o and lse into the sums. */
+/* Merges the tile's rows of a block's o and lse into the sums. */
 void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse);
-/* One tile's gradients: dq of its queries in place among all rows, dk and dv of its first keys. */
+/* Emits one tile's gradients and returns them: dq of its queries in place among all rows, dk and dv of its first
+ * keys. */
 struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *shape,
                               const struct ring_tile *tile, const struct attention_saved *saved,
                               struct view kv, struct view d_o, struct view dq, struct view dkv);
 
-/* o[c, heads, dim] and saved->lse from saved->q, k, v; v lies behind k. Keeps o in saved. */
+/* Makes o[c, heads, dim] and saved->lse from saved->q, k, v, where v lies after k. Keeps o in saved. */
 void ring_forward(struct emit *e, const struct ring_shape *shape, struct attention_saved *saved,
                   struct view o);
-/* dq, dk, dv of this rank's own rows from d_o. */
+/* Returns dq, dk, dv of this rank's own rows, made from d_o. */
 struct qkv ring_backward(struct emit *e, const struct ring_shape *shape,
                          const struct attention_saved *saved, struct view d_o);
-/* The same as TransformerEngine does it (schedule/attention/ring_retained.c). */
+/* The ring forward and backward as TransformerEngine does them (schedule/attention/ring_retained.c). */
 void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
                            struct attention_saved *saved, struct view o);
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,

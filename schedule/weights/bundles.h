@@ -15,7 +15,7 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro);
 /* Emits a collective from one whole buffer to another; its bytes are those of `from`. */
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to);
-/* A buffer for a rank's part of a bundle. */
+/* Returns a new buffer for this rank's part of a bundle. */
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                enum category category, enum dtype dtype, enum memory memory);
 

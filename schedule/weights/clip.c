@@ -19,7 +19,7 @@ static struct view gradient(const struct emit *e, uint32_t b)
     return ir_whole(e->ir, bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad);
 }
 
-/* The other copy is on the first stage. */
+/* True if the bundle is the last stage's copy of a tied embedding, whose other copy is on the first stage. */
 static bool is_second_copy(const struct emit *e, uint32_t b)
 {
     return e->weights.bundle[b].at_both_ends && e->stage > 0;
@@ -31,7 +31,7 @@ static void push(struct emit *e, uint8_t stream, const struct work *work, const 
     op_list_push(out, emit_op(e, stream, work, read, reads, &write, 1));
 }
 
-/* Waits until the host could read the norm. */
+/* The host waits until it can read the norm. */
 static void await(struct emit *e, struct op_list *out)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
@@ -61,7 +61,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
         push(e, e->stream.compute, &work, read, adds ? 2 : 1, squares, out);
         adds = true;
     }
-    if (!adds) { /* a stage that has nothing but the other copy takes part */
+    if (!adds) { /* a stage with only the second copy takes part with a zero */
         struct work work = {.kind = WORK_FILL, .elements = {1, 0}};
         push(e, e->stream.compute, &work, NULL, 0, squares, out);
     }
@@ -73,7 +73,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count, s
     }
     if (c->profile->clipping_sync)
         await(e, out);
-    if (host) { /* on its processors AdamW scales */
+    if (host) { /* AdamW on the host scales the gradients itself */
         buffer_id there = emit_buffer(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
         struct work work = {.kind = WORK_D2H, .copy = {(int64_t)dtype_bytes(DTYPE_F32), 0}};
         e->ir->buffer.memory[there.i] = MEMORY_PINNED;

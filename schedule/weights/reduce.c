@@ -7,8 +7,8 @@
 #include "schedule/weights/shard.h"
 #include "schedule/weights/weights.h"
 
-/* What a framework does on its thread between the backward and the optimizer, once a step: the norm of
- * all gradients is read there, so the device has ended, and everybody has come. */
+/* Emits what a framework's host thread does once a step between backward and optimizer: it reads the norm of all
+ * gradients, so the device must have finished, and then waits for all ranks. */
 void shard_end_backward(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -19,7 +19,7 @@ void shard_end_backward(struct shard *s, struct op_list *out)
     e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
                                IR_NONE16,       IR_NONE16,        IR_NONE16};
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
-    /* on the stream of the last reduction: what is before it there has ended then */
+    /* on the stream of the last reduction: all ops before the sync on that stream have ended then */
     op_list_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
     op_list_push(out, emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0));
 }
@@ -33,7 +33,7 @@ static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
     }
 }
 
-/* What is only of one micro-batch, or of one shared unit, is cut into parts when it is summed. */
+/* True if the gradient belongs to one micro-batch, or to one shared unit, and is cut into parts when it is summed. */
 static bool scatters_each(const struct shard *s, uint32_t row)
 {
     const struct choices *c = s->e->choices;
@@ -42,14 +42,14 @@ static bool scatters_each(const struct shard *s, uint32_t row)
                : weights_reduce_each_micro_batch(c) && s->e->group.shard_size > 1;
 }
 
-/* A buffer for it is there when the sum of the one before the last has been made. */
+/* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
     return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
                                                    : weights_reduce_each_micro_batch(s->e->choices);
 }
 
-/* The padding of such a buffer is written by nobody else. */
+/* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
@@ -62,7 +62,7 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_li
     op_list_push(out, emit_op(s->e, s->e->stream.compute, &work, NULL, 0, &padding, 1));
 }
 
-/* The sum over the tensor ranks of `count` elements of a gradient from `begin` on. */
+/* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. */
 static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
                                   uint64_t begin, uint64_t count, struct op_list *out)
 {
@@ -77,9 +77,9 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     op_list_push(out, s->reduced[row]);
 }
 
-/* What tensor ranks hold whole has gradients of each rank's own tokens (norms, biases behind a
- * scatter), of its own heads (norms of heads), or of the queries of its own key and value heads where
- * these are copied. */
+/* Sums over tensor ranks the gradients of weights that each of them holds whole: a rank has them only of its own
+ * tokens (norms, biases after a scatter), of its own heads (norms of heads), or of the queries of its own key and
+ * value heads where these are copied. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct op_list *out)
 {
     const struct emit *e = s->e;
@@ -102,7 +102,7 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
     }
 }
 
-/* The sum of a bundle's last gradient over the ranks that hold equal shards. */
+/* Sums a bundle's last gradient over the ranks that hold equal shards. */
 static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -114,7 +114,7 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, str
     op_list_push(out, s->final);
 }
 
-/* Looks through a whole gradient for what is no number. */
+/* Emits a pass over a whole gradient that checks it for NaN. */
 static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -136,8 +136,8 @@ static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
     shard_cast(s, flat, grad, out);
 }
 
-/* Whether gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks
- * share a sequence (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
+/* True if gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks share a
+ * sequence (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
 static bool reduces_wide(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -203,7 +203,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
                                              e->group.shard, whole, target);
         op_list_push(out, s->reduced[row]);
         if (e->choices->profile->all_reduces &&
-            flat.i != IR_NONE) { /* the second half of a ring's */
+            flat.i != IR_NONE) { /* an all-reduce ends with an all-gather */
             s->reduced[row] = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
                                                  e->group.shard, target, flat);
             op_list_push(out, s->reduced[row]);
@@ -213,7 +213,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
         sum_over_replicas(s, row, part, out);
 }
 
-/* The reduced part of a gradient in the dtype in which gradients are kept: in the kept part itself, where
+/* Returns the reduced part of a gradient in the dtype in which gradients are kept: in the kept part itself, where
  * nothing else has been reduced. */
 static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op_list *out)
 {
@@ -229,8 +229,8 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     return to;
 }
 
-/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before
- * position i. That of a tied embedding comes first and ends last, and holds up no other. */
+/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before position i.
+ * The gradient of a tied embedding begins first and ends last, and delays no other. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -254,8 +254,8 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list
     }
 }
 
-/* What the first and the last stage have of a tied embedding is one gradient. Only when all else is
- * reduced, since the two are done with theirs at very different times. */
+/* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
+ * since the two stages finish their parts at very different times. */
 void shard_reduce_ends(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -273,7 +273,7 @@ void shard_reduce_ends(struct shard *s, struct op_list *out)
     }
 }
 
-/* What has been summed is added to the stage's own gradient, once computation need not wait for it. */
+/* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
 void shard_finalize(struct shard *s, uint32_t k, struct op_list *out)
 {
     if (s->owed[k] == IR_NONE)
@@ -284,7 +284,7 @@ void shard_finalize(struct shard *s, uint32_t k, struct op_list *out)
     s->owed[k] = IR_NONE;
 }
 
-/* A shared unit's gradient is there: it is summed over the unit's stages. */
+/* Sums a complete gradient of a shared unit over the unit's stages, after adding the sum before the last. */
 static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
 {
     shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
@@ -295,7 +295,8 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list
     op_list_push(out, s->reduced[row]);
 }
 
-/* The last op that adds to the stage's own gradient by itself; IR_NONE: there is none. */
+/* Returns the last op that adds to the stage's own gradients and not to those of shared units; IR_NONE: there is
+ * none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
@@ -305,7 +306,7 @@ op_id shard_last_alone(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-/* Gradients of shared units that the op at position i was the last to add to. */
+/* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
 void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
 {
     uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
@@ -320,7 +321,7 @@ void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *o
     }
 }
 
-/* Reduces what the op at position i was the last to add to; it may write several parts of it. */
+/* Reduces the gradients that the op at position i was the last to add to; it may write several parts of one. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
 {
     const struct ir *ir = s->ir;
@@ -336,14 +337,14 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_l
     }
 }
 
-/* Where stages share subsequences they use weights in different orders, and add to gradients until the
- * end, so all reduce and update in that of the bundles. */
+/* True if all stages reduce and update in the order of the bundles: stages that share subsequences use weights in
+ * different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s)
 {
     return pipeline_of(s->e->choices)->multiplexed;
 }
 
-/* The last op of the compute stream among the first `count`. */
+/* Returns the last op of the compute stream among the first `count`. */
 static op_id last_computed(const struct shard *s, const struct op_list *out, uint32_t count)
 {
     while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->stream.compute)
@@ -351,7 +352,7 @@ static op_id last_computed(const struct shard *s, const struct op_list *out, uin
     return (op_id){count > 0 ? out->op[count - 1] : IR_NONE};
 }
 
-/* Whether no reduction starts before all of the backward has ended. */
+/* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;

@@ -10,8 +10,8 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t bundle, begin, end;
     struct remote_task task; /* where stages lend weights: one task's uses */
     uint32_t
-        behind_core; /* the op behind the core of attention of a forward; begin: there is none */
-    uint32_t keeps;  /* the earlier run whose gathered copy is still there, or IR_NONE */
+        behind_core; /* position of the op after the core of attention of a forward; begin: there is none */
+    uint32_t keeps; /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
 };
 
@@ -33,13 +33,13 @@ struct shard {
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    uint32_t buffers;   /* those behind are neither parameters nor gradients */
+    uint32_t buffers;   /* buffers from this id on are neither parameters nor gradients */
     uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
     uint32_t *
         remote_grad_of; /* buffer -> row of e->weights.remote_grad, or IR_NONE; NULL: stages lend no weights */
-    uint8_t *marked;  /* per position: something is to be done there; of most nothing is */
+    uint8_t *marked;  /* per position: 1 if something is to be done there, which is rare */
     uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
     op_id *reduced;   /* per gradient: its reduction */
     buffer_id *to_add; /* per gradient: this rank's part of its sum, until it has been cast or
@@ -49,7 +49,7 @@ struct shard {
     op_id final;                 /* the last op so far that made a gradient final */
 };
 
-/* Labels of the ops to come: those of op `like`, and these. */
+/* Gives the ops to come the layer and micro-batch of op `like`, and this phase and region. */
 void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
                     enum region region);
 /* Casts all of a buffer into another. */
@@ -59,28 +59,29 @@ op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *
 /* Emits what a framework's host thread does once a step between backward and optimizer: it waits for the last reduction,
  * to read the norm of all gradients, and then all ranks meet in a barrier. */
 void shard_end_backward(struct shard *s, struct op_list *out);
-/* A buffer for it is there when the sum of the one before the last has been made. */
+/* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
-/* The padding of such a buffer is written by nobody else. */
+/* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
-/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before
- * position i. That of a tied embedding comes first and ends last, and holds up no other. */
+/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before position i.
+ * The gradient of a tied embedding begins first and ends last, and delays no other. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
-/* What the first and the last stage have of a tied embedding is one gradient. Only when all else is
- * reduced, since the two are done with theirs at very different times. */
+/* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
+ * since the two stages finish their parts at very different times. */
 void shard_reduce_ends(struct shard *s, struct op_list *out);
-/* What has been summed is added to the stage's own gradient, once computation need not wait for it. */
+/* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
 void shard_finalize(struct shard *s, uint32_t k, struct op_list *out);
-/* The last op that adds to the stage's own gradient by itself; IR_NONE: there is none. */
+/* Returns the last op that adds to the stage's own gradients and not to those of shared units; IR_NONE: there is
+ * none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list);
-/* Gradients of shared units that the op at position i was the last to add to. */
+/* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
 void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
-/* Reduces what the op at position i was the last to add to; it may write several parts of it. */
+/* Reduces the gradients that the op at position i was the last to add to; it may write several parts of one. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
-/* Where stages share subsequences they use weights in different orders, and add to gradients until the
- * end, so all reduce and update in that of the bundles. */
+/* True if all stages reduce and update in the order of the bundles: stages that share subsequences use weights in
+ * different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s);
-/* Whether no reduction starts before all of the backward has ended. */
+/* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);
 void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out);
 

@@ -5,18 +5,18 @@
 #include "schedule/emit/op_list.h"
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
-/* A buffer of one number that holds the sum of the squares of all gradients' elements, those of all ranks
- * and stages, from here on; where the profile scales gradients in a pass of its own they are scaled
- * too. bundles: those that this stage updates, in the order in which it does. What AdamW is to scale by, in
- * the memory of the optimizer; IR_NONE: nothing. */
+/* Emits the clipping of the bundles' gradients; they are those that this stage updates, in the order in which it
+ * does. Makes one number, the sum of the squares of all gradients' elements on all ranks and stages; where the
+ * profile scales gradients in a pass of its own, they are scaled too. Returns the buffer by which AdamW is to
+ * scale, in the memory of the optimizer; IR_NONE: AdamW does not scale. */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
                        struct op_list *list);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
-/* Clips, and updates bundles in this order. */
+/* Clips gradients, and updates the bundles in this order. */
 void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count, struct op_list *list);
 
-/* Parameters are gathered before use, gradients reduced after their last part, the optimizer appended. */
+/* Gathers parameters before use, reduces gradients after their last part, and appends the optimizer. */
 void pass_weights(struct emit *e, struct op_list *list);
 
 #endif
