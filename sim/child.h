@@ -1,4 +1,4 @@
-/* sim/child.h: a list of ops bound to the cluster, folded by ranks, and run in a child.
+/* sim/child.h: binds a list of ops to the cluster, folds ranks, and simulates it in a child process.
  *
  * SimGrid keeps its state for as long as a process lives; so each run has a child of its own, which
  * writes the times into memory that both share. */
@@ -13,7 +13,7 @@
 
 enum { CHILD_WHY_SIZE = 2048 };
 
-/* The head of what parent and child share; the arrays follow it. The child writes, the parent reads. */
+/* The head of the memory that parent and child share; the arrays follow it. The child writes, the parent reads. */
 struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
@@ -31,11 +31,11 @@ struct child_mapping {
     size_t size;
 };
 
-/* What may be left out of a list. All-zero: nothing. */
+/* The runs of a list whose periods the simulation may leave out. All-zero: none. */
 struct child_representatives {
     const struct depth_run *run;
-    uint32_t run_count; /* whose periods may be left out (sim/scheduler/leap.h) */
-    uint32_t ahead;     /* struct schedule_times */
+    uint32_t run_count; /* rows of run[] (sim/scheduler/leap.h) */
+    uint32_t ahead;     /* as in struct schedule_times */
 };
 
 /* A list and its times. All-zero is empty. */
@@ -46,17 +46,17 @@ struct child_run {
     struct child_mapping mapping;
 };
 
-/* What is asked for, and what the answer took. */
+/* The inputs that all runs of one request share, and the counts that they add to. */
 struct sim_request {
     const struct cluster *cluster;
     const struct sim_costs *costs;
     const struct sim_options *options;
     const char *name;
     struct sim_counts *counts;
-    const uint8_t *even; /* [guard_count] sim/even/even.h */
+    const uint8_t *even; /* [guard_count] 1: the guard is of an even group (sim/even/even.h) */
 };
 
-/* Runs a list. Release *run in either case. */
+/* Simulates the list `ir` once and fills *run. Release *run in either case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct child_representatives *in, const struct sim_request *q,
                            struct diag *diag);

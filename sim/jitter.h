@@ -1,12 +1,12 @@
-/* sim/jitter.h: what kernels that do not take one and the same time on all ranks add to a step.
+/* sim/jitter.h: the seconds that a step grows by because a kernel takes different times on different ranks.
  *
  * A simulation gives every rank the same time for the same kernel. On a machine each time is drawn
  * anew, with a standard deviation that is `relative` to it; where ranks meet, all go on with the
  * last one. Between two meetings the times of a rank's kernels add up and so do their variances V;
- * of n ranks the last comes E(n) sqrt(V) behind the mean, E(n) being the expected maximum of n
- * standard normal numbers. A rendezvous delays kernels by what of that exceeds the time between
- * its end and the first kernel that waits for it (it may be hidden behind others); it then starts
- * anew. First order: delays do not add to the spread, and no rank is slower than others for good.
+ * of n ranks the last comes E(n) sqrt(V) after the mean, E(n) being the expected maximum of n
+ * standard normal numbers. Other kernels may hide that delay: a rendezvous delays the rank only by the part
+ * that exceeds the time between its end and the first kernel that waits for it. After it, V starts from 0
+ * again. First order: delays do not add to the spread, and no rank is slower than others for good.
  * docs/simulation.md, "Jitter". */
 #ifndef SIM_JITTER_H
 #define SIM_JITTER_H
@@ -14,11 +14,11 @@
 #include "schedule/ir/ir.h"
 #include "sim/sim.h"
 
-/* Seconds that the step of a rank grows by; relative in [0, 1]. */
+/* Returns the seconds that jitter adds to the step of a rank; relative in [0, 1]. */
 double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                 double relative);
 
-/* E(n), n >= 1, after Blom (1958): within 0.03 of the exact value. */
+/* Returns E(n), n >= 1, after Blom (1958): within 0.03 of the exact value. */
 double jitter_expected_maximum(uint32_t n);
 
 #endif

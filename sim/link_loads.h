@@ -5,7 +5,7 @@
 #include "sim/child.h"
 #include "sim/sim.h"
 
-/* Fills the loads of a result, whose step is known, and finds the busiest link. */
+/* Fills the link loads of *result and finds the busiest link. result->step_s must be known. */
 void link_loads_fill(struct sim_result *result, const struct child_run *run);
 
 #endif

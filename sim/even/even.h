@@ -1,4 +1,4 @@
-/* sim/even/even.h: long rings, whose ranks are taken alike.
+/* sim/even/even.h: long rings, in which every rank is taken to run the same work.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
  * choose which (docs/strategies.md, "ring"). No two ranks choose alike throughout, so a ring does not fold, and what its
@@ -6,8 +6,8 @@
  * "even" instead: every rank runs the variants that the last rank of its group runs. The last rank of a zigzag ring
  * runs the variant with all queries throughout, the longer one, and sets the pace.
  *
- * A group is even only if its guards come in pairs (below N, from N on), guard computation alone, and the flops of both
- * sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
+ * A group is even only if its guards come in pairs (below N, from N on), guard only computation, and the flops of
+ * both sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
  * work; a group whose guards choose who sends. Only times are even: sim_flops() counts what ranks really execute, and
  * buffers and offsets are the schedule's. */
 #ifndef SIM_EVEN_EVEN_H
@@ -31,13 +31,14 @@ enum {
  * tests/cli/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 
-/* [ir->guard_count + 1] 1: the guard is of an even group. above: 0: EVEN_ABOVE. Free it. */
+/* Returns an array [ir->guard_count + 1], 1 for a guard of an even group, which the caller frees. above: ranks; 0
+ * means EVEN_ABOVE. */
 uint8_t *even_guards(const struct ir *ir, uint32_t above);
 
-/* The ranks that guards of even groups tell apart; 0: no group is even. */
+/* Returns how many ranks the guards of even groups tell apart; 0: no group is even. */
 uint32_t even_ranks(const struct ir *ir, const uint8_t *even);
 
-/* guard_passes() of guard g, with even groups taken alike. */
+/* Returns guard_passes() of guard g; in an even group every rank gets the answer of the group's last rank. */
 bool even_passes(const struct ir *ir, const uint8_t *even, uint32_t g, uint32_t rank);
 
 #endif

@@ -1,11 +1,11 @@
-/* sim/memory/memory_changes.h: what comes to and goes from a class of ranks' memories, in the order of time.
- * What memory.c adds up. */
+/* sim/memory/memory_changes.h: the buffers that start and stop being live on a class of ranks, in the order of time;
+ * memory.c adds their bytes up. */
 #ifndef SIM_MEMORY_CHANGES_H
 #define SIM_MEMORY_CHANGES_H
 
 #include "sim/result/sim_result.h"
 
-/* The buffers of a role, by their first writer; those that live from the start come first. */
+/* The buffers of a role, in the order of their first writers; those that live from the start come first. */
 struct lifetimes {
     uint32_t count;
     struct lifetime {
@@ -18,11 +18,12 @@ struct lifetimes {
 
 void lifetimes_init(struct lifetimes *lifetimes, const struct ir *ir, uint32_t role);
 
+/* One buffer that starts or stops being live. */
 struct change {
     double time_s;
-    int64_t bytes;            /* > 0: from now on; < 0: no longer */
-    uint32_t op;              /* that starts, or that ended last; IR_NONE: the start of the step */
-    uint32_t row;             /* of the role's lifetimes; of node sums: unused */
+    int64_t bytes; /* > 0: live from now on; < 0: no longer live */
+    uint32_t op;   /* the op that starts, or that ended last; IR_NONE: the start of the step */
+    uint32_t row;  /* row of the role's lifetimes; unused in sums over a node */
     uint8_t memory, category; /* of the buffer */
 };
 
@@ -32,22 +33,23 @@ struct changes {
     struct change *row;
 };
 
-/* Room for so many in all. */
+/* Makes room for `capacity` rows in all. */
 void changes_reserve(struct changes *changes, size_t capacity);
 
-/* Fills *changes with those of a class of ranks, in the order of time. */
+/* Fills *changes with the changes of a class of ranks, in the order of time. */
 void changes_of_class(struct changes *changes, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *lifetimes, const struct sim_class *class);
 
-/* How far apart dates may be that rounding alone tells apart. */
+/* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
 double changes_same_date_s(const struct sim_result *result);
 
-/* The time at which the last of the ops that a buffer waits for ends, and that op. */
+/* Returns when the last op of a buffer's free set ends, and sets *op to that op. The buffer has a free set. */
 double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                           uint32_t *op);
 
-/* When a buffer goes, by the ends of all ops, and with which op: the last of its free set, of those that
- * end at one date the last in the list. IR_NONE: it stays. Nearly all sets are of one op. */
+/* Returns when a buffer stops being live, and sets *op to the op of its free set that ends last (of those that end at
+ * one date, the last in the list). Without a free set *op is IR_NONE and -1 is returned: the buffer stays live.
+ * Nearly all sets have one op. */
 static inline double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
                                          double same_s, uint32_t *op)
 {
@@ -58,9 +60,9 @@ static inline double changes_free_date_s(const struct ir *ir, const double *end_
     return count > 0 ? end_s[*op] : -1;
 }
 
-/* In the order of time; what ends at a date stands before what starts. Dates that rounding alone tells
- * apart become one date, else it would be luck whether memory is given back before it is taken. Quick
- * when the rows are few sorted runs. */
+/* Sorts the changes by time; at one date, buffers that end stand before those that start. Dates that differ only by
+ * rounding become one date, else chance would decide whether memory is returned before it is taken. Fast when the
+ * rows are a few sorted runs. */
 void changes_sort(struct changes *changes, const struct sim_result *result);
 
 #endif

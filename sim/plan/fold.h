@@ -1,4 +1,4 @@
-/* sim/plan/fold.h: ranks that behave alike are simulated once.
+/* sim/plan/fold.h: rank folding: of ranks that do the same at the same times, one is simulated.
  *
  * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel
  * starts flows, a flow crosses links. The coarsest equitable partition of that graph which
@@ -46,7 +46,8 @@ struct fold {
     uint32_t *link;
 };
 
-/* exact: every rank is a class of its own, and all flows are started. */
+/* Fills *fold with the classes of ranks and channels, and with the flows to start for them. exact: every rank is a
+ * class of its own, and all flows are started. */
 void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                bool exact);
 void fold_release(struct fold *fold);

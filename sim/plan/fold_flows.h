@@ -1,4 +1,4 @@
-/* sim/plan/fold_flows.h: the few flows that stand for all.
+/* sim/plan/fold_flows.h: chooses the few flows that are simulated in place of all flows.
  *
  * Two exact reductions, given an equitable partition of flows and links (fold.h):
  *
@@ -22,7 +22,8 @@ struct fold_network {
     uint32_t *class_of_flow, *class_of_link;
 };
 
-/* Fill the flows and the network of *fold, whose channel classes are made: all flows, or few. */
+/* Both fill the flows and the network of *fold, whose channel classes must be known: fold_no_flows() keeps all flows,
+ * fold_flows() keeps the few that stand for all. */
 void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned);
 void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network);

@@ -1,6 +1,6 @@
-/* sim/plan/plan.h: a schedule bound to a cluster: who meets whom in which op, and what moves.
+/* sim/plan/plan.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
  *
- * Ops that need others, or links, are laid out on four levels:
+ * Ops that need other ranks, or links, are laid out on four levels:
  *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
  *             a distance, sends (receives) of a group to (from) a distance, copies of a kind
  *   channel   a line at one place: an instance of the group, a message's sender and
@@ -34,9 +34,9 @@ enum line_kind {
 enum op_class {
     OP_NOTHING, /* syncs of the host */
     OP_FIXED,   /* takes the time in plan.duration_s[shape] */
-    OP_SLOWED,  /* takes that while the rank has all multiprocessors, longer beside messages */
+    OP_SLOWED,  /* takes plan.duration_s[shape] on all multiprocessors, longer beside messages */
     OP_HOST,    /* takes the time in plan.host_s[shape] */
-    OP_EVENT    /* meets others, or uses links */
+    OP_EVENT    /* waits for other ranks, or uses links */
 };
 
 struct line {
@@ -44,7 +44,7 @@ struct line {
     uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
     uint8_t pageable; /* copies */
     uint16_t group;   /* IR_NONE16: none */
-    int64_t by;       /* of shifts, sends and receives */
+    int64_t by;       /* distance in the group of shifts, sends and receives */
     int64_t number;   /* channel number of sends and receives */
     uint32_t variants;
     uint32_t
@@ -65,7 +65,7 @@ struct sim_plan {
     const struct cluster *cluster;
     const struct sim_costs *costs;
     struct mesh mesh;       /* the schedule's, or one replica of it (sim/plan/replicas.h) */
-    uint32_t rank_count;    /* of that mesh: ranks are rows of it in all that follows */
+    uint32_t rank_count;    /* ranks of that mesh; below, a rank is a row of it */
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes;        /* [rank_count][guard_count] */
@@ -104,23 +104,23 @@ struct sim_plan {
     size_t line_capacity, channel_capacity, participant_capacity;
 };
 
-/* Fails, with one message, on what can never meet: members whose collectives differ, a send
- * to an index that is not there, receives of another size; on more ranks than GPUs. name stands
- * for the schedule in messages. even: [guard_count] sim/even/even.h, borrowed. whole: all ranks, not one
- * replica of them. Release in either case. */
+/* Fills *plan. Fails, with one message, on more ranks than GPUs and on communication that can never happen: members
+ * whose collectives differ, a send to an index that does not exist, a receive of another size than its send. name
+ * stands for the schedule in messages. even: [guard_count] sim/even/even.h, borrowed. whole: plan all ranks, not one
+ * replica of them. Release *plan in either case. */
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag);
 void sim_plan_release(struct sim_plan *plan);
 
-/* The share of a rank's multiprocessors that one of a line's transfers keeps from other kernels
+/* Returns the share of a rank's multiprocessors that a transfer of the line keeps from other kernels
  * while it moves. */
 double plan_sm_share(const struct sim_plan *plan, const struct line *line);
 
-/* Whether multiprocessors limit a kind of work, and memory does not. */
+/* True if multiprocessors, and not memory, limit the work. */
 bool plan_computes(const struct work *work);
 
-/* Seconds of a shape on a rank's device. */
+/* Returns the seconds of a shape on a rank's device. */
 static inline double plan_duration_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
 {
     if (plan->place_of_rank != NULL && plan->costs->place_work_s[shape] != NULL)
@@ -128,6 +128,7 @@ static inline double plan_duration_s(const struct sim_plan *plan, uint32_t rank,
     return plan->duration_s[shape];
 }
 
+/* True if the guard of the op, if it has one, lets the rank run it. */
 static inline bool plan_runs(const struct sim_plan *plan, uint32_t rank, uint32_t op)
 {
     uint16_t guard = plan->ir->op.guard[op];

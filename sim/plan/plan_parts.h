@@ -4,13 +4,13 @@
 
 #include "sim/plan/plan.h"
 
-/* plan_lines.c: fills what is per op, and the lines with their ops and variants. */
+/* plan_lines.c: fills the arrays per op, and the lines with their ops and variants. */
 void plan_add_lines(struct sim_plan *plan);
 
-/* plan_check.c: whether roles that share an instance of a group issue the same collectives on it. */
+/* plan_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
 enum status plan_check_groups(const struct sim_plan *plan, const char *name, struct diag *diag);
 
-/* plan_channels.c: fills channels, participants and endpoints. Fails on sends to no rank. */
+/* plan_channels.c: fills channels, participants and endpoints. Fails on a send to an index that is no rank. */
 enum status plan_add_channels(struct sim_plan *plan, const char *name, struct diag *diag);
 
 /* plan_transfers.c: fills transfers and flows. */

@@ -1,16 +1,16 @@
 /* sim/plan/prune.h: links that can never limit a flow are not given to the engine.
  *
  * When every flow that may cross link A also crosses link B, and B is no wider than A, then
- * what A carries is at most what B carries: A is never full before B is, and max-min
- * sharing is the same without it. A ring over 16 ports that nothing else uses becomes one
- * link; a cap wider than the port behind it goes. Times stay exact, and SimGrid's work per
+ * A carries at most what B carries: A is never full before B is, and max-min
+ * sharing is the same without A. A ring over 16 ports that nothing else uses becomes one
+ * link; a cap wider than the port after it is dropped. Times stay exact, and SimGrid's work per
  * flow shrinks with its path. */
 #ifndef SIM_PRUNE_H
 #define SIM_PRUNE_H
 
 #include "sim/platform/platform.h"
 
-/* For flow f of the table: links link[link_begin[f]..link_begin[f+1]), at least one. */
+/* The links that are left: flow f of the table crosses link[link_begin[f]..link_begin[f+1]), at least one. */
 struct pruned {
     uint32_t *link_begin; /* [flow count + 1] */
     uint32_t *link;

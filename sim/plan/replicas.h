@@ -1,13 +1,12 @@
-/* sim/plan/replicas.h: parts of the machine that all do the same are planned once.
+/* sim/plan/replicas.h: of replicas, the parts of the machine that all do the same, one is planned.
  *
  * A rotation along an axis of the mesh is an automorphism of a simulation if it maps whole fabric domains (and leaf
  * switches, where these limit) onto such, nothing tells the axis's coordinates apart (roles, guards, explicit
  * sets, packed documents), and only collectives whose flows do not depend on the order of their members cross it.
- * Then the orbits of
- * ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one replica is crossed
- * by flows of that replica and of the collectives between replicas only: one replica is planned.
+ * Then the orbits of ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one
+ * replica is crossed only by flows of that replica and of the collectives between replicas: one replica is planned.
  *
- * What is planned is a mesh of as many axes, shorter along those that rotate. Its groups keep their real members where
+ * The planned mesh has the same axes, shorter along those that rotate. Its groups keep their real members where
  * bytes, latencies and algorithms depend on them (plan_channels.c). */
 #ifndef SIM_REPLICAS_H
 #define SIM_REPLICAS_H
@@ -15,10 +14,11 @@
 #include "models/cluster.h"
 #include "schedule/ir/ir.h"
 
-/* The mesh of the ranks that are planned: the schedule's own where nothing repeats. */
+/* Returns the mesh of the ranks that are planned: the schedule's own mesh where nothing repeats. */
 struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster);
 
-/* The rank of the mesh `all` that a rank of the mesh `planned` is, and the planned one that does what a rank does. */
+/* replicas_rank() returns the rank in the mesh `all` of a rank (row) of the mesh `planned`; replicas_row() returns
+ * the row of the planned rank that does the same as a rank of `all`. */
 uint32_t replicas_rank(const struct mesh *all, const struct mesh *planned, uint32_t row);
 uint32_t replicas_row(const struct mesh *all, const struct mesh *planned, uint32_t rank);
 

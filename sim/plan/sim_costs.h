@@ -1,4 +1,5 @@
-/* sim/plan/sim_costs.h: what a caller gives to a simulation: seconds of every shape, and options. */
+/* sim/plan/sim_costs.h: the inputs of a simulation beside schedule and cluster: seconds of every shape, and
+ * options. */
 #ifndef SIM_PLAN_SIM_COSTS_H
 #define SIM_PLAN_SIM_COSTS_H
 
@@ -26,11 +27,11 @@ struct sim_costs {
 struct sim_options {
     bool exact;     /* simulate every rank and every op: no folding */
     bool no_memory; /* leave out the memory timelines: peaks stay zero */
-    /* Where guards of rings tell more ranks apart than this, they are taken alike (sim/even/even.h); 0: 64.
-       With exact, none are. */
+    /* Where guards of rings tell more ranks apart than this, all ranks of a ring are taken to run the same work
+       (sim/even/even.h); 0: 64. Not used with exact. */
     uint32_t even_above;
-    /* A rank whose kernels take so many times what the costs say, to see what a late rank does to the others. 0: none.
-       Only with exact, where every rank is simulated. */
+    /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
+       delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
     double slow_factor;
     uint32_t slow_rank;
 };

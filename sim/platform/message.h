@@ -1,4 +1,4 @@
-/* sim/platform/message.h: what one rank sends, copies or computes, as a latency and a set of flows. */
+/* sim/platform/message.h: a message, copy or kernel of one rank as a latency and a set of flows. */
 #ifndef SIM_MESSAGE_H
 #define SIM_MESSAGE_H
 
@@ -10,34 +10,35 @@ struct transfer {
     uint32_t flow_begin, flow_count;
 };
 
-/* One message of a shift or of a send and its receive. Messages of one key and number share what
- * one pair's channel reaches. A message to oneself takes no time. */
+/* Makes the transfer of one message, of a shift or of a send and its receive. Messages of one key and number share
+ * the rate that one pair's channel reaches. A message to oneself takes no time. */
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t ranks, uint32_t key,
                              uint32_t number);
 
-/* A copy between a rank's device and its host's memory. */
+/* Makes the transfer of a copy between a rank's device and its host's memory. */
 struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                           double bytes, bool to_device, bool pageable);
 
-/* Work of the host that moves bytes through its memory, and takes alone_s when alone. */
+/* Makes the transfer of host work that moves bytes through host memory, and takes alone_s when nothing else does. */
 struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                                double bytes, double alone_s, uint32_t key, uint32_t variant);
 
-/* A kernel that takes alone_s when it has the processors for itself; by_memory: memory bandwidth
- * limits it, which ranks on one GPU share as well. */
+/* Makes the transfer of a kernel that takes alone_s when no other kernel runs; by_memory: memory bandwidth limits it,
+ * which ranks on one GPU share as well. */
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                             double alone_s, bool by_memory);
 
-/* The one flow of a message that leaves its domain: out of one NIC and into another. Equal keys and
+/* Adds the one flow of a message that leaves its domain: out of one NIC and into another. Equal keys and
  * numbers share a cap. */
 void message_between_domains(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t key, uint32_t number);
 
-/* Between ranks that share a GPU the receiver of a message fetches it (loopback.c). */
+/* Makes the transfer of a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
 struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
                                  double bytes);
-/* Flows over processors and device memory carry time: seconds of use alone by this. */
+/* Flows over processors and device memory carry time instead of bytes: a second of uncontended use is this many
+ * units. */
 extern const double device_time_per_s;
 
 #endif

@@ -37,7 +37,7 @@ enum link_kind {
     LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
     LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */
-    LINK_CAP,     /* a, b: chosen by the caller. What one flow reaches alone */
+    LINK_CAP,     /* a, b: chosen by the caller. Rate that one uncontended flow reaches */
     LINK_KIND_COUNT
 };
 
@@ -81,42 +81,42 @@ void flow_open(struct flow_table *flows, double bytes);
 /* Ends the flow opened last; drops it when it has no bytes or no link. */
 void flow_close(struct flow_table *flows);
 
-/* Adds a link of the platform: no-op when the capacity makes no link. */
+/* Adds a link of the platform to the open flow; does nothing when the capacity is infinite or 0. */
 void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
                 uint32_t a, uint32_t b, double bytes_per_s);
 
-/* The GPU of a rank, by the lowest rank that is on it. */
+/* Returns the lowest rank on the GPU of a rank, which stands for the GPU. */
 uint32_t platform_device(const struct platform *platform, uint32_t rank);
 
-/* From one GPU to another of its domain. */
+/* Adds the links from one GPU to another of its domain to the flow opened last, as all route_ functions do. */
 void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);
 
-/* What a GPU itself occupies while it exchanges with a peer of its domain, or with several like
- * it, in both directions: its own half of the way. On a mesh, the pair's link towards the peer. */
+/* Adds the GPU's own links in both directions, its half of the way in an exchange with one or several peers of its
+ * domain. On a mesh it adds the pair's link towards the peer. */
 void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                     uint32_t peer);
 
-/* From a GPU to the network through its NIC, and the other way. */
+/* Add the links from a GPU to the network through its NIC (out), and from the network to the GPU (in). */
 void route_nic_out(struct platform *platform, struct flow_table *flows, uint32_t rank);
 void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t rank);
 
-/* From the leaf switch of a GPU's NIC upwards, and from above down to it. */
+/* Add the link from the leaf switch of a GPU's NIC upwards (up), and the one from above to that switch (down). */
 void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank);
 void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank);
-/* Whether a message from one GPU's NIC to another's crosses links above the leaves, and these are
+/* True if a message from one GPU's NIC to another's crosses links above the leaves, and these are
  * narrower than those below. */
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to);
 
-/* A copy between a GPU and the memory of its own socket. */
+/* Adds the links of a copy between a GPU and the memory of its own socket. */
 void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
                 bool pageable);
-/* Work of the host on the memory of the rank's socket. */
+/* Adds the link of host work on the memory of the rank's socket. */
 void route_host_work(struct platform *platform, struct flow_table *flows, uint32_t rank);
 
-/* Per message or per step: inside a domain, or between domains. */
+/* Returns the latency in seconds of one message or one step of a collective, inside a domain or between domains. */
 double platform_latency_s(const struct platform *platform, bool between_domains);
 
-/* "node 0 gpu 3 fabric out" into text; returns the length. */
+/* Writes the name of a link ("node 0 gpu 3 fabric out") into text[size]; returns its length. */
 size_t platform_link_name(const struct platform *platform, uint32_t link, char *text, size_t size);
 
 #endif

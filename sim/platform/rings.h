@@ -1,7 +1,7 @@
 /* sim/platform/rings.h: the members of a group by the domains they lie in, and rings over them.
  *
- * A ring is pipelined, so the slowest port decides: what each port carries is one flow over all of
- * them, of the fabric and of the NICs. docs/simulation.md, "Collectives". */
+ * A ring is pipelined, so the slowest port decides: the bytes that each port carries are one flow over all
+ * ports of the fabric, and one over all NICs. docs/simulation.md, "Collectives". */
 #ifndef SIM_RINGS_H
 #define SIM_RINGS_H
 
@@ -21,24 +21,27 @@ struct members {
     uint32_t largest; /* members of the largest domain */
 };
 
-/* member[0..count) in the order of their index; all domains are planned. Release in any case. */
+/* Fills *m from member[0..count), which stand in the order of their index; marks all domains as planned. Release in
+ * any case. */
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count);
 void members_release(struct members *m);
 
-/* Seconds of one message between the members that are furthest apart. */
+/* Returns the latency in seconds of one message between the members that are furthest apart. */
 double members_latency_s(const struct platform *p, const struct members *m);
 
-/* The flows of rings in which every port carries so many bytes. */
+/* Adds the flows of rings in which every port carries `bytes`. */
 void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes);
 
-/* Seconds that such rings take when nothing else uses the ports. */
+/* Returns the seconds that the rings of rings_add() take when nothing else uses the ports. */
 double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
 
-/* A piece passes count - 1 hops, of which one per further domain goes through NICs. */
+/* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one per further domain goes
+ * through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
 
-/* Towards the root: a chain inside each domain, a binary tree between them. */
+/* Returns the latency in seconds of a tree towards the root: a chain inside each domain, a binary tree between
+ * them. */
 double rings_tree_latency_s(const struct platform *p, const struct members *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* sim/result/sim_result.h: what a simulation finds: the times of ops, memory peaks, loads of links. */
+/* sim/result/sim_result.h: the result of a simulation: the times of ops, memory peaks, loads of links. */
 #ifndef SIM_RESULT_SIM_RESULT_H
 #define SIM_RESULT_SIM_RESULT_H
 
@@ -20,7 +20,7 @@ struct sim_class {
 
 enum { SIM_TOP_BUFFERS = 8 };
 
-/* The moment at which a memory holds most. */
+/* The moment at which a memory holds the most bytes. */
 struct sim_peak {
     uint64_t bytes;
     double time_s;
@@ -56,7 +56,7 @@ struct sim_counts {
     double events_s; /* processor seconds of the event loop */
 };
 
-/* Whether layers that repeat the times of others were left out (sim/plan/depth.h). */
+/* Whether periods of layers were left out of the simulation, or why not (sim/plan/depth.h). */
 enum sim_depth_outcome {
     SIM_DEPTH_OFF,       /* not asked for */
     SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */
@@ -68,16 +68,16 @@ struct sim_depth {
     enum sim_depth_outcome outcome;
     struct sim_depth_fold {
         uint32_t period;         /* layers that repeat together; 0: none do */
-        uint32_t simulated, all; /* of the longest run of them that was cut */
-        uint32_t given_up;       /* of runs whose times do not repeat, and which were not cut */
+        uint32_t simulated, all; /* layers of the longest run from which periods were left out */
+        uint32_t given_up;       /* layers of runs whose times do not repeat; none were left out */
     } layers;
 };
 
 struct sim_result {
     double step_s;
     struct sim_depth depth;
-    /* Of a sample (ir->repeats), step_s, loads, counts and peaks are the whole list's, and times those of the sample.
-       unsteady: its times do not tell those of the whole list, and nothing here does. */
+    /* For a sample (ir->repeats), step_s, loads, counts and peaks are of the whole list, and times of the sample.
+       unsteady: the times of the whole list do not follow from the sample's, and no figure here is valid. */
     bool unsteady;
     double *period_s;   /* per run of ir->repeats: the time of each copy */
     double simulated_s; /* when the list that was simulated ends: a sample's own step */
@@ -108,14 +108,14 @@ struct sim_result {
 
 void sim_result_release(struct sim_result *result);
 
-/* The times of one rank: its class's rows; op k of its role at [k]. */
+/* Return the start and end times of one rank's ops, those of its class: op k of its role is at [k]. */
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
-/* Whether a rank did the work of an op: its guard lets it, as even rings take it. */
+/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as even_passes() says. */
 bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op);
 
-/* The flops that all ranks execute in the step: those of their own guards, of even rings too. */
+/* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
 
 #endif

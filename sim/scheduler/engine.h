@@ -23,32 +23,32 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
 
 void engine_init(engine_done_fn done, void *context);
 
-/* A link of one direction, shared max-min by the flows that cross it; its id. */
+/* Makes a link of one direction, shared max-min by the flows that cross it; returns its id. */
 int engine_link(double bytes_per_s);
 
-/* A set of links, each named once, that a flow occupies all at the same rate: the hops
- * of a message, or every port of a collective. Any number of flows may use a path. */
+/* Makes a path and returns its id: a set of links, each named once, all of which a flow occupies at one rate: the
+ * hops of a message, or every port of a collective. Any number of flows may use a path. */
 int engine_path(const int *links, int count);
 
-/* The simulated date. */
+/* Returns the simulated date in seconds. */
 double engine_now_s(void);
 
-/* Fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
+/* Sets a timer that fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
 void engine_timer(double date_s, int64_t tag);
 
-/* What needs no link may be done ahead of the clock: before the clock goes on, `ahead` is called until
- * it returns false, each time with the date that it will go on to (infinite: to none). It may set
- * timers, and start no flows. */
+/* Events that need no link may happen ahead of the clock: before the clock goes on, `ahead` is called until
+ * it returns false, each time with the date to which the clock will go on (infinite: it will stop). `ahead` may set
+ * timers, but must not start flows. */
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 void engine_run_ahead(engine_ahead_fn ahead);
 
-/* What a flow moves: parts of a byte, whole ones and at least 1. */
+/* A flow moves a whole number of these parts of a byte, at least 1. */
 enum { ENGINE_BYTE_PARTS = 1024 };
 
-/* Starts now. tag >= 0. */
+/* Starts a flow of `bytes` over a path now. tag >= 0. */
 void engine_flow(int path, double bytes, int64_t tag);
 
-/* Runs until nothing is left. NULL, or what went wrong (static memory). */
+/* Runs until no timer and no flow is left. Returns NULL, or the text of an error in static memory. */
 const char *engine_run(void);
 
 #ifdef __cplusplus
