@@ -10,9 +10,9 @@
  *     };
  *     CHECK_MAIN("cost", cases)
  *
- * A check that fails prints its label with what came and what was wanted, and
- * the case goes on. CUnit's own CU_ASSERT macros may stand beside these. The
- * program takes words: only cases whose name holds one of them run. */
+ * A check that fails prints its label, the value it got and the value it wanted, and the case goes on.
+ * CUnit's own CU_ASSERT macros can be used as well. Arguments of the program select cases: only those
+ * whose name contains one of the arguments run. */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 
@@ -24,12 +24,11 @@
 #include <stdint.h>
 
 struct check_case {
-    const char *name; /* what holds */
+    const char *name; /* what the case shows */
     void (*run)(void);
 };
 
-/* Runs the cases and prints the counts; 0 when all hold, 1 when one does not, 2
- * when none was run. */
+/* Runs the cases and prints the counts. Returns 0 when all hold, 1 when one does not, 2 when none was run. */
 int check_run(const char *suite, const struct check_case *cases, size_t count, int argc,
               char **argv);
 
@@ -39,12 +38,12 @@ int check_run(const char *suite, const struct check_case *cases, size_t count, i
         return check_run(suite, cases, ARRAY_LEN(cases), argc, argv);                              \
     }
 
-/* Each returns whether it holds, so that a case can stop where going on makes no sense. */
+/* Each check returns true if it holds, so that a case can stop where it makes no sense to go on. */
 #define CHECK(label, condition) check_true(label, #condition, condition, __FILE__, __LINE__)
 #define CHECK_TEXT(label, got, want) check_text(label, got, want, __FILE__, __LINE__)
 #define CHECK_INT(label, got, want) check_int(label, got, want, __FILE__, __LINE__)
 
-/* |got - want| <= tolerance * |want|; with want 0, |got| <= tolerance. */
+/* Checks that |got - want| <= tolerance * |want|; with want 0, that |got| <= tolerance. */
 #define CHECK_CLOSE(label, got, want, tolerance)                                                   \
     check_close(label, got, want, tolerance, __FILE__, __LINE__)
 
@@ -59,23 +58,23 @@ bool check_close(const char *label, double got, double want, double tolerance, c
                  int line);
 bool check_golden(const char *path, const char *text, const char *file, int line);
 
-/* The path of a file below tests/ in the source tree. The text is kept until the program ends. */
+/* Returns the path of a file below tests/ in the source tree. The text is kept until the program ends. */
 const char *check_path(const char *relative);
 
-/* An empty folder for this program's files, made at the first call and removed
- * with all it holds at the end. */
+/* Returns the path of a folder for this program's files. The first call makes it; check_run() removes it with
+ * all its files at the end. */
 const char *check_temp_dir(void);
 
-/* A small seeded generator (splitmix64) for property tests: they run from
- * CHECK_SEED in the environment, or 1, and print it when a check fails. */
+/* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;
+ * the seed is printed when a check fails. */
 struct check_random {
     uint64_t state;
 };
 struct check_random check_random_make(void);
 uint64_t check_random_u64(struct check_random *random);
-/* One of low..high, both included. */
+/* Returns one of low..high, both included. */
 int64_t check_random_i64(struct check_random *random, int64_t low, int64_t high);
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 double check_random_double(struct check_random *random);
 
 #endif

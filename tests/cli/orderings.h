@@ -1,5 +1,5 @@
-/* tests/cli/orderings.h: what SPPO's paper says is faster than what, in the configurations of its Table 4, as
- * far as it is predicted. docs/accuracy/sppo.md, says why. Included by test files only. */
+/* tests/cli/orderings.h: checks which of SPPO's variants is predicted to be faster than which, in the
+ * configurations of Table 4 of its paper. docs/accuracy/sppo.md has the figures. Included by test files only. */
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 
@@ -8,13 +8,14 @@
 
 #include <stdio.h>
 
-/* Which subsequences are shared: as many as are predicted to pay and fit. */
+/* For each configuration, how many of the first and of the last subsequences the stages share: as many as are
+ * predicted to pay and fit. */
 static const struct shared_units shares[15] = {
     {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
     {2, 0}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */
     {2, 0}, {2, 0}, {2, 0}, {1, 0}, {0, 0}, /* 65B: 512, 600, 640, 768, 1024K */
 };
-/* Where nothing leaves, a step needs more than there is. */
+/* Whether the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};
 
 static inline void check_orderings(size_t i)

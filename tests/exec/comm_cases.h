@@ -1,5 +1,5 @@
-/* tests/exec/comm_cases.h: communication between ranks, on the backend that hand_backend names. Included by
- * test files only. */
+/* tests/exec/comm_cases.h: tests of communication between ranks, on the backend that hand_backend names.
+ * Included by test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
 
@@ -12,7 +12,7 @@
 
 enum { EACH = 3, ODD = 10 };
 
-/* Whole numbers, so that sums are exact in any dtype and order. */
+/* Returns the input at element i of a rank: a whole number, so that sums are exact in any dtype and order. */
 static double value(uint32_t rank, uint64_t i)
 {
     return (double)((rank * 5 + i * 3) % 13) - 6;
@@ -45,7 +45,7 @@ static double most_of(uint64_t i)
     return most;
 }
 
-/* What element i of a result is on a rank. */
+/* Returns what element i of the buffer `name` must be on a rank after the step. */
 static double expected(const char *name, uint32_t rank, uint64_t i)
 {
     if (strcmp(name, "exchanged") == 0)
@@ -56,7 +56,7 @@ static double expected(const char *name, uint32_t rank, uint64_t i)
         return sum_of(rank * EACH + i);
     if (strcmp(name, "summed") == 0)
         return sum_of(i);
-    if (strcmp(name, "at_root") == 0) /* the others keep what they had */
+    if (strcmp(name, "at_root") == 0) /* ranks other than the root keep their input */
         return rank == ranks / 2 ? sum_of(i) : value(rank, i);
     if (strcmp(name, "most") == 0)
         return most_of(i);
@@ -68,7 +68,7 @@ static double expected(const char *name, uint32_t rank, uint64_t i)
         return value((rank + ranks - 1) % ranks, i);
     if (strcmp(name, "back") == 0)
         return value((rank + 2) % ranks, i);
-    if (strcmp(name, "sent") == 0) /* rank 0 receives nothing and keeps what it had */
+    if (strcmp(name, "sent") == 0) /* rank 0 receives nothing and keeps its input */
         return rank == 0 ? value(0, i) : value(rank - 1, i);
     return value(rank, i); /* an input */
 }
@@ -228,7 +228,7 @@ static void instances_of_a_group_are_apart(void)
     hand_release(&h);
 }
 
-/* Rank 1 calls another kind, or brings more. */
+/* Calls of rank 1 that do not match rank 0's all_reduce of 2 elements: another kind, or fewer elements. */
 static const struct {
     const char *label, *call, *message;
 } odd_calls[] = {
@@ -257,7 +257,7 @@ static void members_must_agree(void)
                     odd_calls[i].call);
         if (hand_load(&h, text.data)) {
             CHECK_INT(odd_calls[i].label, hand_run(&h), STATUS_NO);
-            /* either rank may be the first to see it */
+            /* either rank may be the first to notice that the calls differ */
             CHECK(odd_calls[i].label,
                   h.diag.text != NULL && (strstr(h.diag.text, odd_calls[i].message) != NULL ||
                                           strstr(h.diag.text, "calls all_reduce with 2 of f32")));

@@ -1,5 +1,5 @@
-/* tests/exec/executor_cases.h: how runs end, on the backend that hand_backend names. Included by test files
- * only. */
+/* tests/exec/executor_cases.h: tests of how runs end (result, failure, stall, time limit), on the backend that
+ * hand_backend names. Included by test files only. */
 #ifndef TESTS_EXEC_EXECUTOR_CASES_H
 #define TESTS_EXEC_EXECUTOR_CASES_H
 
@@ -112,7 +112,7 @@ static void a_rank_that_fails_or_stalls_ends_the_run(void)
     }
 }
 
-/* What the host does on rank 0, which waits for a collective that never ends, before op 2. */
+/* Ops 1 that hold the host of rank 0 until op 0 has ended, a collective that never ends. Op 2 follows. */
 static const struct {
     const char *label, *op;
 } holders[] = {
@@ -123,7 +123,8 @@ static const struct {
      "op 1 h2d h2d bytes=16 blocking=1 guard g>=1 waits 0 reads c0 writes b0\n"},
 };
 
-/* Nothing of op 2 waits for op 0 but the host: were it issued, it would fail. */
+/* Op 2 depends on op 0 only through the host: if the host issued it, it would fail, and the message would say
+ * so. */
 static void a_host_is_held_by_waits_on_other_streams(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
@@ -157,7 +158,7 @@ static void a_step_over_its_limit_ends(void)
     hand_release(&h);
 }
 
-/* Long copies are work, not a stall. */
+/* A copy that takes longer than stall_s is work in progress, not a stall. */
 static void slow_work_is_no_stall(void)
 {
     struct hand h;

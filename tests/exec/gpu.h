@@ -1,5 +1,5 @@
-/* tests/exec/gpu.h: tests that need a GPU: without one they are skipped, and say why. Included by
- * test files only. */
+/* tests/exec/gpu.h: helpers of tests that need a GPU. On a machine without one such a test is skipped and
+ * prints the reason. Included by test files only. */
 #ifndef TESTS_EXEC_GPU_H
 #define TESTS_EXEC_GPU_H
 
@@ -16,7 +16,7 @@ static inline void gpu_say(void *user, const char *key, const char *value)
     printf("# %s=%s\n", key, value);
 }
 
-/* Whether there is one; else the reason is printed. */
+/* Returns true if there is a GPU; otherwise prints why the test is skipped and returns false. */
 static inline bool gpu_is_there(void)
 {
     const struct backend *cuda = backend_find("cuda");

@@ -1,4 +1,4 @@
-/* tests/exec/hand.h: schedules written by hand, planned and run. Included by test files only. */
+/* tests/exec/hand.h: loads, plans and runs schedules that are written by hand. Included by test files only. */
 #ifndef TESTS_EXEC_HAND_H
 #define TESTS_EXEC_HAND_H
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *hand_backend; /* NULL: the processor */
+static const char *hand_backend; /* backend of the runs; NULL: the CPU */
 
 struct hand {
     struct ir ir;
@@ -21,7 +21,8 @@ struct hand {
     struct diag diag;
 };
 
-/* Buffers that the text gives no place get one. */
+/* Reads a schedule from text and, if the text has no arena, plans free sets and offsets. Returns false, with a
+ * failed check, when the text has a fault. */
 static inline bool hand_load(struct hand *h, const char *text)
 {
     *h =
@@ -49,7 +50,7 @@ static inline void hand_release(struct hand *h)
     diag_release(&h->diag);
 }
 
-/* Loads, runs, and expects the status and, when it is not OK, the message. */
+/* Runs the loaded schedule and checks the status and the messages; a run that fails must leave no result. */
 static inline void hand_expect(const char *label, struct hand *h, enum status status,
                                const char *message)
 {

@@ -1,9 +1,9 @@
-/* tests/exec/matrix.h: products of choices, and the check that each computes exact gradients.
+/* tests/exec/matrix.h: combinations of choices, and the check that each computes exact gradients.
  *
- * A product is one level of every factor. Factors that have a registry (strategies, profiles,
- * weights, activations, optimizers) take their levels from it, so a new row is covered without new
- * test code; which products are legal is compose_resolve()'s to say. Rows that cover every legal
- * pair of levels are found greedily from seeded draws. Included by test files only. */
+ * A product is one level of every factor. Factors that have a registry (strategies, profiles, weights,
+ * activations, optimizers) take their levels from it, so a new row of a registry is covered without new test
+ * code. compose_resolve() decides which products are legal. A greedy search over seeded draws finds rows that
+ * cover every legal pair of levels. Included by test files only. */
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 
@@ -35,7 +35,7 @@ enum factor {
     FACTOR_PIPELINE,
     FACTOR_PP,
     FACTOR_SUBSEQUENCES,
-    FACTOR_SHARD, /* from here on: what turns in the nightly product */
+    FACTOR_SHARD, /* the factors from here on take turns in the nightly product */
     FACTOR_TP,
     FACTOR_PLACEMENT,
     FACTOR_STAGES,
@@ -89,7 +89,7 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_SHARED] = "shared",
 };
 
-/* What levels stand for where there is no registry; 0: left open. */
+/* The values of the levels of factors without a registry; 0 leaves the choice open. */
 static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_RANKS] = {1, 2, 3, 4, 5, 6, 7, 8},
     [FACTOR_HP] = {0, 1, 2, 4, 8},
@@ -99,16 +99,15 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_TP] = {0, 1, 2, 4, 8},
     [FACTOR_SHARD] = {0, 1, 2, 4},
     [FACTOR_WINDOW] = {0, 1, 2, 4},
-    [FACTOR_SEQ] = {2, 6, 16}, /* times ranks */
+    [FACTOR_SEQ] = {2, 6, 16}, /* multiplied by the number of ranks */
     [FACTOR_MICRO] = {1, 2},
     [FACTOR_ACCUMULATION] = {1, 2, 3},
     [FACTOR_LOSS] = {1, 2, 3},
     [FACTOR_FFN] = {1, 2, 3},
-    [FACTOR_CHUNK] = {0, 1, 2, 3,
-                      4}, /* times ranks; 6 and 16 of them: even chunks and a shorter last */
+    [FACTOR_CHUNK] = {0, 1, 2, 3, 4}, /* times ranks; the last may be short */
 };
 
-/* Which subsequences stages share; the first: left open, all. */
+/* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
 static const struct shared_units factor_shared[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
 
@@ -206,13 +205,13 @@ static inline struct request product_request(const struct product *product)
     return request;
 }
 
-/* Fills *choices; why, when it is not legal, gets the reason. */
+/* Fills *choices and returns true if the product is legal; else *why gets the reason. */
 static inline bool product_legal(const struct product *product, struct choices *choices,
                                  struct diag *why)
 {
     struct request request = product_request(product);
     diag_clear(why);
-    struct request one = request; /* micro-batch, for the degree of data parallelism */
+    struct request one = request; /* without a pipeline, to learn the degree of data parallelism */
     one.pipeline = CHOICE_PIPELINE_NONE;
     one.subsequences = 0;
     if (compose_resolve(choices, &one, NULL, why) != STATUS_OK)
@@ -246,8 +245,8 @@ struct rows {
     struct product *row;
     size_t count;
     uint8_t covered[FACTOR_COUNT * LEVELS_MAX][FACTOR_COUNT * LEVELS_MAX];
-    size_t pairs, refused; /* legal; not legal whatever the other factors are */
-    char reason[256];      /* of the last refusal */
+    size_t pairs, refused; /* legal pairs that rows cover; pairs never drawn legal */
+    char reason[256];      /* why the last refused pair is not legal */
 };
 
 enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };
@@ -297,7 +296,8 @@ static inline void add_row(struct rows *rows, const struct product *product)
         }
 }
 
-/* Covers one pair by the best of the legal products drawn, or finds that none is legal. */
+/* Adds the row that covers most open pairs among the legal products drawn with the pair (f: i, g: j), or marks
+ * the pair as refused when none drawn is legal. */
 static inline void cover_pair(struct rows *rows, const struct factors *factors,
                               struct check_random *random, int f, uint8_t i, int g, uint8_t j)
 {
@@ -348,8 +348,7 @@ static inline void rows_free(struct rows *rows)
     free(rows);
 }
 
-/* Every pair was covered or refused, and every level of every registry, every model and every
- * number of ranks is in some row. */
+/* Checks that every pair was covered or refused, and that every level of every factor is in some row. */
 static inline void rows_check(const struct rows *rows, const struct factors *factors)
 {
     char label[64];
@@ -375,10 +374,10 @@ static inline void rows_check(const struct rows *rows, const struct factors *fac
 
 /* ---- one row ---- */
 
-static const char *matrix_backend; /* NULL: the processor */
+static const char *matrix_backend; /* NULL: the CPU */
 
-/* The schedule of the choices verifies, and computes the reference's loss, gradients, parameters
- * and moments, with every element written before it is read. */
+/* Checks that the schedule of the choices verifies and computes the reference's loss, gradients, parameters and
+ * moments. With poison, it also checks that every element is written before it is read. */
 static inline bool check_choices(const struct choices *choices, bool poison)
 {
     char label[256];
@@ -404,7 +403,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     return holds;
 }
 
-/* Each `every`-th row; 1: all. */
+/* Checks every `every`-th row (1: all rows) and prints how many pairs of levels the rows cover. */
 static inline void check_rows(const struct rows *rows, bool poison, size_t every)
 {
     struct diag why = {0};

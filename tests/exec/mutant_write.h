@@ -1,5 +1,6 @@
-/* tests/exec/mutant_write.h: a schedule with one fault, and how it is written anew from the list of its ops, with
- * the waits, lifetimes and arena that it had or with new ones. Included by test files only. */
+/* tests/exec/mutant_write.h: a schedule with one fault, and the writer that makes a new schedule from the
+ * mutant's list of ops, with the original waits, lifetimes and arena or with new ones. Included by test files
+ * only. */
 #ifndef TESTS_EXEC_MUTANT_WRITE_H
 #define TESTS_EXEC_MUTANT_WRITE_H
 
@@ -11,9 +12,9 @@
 struct mutant {
     struct ir *ir;
     struct check_random *random;
-    uint32_t *list; /* ops in list order, to be written anew; NULL: tables were edited in place */
+    uint32_t *list; /* the new order of ops; NULL: the tables of *ir were edited */
     uint32_t count;
-    bool renew; /* waits, lifetimes and arena are made anew */
+    bool renew; /* waits, lifetimes and arena are derived anew */
     char what[160];
 };
 
@@ -56,7 +57,7 @@ struct writer {
     struct ir *to;
     struct order order;
     struct waits *waits;
-    uint32_t *row; /* old op -> the last row written of it, or IR_NONE */
+    uint32_t *row; /* by op of `from`: the last row written for it, or IR_NONE */
     bool renew;
 };
 
@@ -123,14 +124,14 @@ static inline void copy_memory(struct writer *w)
     memcpy(w->to->arena_bytes, w->from->arena_bytes, sizeof w->to->arena_bytes);
 }
 
-/* Writes the mutant's list into *to, which is empty. */
+/* Writes the ops of the mutant's list as a schedule into *to, which must be empty. */
 static inline void write_mutant(const struct mutant *m, struct ir *to)
 {
     struct writer w = {.from = m->ir, .to = to, .renew = m->renew};
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_tables(to, m->ir);
-    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role's ops follow it */
+    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* its ops come after it */
         const struct role *role = &m->ir->role[r];
         ir_add_role(to, role->name, role->axis, role->axis_count);
         order_begin(&w.order, to->stream_count, to->op.count);

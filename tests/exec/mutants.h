@@ -1,17 +1,17 @@
-/* tests/exec/mutants.h: schedules with one fault each, from seeds: what a mistaken generator or a
- * mistaken edit would make.
+/* tests/exec/mutants.h: makes schedules with one fault each, drawn from seeds: faults that a mistaken generator
+ * or a mistaken edit would make.
  *
- * A mutant is a finished schedule of compose with one change. Faults of order and memory (a dropped
- * wait, an early free, moved bytes) stay as they are: the file is wrong. Faults of meaning (a
- * shifted view, a wrong mask, an op left out) come in two forms: as they are, and with waits,
- * lifetimes and the arena made anew around them, as if the emission had been wrong and the passes
- * had served it well; then nothing but the numbers can tell. Included by test files only. */
+ * A mutant is a finished schedule of compose with one change. A fault of order or memory (a dropped wait, an
+ * early free, moved bytes) stays as it is: the file is wrong. A fault of meaning (a shifted view, a wrong mask,
+ * an op left out) comes in two forms: as it is, or with waits, lifetimes and arena derived anew from the
+ * changed ops, as if the emission had been wrong and the later passes right. Only the numbers can reveal a
+ * fault of the second form. Included by test files only. */
 #ifndef TESTS_EXEC_MUTANTS_H
 #define TESTS_EXEC_MUTANTS_H
 
 #include "tests/exec/mutant_write.h"
 
-/* Makes one change; false when the schedule has no place for it. */
+/* Makes one change. Returns false when the schedule has no place for it. */
 typedef bool mutation(struct mutant *mutant);
 
 static inline uint32_t draw_below(struct mutant *m, uint32_t count)
@@ -21,7 +21,7 @@ static inline uint32_t draw_below(struct mutant *m, uint32_t count)
 
 typedef bool op_test(const struct ir *ir, uint32_t op);
 
-/* A random op that passes the test, or IR_NONE. */
+/* Returns a random op that passes the test, or IR_NONE. */
 static inline uint32_t draw_op(struct mutant *m, op_test *test)
 {
     uint32_t begin = draw_below(m, m->ir->op.count);
@@ -38,7 +38,7 @@ static inline const char *kind_of(const struct ir *ir, uint32_t op)
     return work_kind_info(ir->op.kind[op])->name;
 }
 
-/* Gives an op a shape of its own, to be changed. */
+/* Gives an op a copy of its shape that no other op uses, and returns it to be changed. */
 static inline struct work *own_shape(struct ir *ir, uint32_t op)
 {
     ir->shape = heap_realloc(ir->shape, ir->shape_count + 1, sizeof *ir->shape);
@@ -182,7 +182,7 @@ static inline bool repeated_op(struct mutant *m)
     return true;
 }
 
-/* An op some places earlier than it was. */
+/* Moves an op up to six places towards the front of the list. */
 static inline bool wrong_order(struct mutant *m)
 {
     uint32_t op = draw_op(m, works);
@@ -204,7 +204,7 @@ static inline bool has_operands(const struct ir *ir, uint32_t op)
     return ir->op.reads[op] + ir->op.writes[op] > 0;
 }
 
-/* Gives operand k a view of its own. */
+/* Makes operand k of an op refer to `view`. */
 static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct view view)
 {
     struct ir_range range = {view.buffer,
@@ -212,7 +212,7 @@ static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct vi
     ir->operand[ir->op.operand_begin[op] + k] = ir_add_range(ir, range) | IR_RANGE;
 }
 
-/* An element range moved within its buffer. */
+/* Moves the element range of an operand within its buffer. */
 static inline bool shifted_view(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -232,7 +232,7 @@ static inline bool shifted_view(struct mutant *m)
     return true;
 }
 
-/* Another buffer of the same size and type. */
+/* Replaces the buffer of an operand with another one of the same memory, dtype and number of elements. */
 static inline bool wrong_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -335,7 +335,8 @@ static inline bool has_other_direction(const struct ir *ir, uint32_t op)
            kind == WORK_HEAD_REDUCE || kind == WORK_MATMUL;
 }
 
-/* A number of the shape that another one could be taken for. */
+/* Changes the shape of an op as a likely mix-up would: two swapped sizes, a count off by one, another matmul
+ * form. */
 static inline bool wrong_shape(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_other_direction);
@@ -343,7 +344,7 @@ static inline bool wrong_shape(struct mutant *m)
     snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
     switch (work->kind) {
     case WORK_ROPE:
-    case WORK_ROPE_BACKWARD: { /* heads for columns of a head */
+    case WORK_ROPE_BACKWARD: { /* swaps the number of heads and the columns of a head */
         int64_t heads = work->rope.heads;
         work->rope.heads = work->rope.dim;
         work->rope.dim = heads;
@@ -351,7 +352,7 @@ static inline bool wrong_shape(struct mutant *m)
     }
     case WORK_CROSS_ENTROPY:
     case WORK_CROSS_ENTROPY_BACKWARD:
-        work->cross_entropy.count += 1; /* as if the last position counted */
+        work->cross_entropy.count += 1; /* as if the last position, which has no label, counted */
         return true;
     case WORK_HEAD_EXPAND:
     case WORK_HEAD_REDUCE: {
@@ -370,7 +371,8 @@ static inline bool wrong_shape(struct mutant *m)
 
 /* ---- scalars, types, labels, and what the head of a schedule says ---- */
 
-/* An op of a kind drawn evenly from those with parameters that the schedule has. */
+/* Returns a random op that has parameters, or IR_NONE: first a kind is drawn among those that the schedule has,
+ * then an op of that kind. */
 static inline uint32_t draw_op_with_parameters(struct mutant *m)
 {
     uint32_t kinds = draw_below(m, WORK_KIND_COUNT), begin = draw_below(m, m->ir->op.count);
@@ -385,7 +387,7 @@ static inline uint32_t draw_op_with_parameters(struct mutant *m)
     return IR_NONE;
 }
 
-/* Another value that the text form could give a parameter; old where there is none. */
+/* Returns another value that the text form allows for the parameter, or `old` when the draw finds none. */
 static inline int64_t other_value(struct mutant *m, const struct work_param *p, int64_t old)
 {
     uint32_t groups = m->ir->group_count + p->optional;
@@ -429,7 +431,7 @@ static inline bool wrong_scalars(struct mutant *m)
     return other_scalar(m, true);
 }
 
-/* A factor that all gradients have in common, as if they were added up over a step and not averaged. */
+/* Scales all gradients by one factor, as if they were summed over a step instead of averaged. */
 static inline bool wrong_scale(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -440,7 +442,7 @@ static inline bool wrong_scale(struct mutant *m)
         int kind = ir->op.kind[op];
         if (kind == WORK_CROSS_ENTROPY_BACKWARD || kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD ||
             (forward && (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_FINISH))) {
-            int64_t *count = &own_shape(ir, op)->cross_entropy.count; /* of all four the third */
+            int64_t *count = &own_shape(ir, op)->cross_entropy.count; /* in all four kinds */
             *count = up ? *count * by : *count / by;
             if (*count == 0)
                 return false;
@@ -458,14 +460,14 @@ static inline bool wrong_type(struct mutant *m)
     uint32_t b = draw_below(m, ir->buffer.count);
     bool head = draw_below(m, 4) == 0;
     uint8_t *dtype = head ? &ir->dtype : &ir->buffer.dtype[b], old = *dtype;
-    *dtype = (uint8_t)draw_below(m, head ? DTYPE_I32 : DTYPE_COUNT); /* the reader takes no other */
+    *dtype = (uint8_t)draw_below(m, head ? DTYPE_I32 : DTYPE_COUNT); /* others are not read */
     if (head)
         snprintf(m->what, sizeof m->what, "dtype=%s of the schedule, not %s", dtype_name(*dtype),
                  dtype_name(old));
     else
         snprintf(m->what, sizeof m->what, "buffer %u of %s, not %s", b, dtype_name(*dtype),
                  dtype_name(old));
-    list_all(m); /* ops are added anew, which works out their dtypes */
+    list_all(m); /* ops are written anew, which derives their dtypes from the buffers */
     return *dtype != old;
 }
 
@@ -484,7 +486,7 @@ static inline bool wrong_label(struct mutant *m)
     return true;
 }
 
-/* A buffer that stands for something else. */
+/* Changes a binding: a buffer is bound to another kind, bundle, shard group or partial sum. */
 static inline bool wrong_binding(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -520,7 +522,8 @@ static inline bool wrong_binding(struct mutant *m)
     return memcmp(&binding, &old, sizeof old) != 0;
 }
 
-/* Another step than the one that the ops take. */
+/* Changes one number or the layout kind of the line 'tokens', so that the head describes another step than the
+ * ops compute. */
 static inline bool wrong_head(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -554,7 +557,7 @@ static inline bool wrong_head(struct mutant *m)
 static const struct {
     const char *name;
     mutation *make;
-    bool meaning; /* half of them with waits, lifetimes and the arena made anew */
+    bool meaning; /* half of them get waits, lifetimes and arena anew */
 } mutations[] = {
     {"dropped wait", drop_wait, false},
     {"earlier wait", earlier_wait, false},

@@ -1,9 +1,10 @@
-/* tests/exec/mutation_check.h: who catches mutants: the verifier, the check, both, or nobody.
+/* tests/exec/mutation_check.h: counts which mutants are caught by the verifier, by the numeric check, by both
+ * or by neither.
  *
- * A mutant that nobody catches is equivalent when it can be shown to compute the same: its outputs
- * are the original's to the last bit on two inputs, and no two ops that touch a byte of memory in
- * common, one of them writing, may run in another order. The rest survived. Included by test files
- * only. */
+ * A mutant that neither catches is equivalent when it can be shown to compute the same: its outputs equal the
+ * original's to the last bit on two inputs, and no two ops that access a common byte of memory, one of them
+ * writing, may run in another order. Every other mutant that neither catches has survived. Included by test
+ * files only. */
 #ifndef TESTS_EXEC_MUTATION_CHECK_H
 #define TESTS_EXEC_MUTATION_CHECK_H
 
@@ -11,15 +12,15 @@
 #include "schedule/step/build.h"
 #include "tests/exec/mutants.h"
 
-static const char *mutation_backend; /* NULL: the processor */
+static const char *mutation_backend; /* NULL: the CPU */
 static enum dtype mutation_dtype = DTYPE_F32;
 
 struct tally {
-    uint32_t made, refused; /* refused: by the executor, before it ran */
+    uint32_t made, refused; /* refused: by the executor, before it ran the mutant */
     uint32_t by_verifier, by_check, by_both, equivalent, survived;
 };
 
-/* Byte range of the arena that an operand touches. */
+/* The byte range of the arena that an operand accesses. */
 struct bytes {
     uint32_t op;
     uint8_t memory;
@@ -35,8 +36,8 @@ static inline int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Plainly, from addresses alone: do any two ops of a role touch a byte, one writing, in no fixed
- * order? */
+/* True if two ops of a role access a common byte, one of them writing, and may run in either order. It compares
+ * all pairs of byte ranges, by addresses only. */
 static inline bool order_is_open(const struct ir *ir, uint32_t role)
 {
     struct order order = {0};
@@ -75,15 +76,15 @@ static inline bool any_order_is_open(const struct ir *ir)
     return open;
 }
 
-/* 0: nothing wrong. */
+/* The result of a run; OUTCOME_RIGHT is 0. */
 enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
 static inline enum outcome run_mutant(struct reference_check *check, const struct ir *ir,
                                       const struct transformer *model, uint64_t seed,
                                       double stall_s)
 {
-    /* Ranks that share a GPU may wait for each other on the device, which counts as work: a step of these
-     * small schedules takes well below a second. */
+    /* Ranks that share a GPU may wait for each other on the device, and such a wait counts as work, not as a
+     * stall. limit_s ends it: a step of these small schedules takes well below a second. */
     const struct exec_options options = {
         .backend = mutation_backend, .poison = true, .stall_s = stall_s, .limit_s = stall_s + 20};
     struct diag diag = {0};
@@ -94,7 +95,8 @@ static inline enum outcome run_mutant(struct reference_check *check, const struc
     return status == STATUS_OK && check->agrees ? OUTCOME_RIGHT : OUTCOME_WRONG;
 }
 
-/* Whether all that was compared is as far off, to the last bit. */
+/* True if both schedules pass the numeric check with the same errors, loss and norm, to the last bit, on two
+ * seeds. */
 static inline bool same_outputs(const struct ir *a, const struct ir *b,
                                 const struct transformer *model)
 {
@@ -161,7 +163,7 @@ static inline struct choices draw_choices(struct check_random *random)
     return choices;
 }
 
-/* One mutant of that kind; false when there is no place for one in many schedules. */
+/* Makes and judges one mutant of the kind. Returns false when none of 200 random schedules has a place for one. */
 static inline bool one_mutant(struct tally *tally, int kind, struct check_random *random, bool list)
 {
     for (int draw = 0; draw < 200; draw++) {
@@ -186,8 +188,8 @@ static inline bool one_mutant(struct tally *tally, int kind, struct check_random
     return false;
 }
 
-/* Makes `count` mutants, prints the table, and checks that of those which are not equivalent at
- * least 99 % were caught. */
+/* Makes `count` mutants, prints the table, and checks that at least 99 % of those that are not equivalent were
+ * caught. */
 static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};

@@ -1,5 +1,5 @@
-/* tests/exec/numerics_cases.h: every kind of work on the CUDA backend beside the processor, in each
- * type, and attention in each way. For a GPU and for the emulated device. Included by test files
+/* tests/exec/numerics_cases.h: compares every kind of work on the CUDA backend with the CPU backend, in each
+ * dtype, and attention by each implementation. Runs on a GPU and on the emulated device. Included by test files
  * only. */
 #ifndef TESTS_EXEC_NUMERICS_CASES_H
 #define TESTS_EXEC_NUMERICS_CASES_H
@@ -7,9 +7,10 @@
 #include "models/states.h"
 #include "tests/exec/one_op.h"
 
-static int64_t numerics_scale = 1; /* sizes are multiplied with it */
+static int64_t numerics_scale = 1; /* factor of the sizes */
 
-/* Sums of n products in fp32, in another order, of numbers near 1; 16 bits round results once. */
+/* Returns the tolerance, relative to the largest element. In fp32 sums differ by their order only; bf16 and
+ * fp16 also round each result once. */
 static double numerics_tolerance(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 ? 1.0 / 100 : dtype == DTYPE_F16 ? 1.0 / 800 : 1e-4;
@@ -57,7 +58,7 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_ADAMW, .adamw = {rows * cols, STATES_BF16}},
         {.kind = WORK_SQUARE_SUM, .square_sum = {rows * cols, 1, 0}},
         {.kind = WORK_CLIP, .elements = {rows * cols, 0}},
-        /* sums of columns in shared memory that is free, that must be asked for, and elsewhere */
+        /* column sums within 48 KiB of shared memory, within 99 KiB (to be asked for), and too large for either */
         {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 6128, 1}},
         {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 6144, 1}},
         {.kind = WORK_LAYERNORM_BACKWARD, .rows = {3 * s, 12288, 1}},
@@ -70,7 +71,8 @@ static void every_kind_computes_what_the_processor_does(void)
                            EXEC_ATTENTION_AUTO, numerics_tolerance(dtypes[d]));
 }
 
-/* The fused kernels take 16 bits; the products take all. Both are compared with the processor. */
+/* The fused kernels take 16-bit types only; attention by matrix products takes all. Both are compared with the
+ * CPU. */
 static void attention_computes_what_the_processor_does(void)
 {
     const int64_t n = 32 * numerics_scale;

@@ -1,5 +1,5 @@
-/* tests/exec/one_op.h: one op as a schedule of its own, run on a backend: what it computes, by
- * seeded inputs. Included by test files only. */
+/* tests/exec/one_op.h: runs one op as a schedule of its own, with seeded inputs, and compares what two backends
+ * compute. Included by test files only. */
 #ifndef TESTS_EXEC_ONE_OP_H
 #define TESTS_EXEC_ONE_OP_H
 
@@ -22,8 +22,8 @@ struct one_op {
     uint64_t seed;
     struct ir ir;
     uint32_t reads, writes;
-    uint32_t read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX]; /* buffers */
-    double *got[CALL_OPERANDS_MAX];                             /* of the writes */
+    uint32_t read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX]; /* buffer ids of the operands */
+    double *got[CALL_OPERANDS_MAX]; /* elements of each write after the run */
     uint64_t count[CALL_OPERANDS_MAX];
 };
 
@@ -44,7 +44,7 @@ static inline struct view one_op_buffer(struct one_op *o, struct bench_operand o
     return ir_whole(&o->ir, ir_add_buffer(&o->ir, &desc));
 }
 
-/* False: the kind is none of one op on a compute stream. */
+/* Builds a schedule of the op. Returns false when its kind does not run as one op on a compute stream. */
 static inline bool one_op_build(struct one_op *o)
 {
     struct ir *ir = &o->ir;
@@ -103,13 +103,13 @@ static inline void one_op_release(struct one_op *o)
     ir_release(&o->ir);
 }
 
-/* What a read holds: numbers of either sign; statistics and second moments are positive. */
+/* Returns a random element of a read, in [-1, 1); statistics and second moments are made positive. */
 static inline double one_op_value(const struct one_op *o, uint32_t read, struct check_random *r)
 {
     double x = 2 * check_random_double(r) - 1;
     enum work_kind kind = (enum work_kind)o->work.kind;
     if (kind == WORK_ATTENTION_BACKWARD && read == 4)
-        return 3 + x; /* the logarithm of a sum that is there: no probability above 1 */
+        return 3 + x; /* a log-sum-exp, large enough to keep every probability at most 1 */
     bool positive = (kind == WORK_ADAMW && read == 3) ||
                     (kind == WORK_CROSS_ENTROPY_FINISH && read == 2) ||
                     ((kind == WORK_SQUARE_SUM || kind == WORK_CLIP) && read == 1) ||
@@ -147,7 +147,7 @@ static inline enum status one_op_read(void *user, const struct exec_buffer *buff
     return STATUS_OK;
 }
 
-/* Runs it on a backend; the results are in o->got. */
+/* Runs the op on a backend; o->got then has the results. Returns false when the run fails. */
 static inline bool one_op_run(struct one_op *o, const char *backend, enum exec_attention attention)
 {
     const struct exec_options options = {
@@ -169,7 +169,7 @@ static inline bool one_op_run(struct one_op *o, const char *backend, enum exec_a
     return status == STATUS_OK;
 }
 
-/* The largest difference of a write over the largest number there. */
+/* Returns the largest difference of write k, relative to the largest finite element in b. */
 static inline double one_op_difference(const struct one_op *a, const struct one_op *b, uint32_t k)
 {
     double worst = 0, scale = 1e-30;
@@ -183,7 +183,8 @@ static inline double one_op_difference(const struct one_op *a, const struct one_
     return worst;
 }
 
-/* Computes the op on the processor and on cuda, and compares; prints what differs most. */
+/* Computes the op on the CPU and on cuda and compares each write; prints a write that differs by more than the
+ * tolerance. */
 static inline void one_op_compare(const char *label, struct work work, enum dtype dtype,
                                   enum exec_attention attention, double tolerance)
 {

@@ -1,7 +1,7 @@
-/* tests/exec/plain.h: kernels beside plain loops in double.
+/* tests/exec/plain.h: compares CPU kernels with plain loops in double.
  *
- * A kind's forward is written once more, plainly, in double. A forward kernel must agree with it;
- * a backward kernel must agree with its central differences. Included by test files only. */
+ * Each kind's forward is written a second time as a plain loop in double. A forward kernel must agree with that
+ * loop; a backward kernel must agree with the loop's central differences. Included by test files only. */
 #ifndef TESTS_EXEC_PLAIN_H
 #define TESTS_EXEC_PLAIN_H
 
@@ -16,7 +16,7 @@
 
 static const struct exec_model plain_model = {1e-5, 10000};
 
-/* A call with operands of its own. */
+/* A kernel call that owns its operands. */
 struct trial {
     struct work work;
     struct call call;
@@ -37,7 +37,7 @@ static inline void *trial_memory(struct operand *operand, uint64_t count, enum d
     return operand->data;
 }
 
-/* A read of random numbers in [-1, 1). */
+/* Adds a read of random numbers in [-1, 1). */
 static inline float *trial_read(struct trial *t, int64_t count)
 {
     float *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_F32);
@@ -46,7 +46,7 @@ static inline float *trial_read(struct trial *t, int64_t count)
     return data;
 }
 
-/* A read of random whole numbers. */
+/* Adds a read of random integers in low..high. */
 static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, int64_t high)
 {
     int32_t *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_I32);
@@ -55,7 +55,7 @@ static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, 
     return data;
 }
 
-/* A write; full of NaN, so that an element left out is seen. */
+/* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
 static inline float *trial_write(struct trial *t, int64_t count)
 {
     float *data = trial_memory(&t->call.write[t->call.writes++], (uint64_t)count, DTYPE_F32);
@@ -64,7 +64,7 @@ static inline float *trial_write(struct trial *t, int64_t count)
     return data;
 }
 
-/* A write over read k. */
+/* Adds a write that is in place of read k. */
 static inline float *trial_in_place(struct trial *t, uint32_t k)
 {
     t->call.write[t->call.writes++] = t->call.read[k];
@@ -105,7 +105,7 @@ static inline double *widen(const float *from, int64_t count)
     return to;
 }
 
-/* max |got - want| <= tolerance max(max |want|, floor); infinities must be equal. */
+/* Checks that max |got - want| <= tolerance max(max |want|, 1e-3); infinities must be equal. */
 static inline bool near_all(const char *label, const float *got, const double *want, int64_t count,
                             double tolerance)
 {
@@ -131,7 +131,7 @@ static inline bool near_all(const char *label, const float *got, const double *w
     return CHECK(text, false);
 }
 
-/* A kind in double: inputs and outputs as arrays. */
+/* Computes a kind in double: reads the arrays in[], fills the arrays out[]. */
 typedef void plain_function(const struct work *work, const double *const *in, double *const *out);
 
 struct plain {
@@ -141,7 +141,7 @@ struct plain {
     int64_t in_count[4];
     double *out[3];
     int64_t out_count[3];
-    const double *weight[3]; /* of each output in the sum that is differentiated; NULL: none */
+    const double *weight[3]; /* of each output in the sum that is differentiated; NULL: left out */
     int inputs, outputs;
 };
 
@@ -155,8 +155,8 @@ static inline double plain_sum(const struct plain *p)
     return sum;
 }
 
-/* Is `got` the gradient of the weighted sum of outputs with respect to input `k`? At most 60
- * elements are looked at, evenly spread. */
+/* Checks that `got` is the gradient, with respect to input k, of the weighted sum of outputs, plus `before`
+ * (NULL: nothing was there). It compares about 60 elements, evenly spread. */
 static inline void gradient_agrees(const char *label, struct plain *p, int k, const float *got,
                                    const float *before, double tolerance)
 {

@@ -1,7 +1,7 @@
-/* tests/exec/step.h: one training step of a small model, run and put beside the reference.
+/* tests/exec/step.h: runs one training step of a small model and compares it with the reference.
  *
- * Tensors and tokens come from seeds; the schedule from compose; buffers are filled and collected
- * through bindings alone. Included by test files only. */
+ * Seeds give tensors and tokens; compose makes the schedule; buffers are filled and read only through bindings.
+ * Included by test files only. */
 #ifndef TESTS_EXEC_STEP_H
 #define TESTS_EXEC_STEP_H
 
@@ -58,7 +58,7 @@ static const struct transformer small_gpt = {
     .norm_eps = 1e-5,
 };
 
-/* A request with everything left open. */
+/* Returns a request that leaves weights, activations and optimizer open. */
 static inline struct request step_request(const struct transformer *model, int64_t ranks,
                                           int64_t seq)
 {
@@ -102,8 +102,8 @@ static inline void step_release(struct step *step)
     diag_release(&step->diag);
 }
 
-/* AdamW's first step is lr g / (|g| + eps): where a gradient is 0 but for rounding (a key's bias
- * without RoPE), a small eps would turn rounding into steps of +lr or -lr. This one does not. */
+/* AdamW's first step is lr g / (|g| + eps). Where a gradient is 0 except for rounding (a key's bias without
+ * RoPE), a small eps would turn rounding errors into steps of +lr or -lr; eps is large here to avoid that. */
 static const struct exec_adamw step_adamw = {.lr = 1e-2,
                                              .beta1 = 0.9,
                                              .beta2 = 0.95,
@@ -112,7 +112,8 @@ static const struct exec_adamw step_adamw = {.lr = 1e-2,
                                              .step = 1,
                                              .max_norm = 0.5};
 
-/* The model's tensor of which a tensor of the schedule is a block of rows ("wqkv.weight:k"), or all. */
+/* Returns the reference's tensor for a tensor of the schedule, which is all of it or a block of its rows
+ * ("wqkv.weight:k"). */
 static inline struct reference_tensor *step_tensor(const struct reference *reference,
                                                    const struct tensor *part)
 {
@@ -121,7 +122,8 @@ static inline struct reference_tensor *step_tensor(const struct reference *refer
     return reference_find(reference, name);
 }
 
-/* The schedule, and everything that fills it. False, with a failed check, when there is none. */
+/* Builds the schedule, the reference's weights, the tokens and the bindings. Returns false, with a failed
+ * check, when one of these fails. */
 static inline bool step_build(struct step *step, const char *label, const struct request *request)
 {
     struct choices choices;
@@ -176,7 +178,8 @@ static inline enum status step_run(struct step *step, const char *label)
     return exec_run(&step->ir, label, &step->options, &io, &step->result, &step->diag);
 }
 
-/* Parameters that the optimizer updates themselves have no second copy. */
+/* True if a buffer of the schedule is bound to the kind. There is no master copy, for example, when the
+ * optimizer updates the parameters themselves. */
 static inline bool step_binds(const struct step *step, int kind)
 {
     const struct ir *ir = &step->ir;
@@ -186,7 +189,7 @@ static inline bool step_binds(const struct step *step, int kind)
     return false;
 }
 
-/* max |got - want| <= tolerance max(max |want|, 1e-3 max over all tensors). */
+/* Checks for every tensor that max |got - want| <= tolerance max(max |want|, 1e-3 max |want| over all tensors). */
 static inline void step_compare(struct step *step, const char *label, const char *what, int kind,
                                 double tolerance)
 {
@@ -208,7 +211,7 @@ static inline void step_compare(struct step *step, const char *label, const char
             worst = difference > worst || isnan(difference) ? difference : worst;
             largest = fmax(largest, fabs(want[k]));
         }
-        if (!(worst <= tolerance * largest)) { /* one message says enough */
+        if (!(worst <= tolerance * largest)) { /* only the first tensor that differs is reported */
             char text[400];
             snprintf(text, sizeof text, "%s: %s of %s is off by %g of %g", label, what, part->name,
                      worst, largest);
@@ -218,7 +221,7 @@ static inline void step_compare(struct step *step, const char *label, const char
     }
 }
 
-/* Loss, every gradient and every parameter after one AdamW step are the reference's. */
+/* Checks that loss, every gradient and every parameter after one AdamW step agree with the reference. */
 static inline void step_check(struct step *step, const char *label, double tolerance)
 {
     struct reference_batch batch = {step->tokens, NULL, step->ir.global_batch,

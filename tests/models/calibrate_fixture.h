@@ -1,4 +1,5 @@
-/* Points to calibrate from, with noise or without. */
+/* tests/models/calibrate_fixture.h: makes points to calibrate from, with random noise or without. Included by
+ * test files only. */
 #ifndef TESTS_MODELS_CALIBRATE_FIXTURE_H
 #define TESTS_MODELS_CALIBRATE_FIXTURE_H
 
@@ -51,11 +52,11 @@ static inline void add(struct fixture *f, enum point_role role, int impl, struct
     points_add(&f->points, &point);
 }
 
-/* A point that takes what the true device takes. */
+/* Adds a point of `work` whose seconds are those of the true device, with the fixture's noise. */
 static inline void add_true(struct fixture *f, int impl, struct work work)
 {
     enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
-    add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* a short run */
+    add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* in a short run */
 }
 
 static inline void add_products(struct fixture *f)
@@ -71,7 +72,7 @@ static inline void add_products(struct fixture *f)
                                 .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
             add_true(f, POINT_NO_IMPL, work);
         }
-    for (int64_t size = 512; size <= 8192; size *= 2) { /* memory is the limit */
+    for (int64_t size = 512; size <= 8192; size *= 2) { /* products that memory limits */
         struct work work = {.kind = WORK_MATMUL,
                             .in = DTYPE_BF16,
                             .out = DTYPE_BF16,
@@ -94,7 +95,7 @@ static inline void add_memory_bound(struct fixture *f)
         };
         for (size_t i = 0; i < ARRAY_LEN(works); i++) {
             struct work work = works[i];
-            work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* adds to what is there */
+            work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* accumulates */
             add_true(f, POINT_NO_IMPL, work);
         }
     }

@@ -1,4 +1,5 @@
-/* A cluster with what its loading said, and its messages without what differs between trees. */
+/* tests/models/cluster_fixture.h: loads a cluster with its messages, and removes from messages what depends on
+ * the place of the source tree. Included by test files only. */
 #ifndef TESTS_MODELS_CLUSTER_FIXTURE_H
 #define TESTS_MODELS_CLUSTER_FIXTURE_H
 
@@ -21,8 +22,8 @@ static inline void release(struct fixture *f)
     arena_release(&f->arena);
 }
 
-/* Messages with the folder of presets as PRESETS and line numbers in presets as #, for where the
- * tree lies and which line of a preset says something may change. */
+/* Returns the messages with the folder of presets written as PRESETS and line numbers in presets as #, since
+ * the folder depends on the machine and lines of a preset may move. */
 static inline const char *shorten(struct fixture *f)
 {
     const char *folder = presets_folder(&f->arena, "clusters");

@@ -1,4 +1,5 @@
-/* A device small enough to compute by hand, and what the tests of costs share. */
+/* tests/models/cost_fixture.h: a device whose costs can be computed by hand, and helpers that the tests of
+ * costs share. Included by test files only. */
 #ifndef TESTS_MODELS_COST_FIXTURE_H
 #define TESTS_MODELS_COST_FIXTURE_H
 
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-/* A number of a device file. */
+/* A number as a device file writes it, with its source. */
 #define N(value) "{\"value\": " value ", \"source\": \"test\"}"
 
 /* clang-format off */

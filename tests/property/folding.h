@@ -1,4 +1,5 @@
-/* Folded predictions are those of all ranks and layers, over random schedules, clusters and placements. */
+/* tests/property/folding.h: checks that folded predictions equal those that simulate all ranks and layers, over
+ * random schedules, clusters and placements. Included by test files only. */
 #ifndef TESTS_PROPERTY_FOLDING_H
 #define TESTS_PROPERTY_FOLDING_H
 
@@ -15,7 +16,8 @@ static inline double sum_loads(const struct sim_result *result)
     return sum;
 }
 
-/* Whether every rank starts and ends every op at the same dates, and the peaks of its memories are the same. */
+/* Checks that every rank ends every op at the same time in both results, and that the peaks of its memories are
+ * equal. */
 static inline void check_same_ranks(const char *label, const struct sim_result *folded,
                                     const struct sim_result *plain)
 {
@@ -37,7 +39,8 @@ static inline void check_same_ranks(const char *label, const struct sim_result *
         CHECK_INT(label, (int64_t)folded->host[m].bytes, (int64_t)plain->host[m].bytes);
 }
 
-/* Of ranks; how many worlds were planned in part (sim/plan/replicas.h). */
+/* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
+ * replica was simulated (sim/plan/replicas.h). */
 static inline int check_folded(int worlds, bool make(struct world *, struct check_random *))
 {
     struct check_random random = check_random_make();
@@ -56,7 +59,8 @@ static inline int check_folded(int worlds, bool make(struct world *, struct chec
     return replicated;
 }
 
-/* Kernels from far shorter than their issue to far longer. */
+/* Multiplies the kernels' times by a random power of ten, which makes them from far shorter to far longer than
+ * the time to issue them. */
 static inline void stretch_work(struct world *w, struct check_random *random)
 {
     double factor = pow(10, (double)check_random_i64(random, -1, 3));
@@ -79,7 +83,7 @@ static inline void check_same_peak(const char *label, const struct sim_peak *a,
     }
 }
 
-/* Of layers: times, peaks, loads and waterfall. */
+/* Compares predictions with folded layers and without: times, memory peaks, loads of links and waterfall. */
 static inline void check_layers_left_out(int worlds)
 {
     struct check_random random = check_random_make();

@@ -1,9 +1,11 @@
-/* tests/property/plans.h: the laws of a search over random small requests. Included by test files only.
+/* tests/property/plans.h: the laws of a search, checked over random small requests. Included by test files
+ * only.
  *
- * A plan is as good as the best of all configurations that it may choose from, when every one of them is
- * predicted, with everything that is tried where one does not fit: bounds, orders and margins lose nothing.
- * It is as good as what it may choose from when a strategy, or other options that it varies, are given. And the
- * options that a row of a plan prints predict the row. */
+ * The plan found is as good as the best of all configurations that the search may choose from, each predicted
+ * with all fallbacks (loss and FFN chunks, optimizer on the host) that the search tries where one does not fit:
+ * bounds, orders and margins lose nothing. It is also at least as good as the configurations of any search that
+ * gives a strategy or another option that it varies. And the options that a row of a plan prints predict that
+ * row. */
 #ifndef TESTS_PROPERTY_PLANS_H
 #define TESTS_PROPERTY_PLANS_H
 
@@ -33,7 +35,8 @@ static inline int64_t plan_pick(struct check_random *random, const int64_t *of, 
     return of[check_random_i64(random, 0, count - 1)];
 }
 
-/* A model of few layers, on few GPUs with little memory. */
+/* Makes a random setup: a model of few layers on few GPUs, often with little memory. tiny: one layer on at most
+ * two GPUs. Returns false, with a failed check, when it cannot be loaded. */
 static inline bool plan_world_make(struct plan_world *w, struct check_random *random, bool tiny)
 {
     static const struct {
@@ -103,7 +106,7 @@ static inline void plan_world_release(struct plan_world *w)
     setup_release(&w->setup);
 }
 
-/* Options that a search does not vary. */
+/* Gives, at random, some option that a search does not vary. */
 static inline void plan_give_fixed(struct plan_world *w, struct check_random *random)
 {
     struct request *r = &w->setup.request;
@@ -147,7 +150,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
     }
 }
 
-/* The options that a row prints must make the same step again. */
+/* Checks that the options that a row prints, parsed again, predict the same step. */
 static inline void plan_row_can_be_pasted(const struct plan_world *w, const struct outcome *o)
 {
     enum { WORDS_MAX = 96 };
@@ -206,7 +209,7 @@ static inline double plan_best(struct plan_world *w, struct text *options)
 struct plan_tries {
     const struct setup *setup;
     const struct request *request;
-    size_t every; /* of the requests, the one that is predicted */
+    size_t every; /* every how many requests one is predicted */
 };
 
 struct plan_try {
@@ -214,7 +217,7 @@ struct plan_try {
     struct request request;
 };
 
-/* A request with all that is tried where it does not fit. */
+/* Predicts a request with each fallback of `tries` in turn; *result gets the fastest that fits. */
 static inline void plan_predict(void *context, size_t job, void *result)
 {
     static const struct {
@@ -263,7 +266,7 @@ static inline void plan_beats_all(struct plan_world *w, const char *law, double 
 
 /* ---- what is left open ---- */
 
-/* Requests by their options, so that each is predicted once. */
+/* A set of requests, compared by their options, so that each is predicted once. */
 struct plan_set {
     struct request *request;
     char **options;
@@ -278,7 +281,7 @@ static inline void plan_set_release(struct plan_set *set)
     free(set->request);
 }
 
-/* True if it was absent. */
+/* Adds a request. Returns false if the set has one with the same options. */
 static inline bool plan_set_add(struct plan_set *set, const struct request *request)
 {
     struct text options = {0};
@@ -297,7 +300,7 @@ static inline bool plan_set_add(struct plan_set *set, const struct request *requ
     return true;
 }
 
-/* Adds what a search chooses from. */
+/* Adds the requests that the search of a world chooses from. */
 static inline void plan_set_open(struct plan_set *set, const struct plan_world *w)
 {
     struct space space = {0};
@@ -318,7 +321,7 @@ static inline void plan_strategy(struct plan_world *w, size_t row)
     subsequences_open(&w->setup.request, &w->setup);
 }
 
-/* Gives one of the options that are open. */
+/* Gives a random value to one of the options that the search varies. */
 static inline void plan_give(struct plan_world *w, struct check_random *random)
 {
     static const int64_t degrees[] = {1, 1, 2, 2, 4, 3, 8};
@@ -348,7 +351,8 @@ static inline void plan_give(struct plan_world *w, struct check_random *random)
     }
 }
 
-/* Every strategy by itself, and some of all with other options given. */
+/* Adds the requests of narrower searches: one for each strategy, and `parts` with one or two other options
+ * given. */
 static inline void plan_set_parts(struct plan_set *set, const struct plan_world *w,
                                   struct check_random *random, int parts)
 {
@@ -365,12 +369,13 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
             plan_give(&part, random);
         bool cuts = part.setup.request.tp > 1 || part.setup.request.pp > 1;
         if (cuts && (part.setup.request.cp > 1 || part.setup.request.hp > 1))
-            continue; /* which reaches farther than the search */
+            continue; /* a given degree makes combinations that the wide search does not try */
         plan_set_open(set, &part);
     }
 }
 
-/* tiny: of one layer on one or two GPUs, and a part of what there is is predicted. */
+/* Checks the laws over `worlds` random requests. tiny: one layer on one or two GPUs, and only every ninth
+ * configuration is predicted. */
 static inline void check_plans(int worlds, int parts, bool tiny)
 {
     struct check_random random = check_random_make();

@@ -1,4 +1,5 @@
-/* A sample stands for the whole list: over random schedules, its expanded list is the whole one, and so are figures. */
+/* tests/property/samples.h: checks over random schedules that a sample, expanded, is the whole list of ops and
+ * predicts the same figures. Included by test files only. */
 #ifndef TESTS_PROPERTY_SAMPLES_H
 #define TESTS_PROPERTY_SAMPLES_H
 
@@ -14,7 +15,7 @@
 
 #include <math.h>
 
-/* The op of the sample, copied `copy` times, is the one that the whole list has at its place. */
+/* True if copy `copy` of an op of the sample equals the op that the whole list has at its place. */
 static inline bool same_op(const struct ir *sample, uint32_t op, uint32_t copy,
                            const struct ir *whole)
 {
@@ -66,7 +67,7 @@ static inline void check_memory_of_sample(const struct world *w, const struct ir
     CHECK_INT(w->label, a.tight, b.tight);
 }
 
-/* The costs of a list whose shapes have other numbers: kernels `factor` times as long as an A100's. */
+/* Computes the costs of the list's own shapes: kernels take `factor` times as long as on an A100. */
 static inline void cost_list(struct world *w, double factor)
 {
     w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
@@ -106,7 +107,8 @@ static inline void check_peaks(const struct world *w, const struct repeats *r,
     }
 }
 
-/* Returns false when the sample's times do not tell those of the whole list. */
+/* Checks that both waterfalls agree. Returns false when the sample's waterfall does not add up, which means
+ * that its times do not represent those of the whole list. */
 static inline bool check_waterfalls(const struct world *w, const struct ir *sample,
                                     const struct sim_result *a, const struct sim_result *b)
 {
@@ -123,7 +125,8 @@ static inline bool check_waterfalls(const struct world *w, const struct ir *samp
     return add_up;
 }
 
-/* Returns whether the sample's times tell those of the whole list. */
+/* Simulates both lists and compares them. Returns false when the sample's times do not represent those of the
+ * whole list. */
 static inline bool check_times_of_sample(struct world *w, const struct ir *sample, double factor)
 {
     struct world of_sample = *w;
@@ -150,7 +153,8 @@ static inline bool check_times_of_sample(struct world *w, const struct ir *sampl
     return tells;
 }
 
-/* A profile that gathers weights by one layer, by two, or as it does: toy models fit its buckets whole. */
+/* Fills *profile with the named one and random small buckets (0 to 2.5 layers of parameters), since a toy model
+ * fits entirely into the profile's own. */
 static inline const struct profile *with_small_buckets(struct profile *profile, const char *name,
                                                        const struct transformer *model,
                                                        struct check_random *random)
@@ -169,7 +173,8 @@ static inline const struct profile *with_small_buckets(struct profile *profile, 
     return profile;
 }
 
-/* Layers, micro-batches or both are many; up to four stages, or none. */
+/* Makes a world with many layers, many micro-batches or both, on two or four pipeline stages or without a
+ * pipeline. */
 static inline bool make_long_world(struct world *w, struct check_random *random)
 {
     static struct profile profile;

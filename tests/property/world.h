@@ -1,4 +1,4 @@
-/* tests/property/world.h: random schedules on random clusters, with what they cost. Included by test files only. */
+/* tests/property/world.h: random schedules on random clusters, with their costs. Included by test files only. */
 #ifndef TESTS_PROPERTY_WORLD_H
 #define TESTS_PROPERTY_WORLD_H
 
@@ -16,7 +16,7 @@
 
 static const char *const clusters[] = {"2x4xa100-80g", "loongtrain-a100", "fpdt-a100-80g",
                                        "4x2xa100-80g", "ideal"};
-/* Of replicas: with leaf switches that limit, and fabrics over two nodes, too. */
+/* Clusters for tests of replicas: some have oversubscribed leaf switches or a fabric over two nodes. */
 static const char *const wide_clusters[] = {
     "2x4xa100-80g",
     "loongtrain-a100",
@@ -30,7 +30,7 @@ struct world {
     struct diag diag;
     struct cluster cluster;
     struct device_cost device;
-    struct transformer model; /* of deep worlds */
+    struct transformer model; /* request.model, where the layers are changed */
     struct choices choices;
     struct ir ir;
     struct sim_costs costs;
@@ -48,8 +48,9 @@ static inline void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* The schedule of `request` on a cluster of 8 or as many as its ranks, with the costs of an A100. as: a profile in place of the one
- * that the request names; NULL: that one. */
+/* Builds the schedule of `request` on a cluster of 8 GPUs or as many as its ranks, with the costs of an A100.
+ * as: the profile to use instead of the request's; NULL: the request's. Returns false, with a failed check,
+ * when it cannot be built. */
 static inline bool world_build(struct world *w, const char *cluster, const struct request *request,
                                const struct profile *as)
 {
@@ -82,7 +83,7 @@ static inline const char *any_cluster(struct check_random *random)
     return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
 }
 
-/* A random schedule of `request` on a random cluster; of `layers` layers, or (0) as many as the model has. */
+/* Builds a schedule of `request` on a random cluster, with `layers` layers; 0: as many as the model has. */
 static inline bool world_of(struct world *w, struct check_random *random, struct request request,
                             int64_t layers)
 {
@@ -94,7 +95,7 @@ static inline bool world_of(struct world *w, struct check_random *random, struct
         request.model = &w->model;
         request.global_batch *= check_random_i64(random, 0, 3) == 0 ? 8 : 1;
     }
-    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* FA2 */
+    request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo"; /* both run FA2 */
     return world_build(w, cluster, &request, NULL);
 }
 
@@ -103,7 +104,8 @@ static inline bool world_make_deep(struct world *w, struct check_random *random,
     return world_of(w, random, shapes_request(random, 8, false), layers);
 }
 
-/* Two or four stages of the ranks of a request. */
+/* Puts two or four pipeline stages of the request's ranks into the request, with a random placement and
+ * pipeline. */
 static inline void add_stages(struct request *request, struct check_random *random)
 {
     request->pp = (int64_t)2 << check_random_i64(random, 0, 1);
@@ -117,18 +119,19 @@ static inline void add_stages(struct request *request, struct check_random *rand
     request->shard = 0;
 }
 
-/* Stages of two layers or more, of up to two ranks. */
+/* Makes a world with two or four stages of two layers or more, each of one or two ranks. */
 static inline bool world_make_stages(struct world *w, struct check_random *random)
 {
     struct request request = shapes_request(random, 2, false);
-    while (request.chunk > 0) /* fpdt has its own pieces of a sequence */
+    while (request.chunk > 0) /* fpdt cuts sequences itself */
         request = shapes_request(random, 2, false);
     add_stages(&request, random);
     return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
 }
 
-/* 8 to 64 ranks: four or eight times as many sequences as a few ranks share, a third of them in stages. HSDP's
- * shards may reach over several of the few. */
+/* Makes a world of 8 to 64 ranks, whose data-parallel degree is at least four times that of a small request; a
+ * third of the worlds have pipeline stages. Shards of HSDP may span several copies of the small request's
+ * ranks. */
 static inline bool world_make_replicas(struct world *w, struct check_random *random)
 {
     *w = (struct world){0};

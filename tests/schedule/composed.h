@@ -1,4 +1,5 @@
-/* Schedules of small requests, and what the tests of composition count in them. */
+/* tests/schedule/composed.h: builds schedules of small requests and counts their ops, flops and bytes for the
+ * tests of composition. Included by test files only. */
 #ifndef TESTS_SCHEDULE_COMPOSED_H
 #define TESTS_SCHEDULE_COMPOSED_H
 
@@ -34,7 +35,7 @@ static inline struct request small(size_t shape, int64_t ranks)
                             .gpus_per_node = 4};
 }
 
-/* Ranks that an op's guard lets do its work. */
+/* Returns the number of ranks that do an op's work: those that pass its guard, or all. */
 static inline double ranks_doing(const struct ir *ir, uint32_t op)
 {
     uint32_t ranks = mesh_ranks(&ir->mesh), count = 0;
@@ -45,7 +46,7 @@ static inline double ranks_doing(const struct ir *ir, uint32_t op)
     return count;
 }
 
-/* Forward products of all ranks together, in flops; and scores of the attention core. */
+/* Adds up the flops of the forward over all ranks: of matrix products in *products, of attention in *attention. */
 static inline void forward_work(const struct ir *ir, double *products, double *attention)
 {
     *products = *attention = 0;

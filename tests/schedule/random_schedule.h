@@ -1,8 +1,8 @@
-/* tests/schedule/random_schedule.h: small random schedules, and happens-before the slow way.
+/* tests/schedule/random_schedule.h: makes small random schedules, and computes which ops happen before which by
+ * a slow, simple method.
  *
- * The schedules keep to the rules of docs/ir.md on order and on operands' places, but nothing
- * makes their waits sufficient: they are for testing order and lifetimes, which must be right
- * whatever the waits are. */
+ * The schedules keep to the rules of docs/ir.md on order and on operands' places, but their waits are random
+ * and need not suffice: the schedules test order and lifetimes, which must be right whatever the waits are. */
 #ifndef TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 #define TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 
@@ -16,11 +16,11 @@ enum { RANDOM_STREAMS = 5 };
 
 struct random_sizes {
     int64_t ops, buffers, waits_percent, host_percent;
-    int64_t range_percent, guard_percent; /* of operands, of ops */
-    int64_t filled_percent;               /* of buffers: filled by ops before all others */
+    int64_t range_percent, guard_percent; /* of operands that are ranges, of ops with a guard */
+    int64_t filled_percent;               /* percent of buffers that ops fill before all others */
 };
 
-/* Three ranks in one group, for guards. Before any role. */
+/* Adds a mesh of three ranks and their group, which guards test. Called before any role is added. */
 static inline void random_mesh(struct ir *ir)
 {
     ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"cp", 3}}};
@@ -118,8 +118,8 @@ static inline void random_role(struct ir *ir, struct check_random *random,
     }
 }
 
-/* before[a * ops + b]: has a ended when b starts? By the transitive closure of the rules; ops are
- * counted from the role's first. The caller frees it. */
+/* Returns a table in which before[a * ops + b] is true if op a has ended when op b starts, by the transitive
+ * closure of the rules. Ops count from the role's first. The caller frees the table. */
 static inline bool *slow_order(const struct ir *ir, uint32_t role)
 {
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
@@ -133,7 +133,7 @@ static inline bool *slow_order(const struct ir *ir, uint32_t role)
                 ir->op.kind[other] == WORK_HOST_SYNC || ir->op.kind[other] == WORK_BARRIER;
             bool edge = ir_blocks_host(ir, other) ||
                         (!other_is_host && !barrier && ir->op.stream[other] == ir->op.stream[op]);
-            (void)sync; /* it waits for its stream as a later op of the stream would */
+            (void)sync; /* a sync waits for its stream as a later op of the stream would */
             for (uint32_t k = 0; k < ir->op.wait_count[op]; k++)
                 edge |= ir->wait[ir->op.wait_begin[op] + k].i == other;
             if (!edge)

@@ -8,11 +8,11 @@
 #define SHAPE_COUNT 6
 extern const struct transformer shapes[SHAPE_COUNT];
 
-/* A legal request: shape, strategy, profile, weights, activations, optimizer, ranks (at most
- * max_ranks), batch and chunks all drawn. dtype f32 when f32 is set, else bf16. */
+/* Returns a random legal request: shape, strategy, profile, weights, activations, optimizer, ranks (at most
+ * max_ranks), batch and chunks are drawn. Its dtype is f32 when f32 is set, else bf16. */
 struct request shapes_request(struct check_random *random, int64_t max_ranks, bool f32);
 
-/* "gqa ulysses deepspeed zero3 offload device ranks 4 ...": for labels. */
+/* Writes a label such as "gqa ulysses deepspeed zero3 offload device ranks 4 ..." into text and returns it. */
 const char *shapes_label(const struct request *request, char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/sim/machine.h: a machine of round numbers, costs that are read off the schedule, and a
- * schedule from a file or from text, for all tests of sim/. */
+/* tests/sim/machine.h: a cluster of round numbers, costs that can be read off the schedule, and helpers that
+ * parse and simulate a schedule, for all tests of sim/. */
 #ifndef TESTS_SIM_MACHINE_H
 #define TESTS_SIM_MACHINE_H
 
@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes of 4 GPUs: two PCIe switches on a socket each, with 2 GPUs and a NIC. Bytes/s:
- * fabric port 100e9 (one pair 50e9), copy 20e9, lanes 25e9, uplink 30e9, host memory 40e9 a socket,
- * sockets 15e9, to pageable 5e9, from it 10e9, NIC 10e9. No latencies. */
+/* A node has 4 GPUs on two PCIe switches, each switch on a socket of its own with 2 GPUs and a NIC. Bandwidths
+ * in bytes/s: fabric port 100e9 (one pair 50e9), copies 20e9, PCIe lanes 25e9, uplink 30e9, host memory 40e9
+ * per socket, between sockets 15e9, to pageable memory 5e9, from pageable memory 10e9, NIC 10e9. All latencies
+ * are 0. */
 static const int64_t machine_switch_of_gpu[4] = {0, 0, 1, 1};
 static const int64_t machine_nic_of_gpu[4] = {0, 0, 1, 1};
 static const int64_t machine_switch_of_nic[2] = {0, 1};
@@ -48,8 +49,8 @@ static inline struct cluster machine_make(int64_t nodes)
     return c;
 }
 
-/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step n ns on the host, a
- * matmul its flops at 1e12 flop/s; issue_s for every op alike. */
+/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns on the host, a
+ * matmul its flops at 1e12 flop/s. Every op takes issue_s to issue. */
 struct machine_costs {
     struct sim_costs costs;
     double *work_s, *issue_s, *host_bytes;
@@ -81,7 +82,7 @@ static inline void machine_costs_release(struct machine_costs *m)
     free(m->host_bytes);
 }
 
-/* Runs a schedule; prints what went wrong when it should not have. */
+/* Simulates a schedule. Returns false, with a failed check and the messages, when the simulation fails. */
 static inline bool machine_run(const char *label, const struct ir *ir,
                                const struct cluster *cluster, const struct sim_costs *costs,
                                struct sim_options options, struct sim_result *result)
@@ -94,7 +95,7 @@ static inline bool machine_run(const char *label, const struct ir *ir,
     return ok;
 }
 
-/* A schedule from text; a fault in it fails the test. */
+/* Parses a schedule from text. Returns false, with a failed check, when the text has a fault. */
 static inline bool machine_parse(struct ir *ir, const char *label, const char *text)
 {
     struct diag diag = {0};

@@ -1,4 +1,4 @@
-/* tests/sim/random_plan.h: random machines, and random schedules that can end, as text. */
+/* tests/sim/random_plan.h: makes random clusters, and the text of random schedules that do not deadlock. */
 #ifndef TESTS_SIM_RANDOM_PLAN_H
 #define TESTS_SIM_RANDOM_PLAN_H
 
@@ -8,8 +8,8 @@
 struct random_plan {
     struct check_random *random;
     uint32_t axes, size[3], ranks;
-    uint32_t roles; /* 2: the first of axis 0, and all others */
-    bool guards;    /* some ops differ between ranks; then there are sends and receives too */
+    uint32_t roles; /* 1, or 2: the first rank of axis 0, and all others */
+    bool guards;    /* some ops have guards; there are also sends and receives */
     bool shifts;
 };
 
@@ -37,7 +37,7 @@ static inline void random_machine(struct check_random *random, uint32_t ranks, s
         c->domain_nodes = 2;
 }
 
-/* Up to three waits on earlier ops of the role. */
+/* Writes up to two waits on earlier ops of the role. */
 static inline void random_waits(struct random_plan *p, struct text *out, uint32_t begin,
                                 uint32_t op)
 {
@@ -58,14 +58,14 @@ static inline void random_guard(struct random_plan *p, struct text *out)
                     (long long)pick(p->random, 0, p->size[axis] - 1));
 }
 
-/* The sizes are multiples of 1e6, so that rounding to bytes does not show. */
+/* Returns 1 to 3000 times `unit`, which is large so that rounding to bytes does not show. */
 static inline long long random_bytes(struct random_plan *p, int64_t unit)
 {
     return (long long)(pick(p->random, 1, 3000) * unit);
 }
 
-/* One op; what ops of both roles must agree on is drawn before and the same. A send and its
- * receive are two rows. Returns how many ops it wrote. */
+/* Writes one op, or a send and its receive as two ops, and returns their number. draw[] has what the ops of
+ * both roles must agree on. */
 static inline uint32_t random_op(struct random_plan *p, struct text *out, const int64_t *draw,
                                  uint32_t begin, uint32_t op, const char *role)
 {
@@ -76,7 +76,7 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
     switch (draw[0] == 2 && !p->shifts ? 0 : draw[0]) {
     case 0:
     case 1:
-        group = draw[2] % (p->axes + 1); /* the last is of all ranks */
+        group = draw[2] % (p->axes + 1); /* the last group has all ranks */
         text_printf(out, "op %u %s comm%lld group=g%lld bytes=%lld", op, collective[draw[3] % 6],
                     group, group, bytes);
         random_waits(p, out, begin, op);
@@ -122,12 +122,12 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
     }
 }
 
-/* A schedule over 2 to max_ranks ranks; the cluster that it fits is *c. */
+/* Writes a random schedule over 2 to max_ranks ranks; *c gets a random cluster that has as many GPUs. */
 static inline void random_schedule(struct check_random *random, uint32_t max_ranks,
                                    struct text *out, struct cluster *c)
 {
     struct random_plan p = {.random = random};
-    bool uneven = pick(random, 0, 2) > 0; /* else all coordinates of all axes do the same */
+    bool uneven = pick(random, 0, 2) > 0; /* if false, all coordinates of all axes do the same */
     do {
         p.axes = (uint32_t)pick(random, 1, 3);
         p.ranks = 1;

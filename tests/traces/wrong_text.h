@@ -1,4 +1,4 @@
-/* tests/traces/wrong_text.h: texts that a reader must refuse, each with its message. */
+/* tests/traces/wrong_text.h: checks that a reader refuses wrong texts, each with its message. */
 #ifndef TESTS_TRACES_WRONG_TEXT_H
 #define TESTS_TRACES_WRONG_TEXT_H
 
@@ -9,7 +9,8 @@ struct wrong_text {
     const char *label, *text, *message;
 };
 
-/* parse() reads a text, drops what it has read, and returns the status. */
+/* Checks that each text is refused as bad input with its message. parse() reads a text, discards the result and
+ * returns the status. */
 static inline void check_wrong_texts(const struct wrong_text *wrong, size_t count,
                                      enum status (*parse)(const char *text, struct diag *diag))
 {

@@ -1,8 +1,9 @@
-/* tests/exec/emulator/emulator.h: a device for tests of the CUDA backend on machines without one. */
+/* tests/exec/emulator/emulator.h: an emulated device, which lets the CUDA backend be tested on machines without
+ * a GPU. */
 #ifndef TESTS_EXEC_EMULATOR_EMULATOR_H
 #define TESTS_EXEC_EMULATOR_EMULATOR_H
 
-/* before what follows, since they have templates for C++ */
+/* included before extern "C", since these headers have C++ templates */
 #include <cublasLt.h>
 #ifdef HAVE_CUDNN
 #include <cudnn.h>
@@ -21,36 +22,35 @@ extern "C" {
 
 #include "exec/cuda/library.h"
 
-/* The backend's products and fused attention are the emulator's from now on. */
+/* From this call on the backend uses the emulator's matrix products and fused attention, NCCL and CUPTI. */
 void emulator_use(void);
-void emulator_use_fused(void); /* emulator_use() calls it */
-void emulator_use_nccl(void);  /* the same */
-void emulator_use_cupti(void); /* the same */
+void emulator_use_fused(void); /* called by emulator_use() */
+void emulator_use_nccl(void);  /* called by emulator_use() */
+void emulator_use_cupti(void); /* called by emulator_use() */
 
-/* What happens to CUPTI's records; all 0: they come. */
+/* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
 struct emulator_cupti {
     int flush_fails; /* cuptiActivityFlushAll() is refused */
-    int drops;       /* so many records find no room, and are counted */
-    int loses;       /* so many go astray */
-    int timeless;    /* so many come without times */
-    int tears;       /* the last record of a buffer is incomplete */
+    int drops;    /* number of records that are dropped for lack of room and counted as dropped */
+    int loses;    /* number of records that are lost without being counted */
+    int timeless; /* number of records that are delivered with start and end 0 */
+    int tears;    /* the last record of a buffer is incomplete */
 };
 extern struct emulator_cupti emulator_cupti;
 
-/* What the libraries say of themselves, at first the versions of the headers. */
+/* The versions that the emulated libraries report; they start as those of the headers. */
 struct emulator_versions {
     int driver, cublaslt, cudnn, nccl, cupti;
 };
 extern struct emulator_versions emulator_versions;
 
-extern int emulator_devices; /* how many GPUs there seem to be; -1: the driver is too old */
-int emulator_arenas(
-    void); /* blocks of host memory that are registered: each rank has one from open() to close() */
-extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS, as CUDA has found it */
-int emulator_devices_touched(void);      /* how many have a context of this process */
-extern const char *emulator_fails;       /* a function of the runtime that is refused; NULL: none */
-extern int emulator_fails_after;         /* so many of its calls are taken first */
-extern size_t emulator_memory;           /* of each, in bytes, for one allocation */
+extern int emulator_devices; /* GPUs that the runtime reports; -1: old driver */
+int emulator_arenas(void);   /* registered blocks of host memory: each open rank has one */
+extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS as CUDA sees it */
+int emulator_devices_touched(void);      /* number of GPUs on which this process has a context */
+extern const char *emulator_fails; /* name of a runtime function whose calls fail; NULL: none */
+extern int emulator_fails_after;   /* number of its calls that succeed before the first failure */
+extern size_t emulator_memory;     /* memory of each GPU in bytes; a larger allocation fails */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* tests/exec/emulator/numbers.h: 16-bit types for the emulated device, by exec/number.h, which C++
- * cannot read. */
+/* tests/exec/emulator/numbers.h: converts 16-bit types for the emulated device, which is C++ and cannot include
+ * exec/number.h. */
 #ifndef TESTS_EXEC_EMULATOR_NUMBERS_H
 #define TESTS_EXEC_EMULATOR_NUMBERS_H
 
