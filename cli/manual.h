@@ -1,4 +1,4 @@
-/* cli/manual.h: the manual page, longhaul(1), from the tables of commands and options. */
+/* cli/manual.h: prints the manual page, longhaul(1), from the tables of commands and options. */
 #ifndef CLI_MANUAL_H
 #define CLI_MANUAL_H
 

@@ -1,4 +1,4 @@
-/* cli/folder/stored.h: predictions and traces that were written by predict -o and run -o, read again. */
+/* cli/folder/stored.h: reads the predictions and traces that predict -o and run -o wrote. */
 #ifndef CLI_FOLDER_STORED_H
 #define CLI_FOLDER_STORED_H
 
@@ -16,13 +16,13 @@ struct stored {
     struct json json;
 };
 
-/* path: the file, or the folder that holds it. */
+/* Reads and parses a prediction.json; path is the file or its folder. */
 enum status stored_load(struct stored *stored, const char *path, struct diag *diag);
 void stored_release(struct stored *stored);
 
 enum status stored_waterfall(struct stored *stored, struct waterfall *waterfall, struct diag *diag);
 
-/* Reads ops.csv, or memory.csv, of a folder, or the file that path names. */
+/* Reads a trace from the file `path`, or, if path is a folder, from its ops.csv (with `memory`, its memory.csv). */
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag);
 
 #endif

@@ -11,12 +11,12 @@
 struct compare_report {
     const struct comparison *comparison;
     const char *predicted, *measured;                 /* paths */
-    const char *predicted_by, *measured_by;           /* what made them, or NULL */
-    const char *predicted_kernels, *measured_kernels; /* of attention, or NULL */
-    int by;                                           /* enum compare_by; -1: all */
-    size_t top;                                       /* ops listed */
-    bool all;                                         /* every table and row, not one screen */
-    double tolerance;                                 /* 0: none was asked for */
+    const char *predicted_by, *measured_by;           /* the programs that wrote them, or NULL */
+    const char *predicted_kernels, *measured_kernels; /* kernels of attention, or NULL */
+    int by;           /* enum compare_by: which groups are shown; -1: all */
+    size_t top;       /* number of ops listed */
+    bool all;         /* every table and row, not one screen */
+    double tolerance; /* 0: none was asked for */
     enum compare_verdict verdict;
 };
 

@@ -16,25 +16,27 @@ struct compared {
     struct comparison comparison; /* borrows both */
 };
 
-/* A trace and where it is from. */
+/* A measured trace and the kind of program that recorded it. */
 struct recording {
     struct trace trace;
-    bool foreign; /* of the PyTorch profiler */
+    bool foreign; /* recorded by the PyTorch profiler */
 };
 
-/* Whether a text is of op rows (ops.csv), or a recording of the PyTorch profiler. */
+/* True if a text holds op rows (ops.csv) or is a recording of the PyTorch profiler. */
 bool recording_recognise(const char *data, size_t size);
 
 /* Reads a folder of predict -o or run -o, an ops.csv, or a recording of the PyTorch profiler. *recording must be
  * all-zero; the caller releases its trace in either case. */
 enum status recording_load(struct recording *recording, const char *path, struct diag *diag);
 
-/* Each path is a folder of predict -o or run -o, an ops.csv, or, of the measured one, a recording of
- * the PyTorch profiler. *compared must be all-zero; release it in either case. */
+/* Reads and compares a predicted and a measured trace. Each path is a folder of predict -o or run -o or an ops.csv;
+ * `measured` may also be a recording of the PyTorch profiler. *compared must be all-zero; release it even after an
+ * error. */
 enum status compared_make(struct compared *compared, const char *predicted, const char *measured,
                           struct diag *diag);
-/* Explains the difference of a prediction and count measurements: one trace of ours, or recordings of one run, a file
- * for each rank. *explanation must be all-zero; release it in either case. */
+/* Explains the difference between a prediction and a measured run: measured[0..count) is one trace of `run`, or
+ * recordings of the PyTorch profiler, one file per rank. *explanation must be all-zero; release it even after an
+ * error. */
 enum status compared_explain(struct explanation *explanation, const char *predicted,
                              const char *const *measured, size_t count, struct diag *diag);
 void compared_release(struct compared *compared);

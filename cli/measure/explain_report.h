@@ -6,7 +6,7 @@
 #include "cli/common/json_out.h"
 #include "traces/explain.h"
 
-/* Causes that are a smaller share of all differences are added up as the rest. */
+/* Causes with a smaller share of all differences than this are added up as the rest. */
 #define EXPLAIN_REST 0.02
 
 void explain_report_print(struct text *out, const struct explanation *explanation);

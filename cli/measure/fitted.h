@@ -1,5 +1,5 @@
-/* cli/measure/fitted.h: points fitted to a device and to links, and the files that are made of them; what
- * calibrate does with files of points, and bench with its own when it is asked for a cluster. */
+/* cli/measure/fitted.h: fits measured points to a device and to links and writes the resulting files. calibrate does so
+ * with files of points, bench with the points it measured if a cluster file is wanted. */
 #ifndef CLI_MEASURE_FITTED_H
 #define CLI_MEASURE_FITTED_H
 
@@ -17,8 +17,8 @@ struct fitted {
     const char *base_name;
     struct calibration device;
     struct link_calibration links;
-    bool has_device, has_links; /* points of them */
-    struct text refused;        /* of links that nobody asked for */
+    bool has_device, has_links; /* there are points of the device, of links */
+    struct text refused;        /* messages about refused fits of links that were not requested */
     /* Where the points come from, as written into a device file that names a file of points (docs/costs.md, "Measured
      * points"); NULL: the device file names none. */
     const char *points_source;
@@ -26,26 +26,26 @@ struct fitted {
 
 void fitted_release(struct fitted *fitted);
 
-/* Sorts out what the points are of; messages and copies of fewer bytes go. */
+/* Finds whether there are points of the device and of links; drops messages and copies of fewer than min_bytes. */
 void fitted_sort(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything that has points. base: a device preset; NULL: that of the backend that measured them. A refused fit of
- * links is STATUS_NO if links are wanted or there is nothing else to fit; else it is only reported. `name` stands for the
- * points in messages. */
+/* Fits everything that has points. base: the device preset to build on; NULL: the preset of the backend that measured
+ * them. A refused fit of links is STATUS_NO if `links` is set or there is nothing else to fit; else it is only reported.
+ * `name` stands for the points in messages. */
 enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);
 
-/* Where the results go; NULL: that file is not written. */
+/* The files that take the results; NULL: that file is not written. */
 struct fitted_files {
     const char *device;  /* the device file */
-    const char *name;    /* of the device; NULL: that of its file without ".json" */
+    const char *name;    /* the device's name; NULL: its file's name without ".json" */
     const char *cluster; /* a cluster over the preset `base` with the measured links, and with the
                             device of `device` */
     const char *base;
 };
-/* Writes both, or neither; a file of which nothing was fitted is left out, with a note and STATUS_NO, and what was
- * refused stays as the base has it, with a note. To be called when fitted_make() has ended in STATUS_OK or
+/* Writes both files, or neither. A file for which no fit succeeded is left out, with a note and STATUS_NO; numbers whose
+ * fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
  * STATUS_NO. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 

@@ -9,7 +9,7 @@
 void points_print_json(const struct points *points, struct text *out);
 
 /* Appends an object: families with their residuals and numbers, numbers that were not fitted,
- * links. refused: what else is to be told, "" for nothing. */
+ * links. refused: messages about refused fits, "" for none. */
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
                             const char *refused, struct text *out);
 

@@ -15,7 +15,7 @@ struct recorded {
     struct setup setup;
     struct prediction prediction;
     struct observed observed;
-    struct text notes; /* what cannot become points */
+    struct text notes; /* about recorded work that cannot become points */
 };
 
 void recorded_release(struct recorded *recorded);
@@ -30,7 +30,7 @@ enum status recorded_points(struct recorded *recorded, const struct options *opt
 /* Appends lines "recorded", "strays" and notes. */
 void recorded_report(const struct recorded *recorded, struct text *out);
 
-/* The preset that has what was not measured. */
+/* Returns the device preset that has the numbers which were not measured. */
 const char *recorded_base(const struct recorded *recorded);
 
 #endif

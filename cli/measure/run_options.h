@@ -1,4 +1,4 @@
-/* cli/measure/run_options.h: what `longhaul run` was asked for. */
+/* cli/measure/run_options.h: the options of `longhaul run`. */
 #ifndef CLI_MEASURE_RUN_OPTIONS_H
 #define CLI_MEASURE_RUN_OPTIONS_H
 
@@ -19,7 +19,7 @@ struct run_options {
     struct exec_options exec;
 };
 
-/* Fills *wanted from the options of the command; texts stay the options'. */
+/* Fills *wanted from the options of the command, whose texts it borrows. */
 enum status run_options_read(struct run_options *wanted, const struct options *options,
                              struct diag *diag);
 

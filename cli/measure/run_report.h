@@ -1,4 +1,4 @@
-/* cli/measure/run_report.h: what `longhaul run` prints and leaves behind. */
+/* cli/measure/run_report.h: what `longhaul run` prints. */
 #ifndef CLI_MEASURE_RUN_REPORT_H
 #define CLI_MEASURE_RUN_REPORT_H
 
@@ -18,21 +18,21 @@ void run_report_check(struct text *out, const struct reference_check *check);
 struct loss_curve {
     const double *loss, *reference; /* (steps); reference NULL: there is none */
     uint32_t steps;
-    double tolerance; /* relative: how far the loss may lie from the reference's */
+    double tolerance; /* largest accepted relative difference of a loss from the reference's */
 };
 
-/* The largest relative distance of a curve with a reference; infinite: not a number came. */
+/* Returns the largest relative difference of a curve from its reference; infinite: a loss is not a number. */
 double run_curve_error(const struct loss_curve *curve);
 
-/* Appends a line per step: its loss, and with a reference how far off it is. */
+/* Appends a line per step: its loss and, with a reference, the relative difference. */
 void run_report_curve(struct text *out, const struct loss_curve *curve);
 
-/* Appends what ran, how long a step took and what memory it had. what: "longhaul-3m, ulysses". */
+/* Appends what ran, the time of a step and its memory. `what` names the run: "longhaul-3m, ulysses". */
 void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
                       const struct exec_result *result);
 
-/* The same three as members of a JSON object: "check", "training", and what ran with its times and
- * memory. */
+/* Write the check, the loss curve and the times as members of a JSON object: "check", "training", and what ran with
+ * its times and memory. */
 void run_json_check(struct json_out *json, const struct reference_check *check);
 void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,

@@ -1,5 +1,5 @@
-/* cli/plan/ranking.h: what the reports of a search say of its configurations: each strategy's best, how far one is
- * behind the winner, and the command that predicts it. */
+/* cli/plan/ranking.h: what the reports of a search say about its configurations: each strategy's best, how much slower
+ * a configuration is than the winner, and the command that predicts it. */
 #ifndef CLI_PLAN_RANKING_H
 #define CLI_PLAN_RANKING_H
 
@@ -7,14 +7,17 @@
 
 /* The configurations of one strategy. */
 struct family {
-    const struct outcome *best, *nearest; /* that was simulated; of those that do not fit */
-    const struct outcome *cut; /* of those that were not asked about longer lengths, the longest */
+    const struct outcome *best,
+        *nearest; /* the best simulated one; the closest of those that do not fit */
+    const struct outcome
+        *cut; /* the longest of those that may fit longer lengths, which were not tried */
     size_t members, slower, left;
     double most; /* tokens/s/GPU that no member exceeds */
 };
 struct family plan_family_of(const struct best *best, uint8_t strategy);
 
-/* The cause that takes most longer than in the winner's step, and by how much for each sequence; 0: none does. */
+/* Returns the cause whose time grows most against the winner's step; *by_s is by how many seconds per sequence, 0 if
+ * no cause takes longer. */
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 
@@ -22,12 +25,12 @@ enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome
 void plan_put_loss(struct text *out, const struct outcome *outcome, const struct outcome *winner);
 /* Appends "78.8 GiB (9.80 GiB of it cache)". */
 void plan_put_device(struct text *out, const struct verdict *verdict);
-/* Appends the options that predict a configuration, and the command that they complete. */
+/* Append the options that predict a configuration, and the command to which they are added. */
 void plan_put_options(struct text *out, const struct plan_report *report,
                       const struct outcome *outcome);
 void plan_put_command(struct text *out, const struct plan_report *report);
 
-/* Prints which kernels of attention the strategies were predicted with, where they differ. */
+/* Prints which kernels of attention the strategies were predicted with, if they differ. */
 void plan_print_kernels(const struct screen *screen, const struct best *best);
 
 #endif

@@ -1,5 +1,5 @@
-/* cli/plan/report.h: what a search found: the ranking, why each family lost, what would move the
- * winner. */
+/* cli/plan/report.h: the result of a search: the ranking, why each strategy lost, and the winner's step on
+ * machines that differ in one thing each. */
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 
@@ -13,8 +13,8 @@
 
 struct plan_report {
     const struct best *best;
-    struct setup *setup; /* as the search had it */
-    size_t shown;        /* rows of the ranking */
+    struct setup *setup; /* the setup of the search */
+    size_t shown;        /* number of rows of the ranking that are printed */
     bool all;            /* print every detail */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
     const char *

@@ -8,7 +8,7 @@
 #include "predict/plan/expressible.h"
 #include "schedule/choices/choices.h"
 
-/* Appends the settings; lines that begin with '#' say what is left out. */
+/* Appends the settings; lines that begin with '#' name the choices that the framework cannot express. */
 void settings_print(struct text *out, enum framework framework, const struct choices *choices);
 
 #endif

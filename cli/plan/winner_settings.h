@@ -6,7 +6,7 @@
 #include "predict/plan/best.h"
 #include "predict/plan/expressible.h"
 
-/* Settings of a request: a line with the number of GPUs, then cli/plan/settings.h. */
+/* Prints the settings of a request: a line with the number of GPUs, then those of cli/plan/settings.h. */
 enum status plan_settings_print(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag);
 
@@ -17,7 +17,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
                                   const struct best *all, struct setup *setup,
                                   struct space_open open, struct diag *diag);
 
-/* Settings of the winner itself, with what it reaches. */
+/* Prints the settings of the winner itself, with the speed or length that it reaches. */
 enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag);
 

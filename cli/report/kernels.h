@@ -14,12 +14,12 @@ struct kernels {
 };
 void kernels_release(struct kernels *kernels);
 
-/* `who` was predicted with these; said again, it changes nothing. */
+/* Notes that the row `who` was predicted with these kernels. Repeated calls change nothing. */
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
 bool kernels_differ(const struct kernels *kernels);
 
 /* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike",
- * or nothing where they do not. alike: the option's value. */
+ * or nothing where they do not differ. alike: the value that the text suggests for --attention. */
 void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike);
 
 #endif

@@ -1,4 +1,4 @@
-/* cli/report/record.h: a prediction written down before it is measured: one line of JSON.
+/* cli/report/record.h: a prediction recorded before the step is measured, as one line of JSON.
  *
  * A line holds when it was made, the program's version and commit, the command, what was predicted, and `measured`,
  * whose members are null until somebody who measured the step fills them in. `longhaul validate --records` reads
@@ -9,7 +9,7 @@
 #include "base/diag.h"
 #include "cli/report/report.h"
 
-/* Appends the line to a file, which is made when it is not there. The report is of a whole step. */
+/* Appends the line to a file, which is created if it does not exist. The report must be of a whole step. */
 enum status record_append(const char *path, const struct report *report, struct diag *diag);
 
 #endif

@@ -17,32 +17,33 @@
 #include "predict/prediction.h"
 
 struct report {
-    const struct prediction *prediction;  /* simulated */
-    const char *profile;                  /* as asked for: "published" */
-    const struct alternative *best;       /* NULL: nothing else was tried */
-    const struct packed_batch *documents; /* of the step; NULL: none were given */
+    const struct prediction *prediction;  /* must have been simulated */
+    const char *profile;                  /* the profile's name in the request: "published" */
+    const struct alternative *best;       /* the best other configuration; NULL: none was tried */
+    const struct packed_batch *documents; /* the documents of the step; NULL: none were given */
     const struct batch_times
-        *batches; /* of more steps, of which `documents` is the first; NULL: of none */
-    const struct packed_batch *packed;   /* [batches->count] */
-    const struct operator_times *part;   /* of a part of the model; NULL: a whole step */
-    double total_tokens;                 /* of a whole training; 0: not asked for */
-    double price;                        /* of a GPU-hour; 0: not given */
-    const char *warning;                 /* of what was filled in, a line; NULL: none */
-    const char *command;                 /* that made it; NULL: none */
-    const char *plan_command;            /* that searches all layouts; NULL: none */
-    enum mfu_convention mfu;             /* by which the screen shows MFU */
+        *batches; /* times of several steps, the first of which has `documents`; NULL: of one */
+    const struct packed_batch *packed; /* [batches->count] */
+    const struct operator_times
+        *part;           /* times of a part of the model; NULL: the report is of a whole step */
+    double total_tokens; /* tokens of a whole training run; 0: not given */
+    double price;        /* of a GPU-hour; 0: not given */
+    const char *warning; /* a line about options that were filled in; NULL: none */
+    const char *command; /* the command that made the report; NULL: none */
+    const char *plan_command;            /* a command that searches all layouts; NULL: none */
+    enum mfu_convention mfu;             /* how the MFU on the screen counts flops */
     bool all;                            /* the screen has every detail */
-    const char *model, *cluster, *costs; /* what the options named; NULL: nothing */
+    const char *model, *cluster, *costs; /* names that the options gave; NULL: none */
 };
 
 void report_print(const struct screen *screen, const struct report *report);
 
 /* The parts of a screen. */
-/* The sentence "A measured step takes 5.82 to 7.65 s in 9 of 10 cases, to judge by 10 runs of ...", where there is an
- * interval. */
+/* Prints the sentence "A measured step takes 5.82 to 7.65 s in 9 of 10 cases, to judge by 10 runs of ..."; nothing if
+ * there is no interval. */
 void report_print_sure_of(const struct screen *screen, const struct intervals *intervals,
                           enum residual_of of, double value);
-/* What was packed, and the times of all batches. */
+/* Prints how the documents were packed, and the times of all batches. */
 void report_print_documents(const struct screen *screen, const struct report *report);
 void report_json_documents(struct json_out *json, const struct report *report);
 void report_print_training(const struct screen *screen, const struct report *report);
@@ -58,25 +59,25 @@ void report_put_part(struct text *line, const struct report *report);
 /* Appends ", " and a piece to a line, and empties the piece. */
 void report_put_piece(struct text *line, struct text *piece);
 
-/* Appends a command with options added, in place of those that set the same. */
+/* Appends a command with options added; they replace those of the command with the same names. */
 void report_put_command_with(struct text *out, const char *command, const char *options);
 
-/* Appends to an empty text what a reader should not take the figures for; nothing: leaves it empty. */
+/* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
 void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
-/* step_low_s and step_high_s of an object that is open, where there is an interval. */
+/* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
 void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
-/* A verdict's members, of an object that is open. */
+/* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* Seconds in a unit that fits, as many decimals as make five digits of `whole`. */
+/* How a group of times is printed: in a unit that suits their whole, with decimals that give the whole five digits. */
 struct report_time {
     double unit_s;
     int decimals;
     const char *name;
 };
 struct report_time report_time_for(double whole_s);
-/* Appends "12.345 s", with the decimals of `whole_s`. */
+/* Appends "12.345 s", in the unit and with the decimals that suit `whole_s`. */
 void report_put_time(struct text *out, double seconds, double whole_s);
 
 /* Rounds parts to the unit's last decimal so that their sum is the rounded whole: rounded[i] counts

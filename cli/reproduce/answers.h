@@ -1,8 +1,8 @@
-/* cli/reproduce/answers.h: the answers of predictions on disk, so that a reproduction goes on where it ended, and
- * one figure uses what another has predicted.
+/* cli/reproduce/answers.h: the answers of predictions on disk, so that a reproduction continues where it stopped, and
+ * one figure reuses the predictions of another.
  *
- * The file takes each answer as one line the moment it is known: a number of the job's key, a checksum and the
- * bytes. A line that was cut off or damaged is left out. A file of another build of the program is begun anew. */
+ * Each answer is appended to the file as soon as it is known, as one line: a hash of the job's key, a checksum and
+ * the bytes. A line that was cut off or damaged is ignored. A file of another build of the program is started anew. */
 #ifndef CLI_REPRODUCE_ANSWERS_H
 #define CLI_REPRODUCE_ANSWERS_H
 
@@ -15,10 +15,10 @@
 struct answers {
     int file;
     struct text path;
-    size_t resumed; /* answers that were found and are of jobs that are wanted */
+    size_t resumed; /* answers of wanted jobs that the file had */
 };
 
-/* Opens or makes the file, locks it against a second process, and hands the answers that it has to the
+/* Opens or creates the file, locks it against a second process, and passes the answers that it holds to the
  * reproduction. */
 enum status answers_open(struct answers *answers, const char *path, struct reproduction *r,
                          struct diag *diag);

@@ -1,4 +1,4 @@
-/* cli/reproduce/output.h: what `reproduce` leaves of an entry, and the page of several. */
+/* cli/reproduce/output.h: the files that `reproduce` writes for an entry, and the page of several entries. */
 #ifndef CLI_REPRODUCE_OUTPUT_H
 #define CLI_REPRODUCE_OUTPUT_H
 
@@ -12,11 +12,11 @@
 enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
                          struct diag *diag);
 
-/* Writes index.html and states.csv, of the entries that are wanted. */
+/* Writes index.html and states.csv, with the entries that are wanted. */
 enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
                         struct diag *diag);
 
-/* Appends "fpdt-fig11". */
+/* Appends an entry's name as a file name: "fpdt-fig11". */
 void output_put_name(struct text *out, const char *name);
 
 /* Appends the columns, or the row, of states.csv: name, state, what. */

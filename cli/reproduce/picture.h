@@ -6,13 +6,13 @@
 #include "cli/figure/figure.h"
 #include "predict/reproduce/reproduction.h"
 
-/* Whether an entry has points that can be drawn. */
+/* True if an entry has points that can be drawn. */
 bool picture_has_points(const struct reproduction *r, size_t entry);
 
 /* Fills an all-zero *figure with the entry's points. */
 void picture_of_points(struct figure *figure, const struct reproduction *r, size_t entry);
 
-/* The same with a timeline, of the trace that its job left in folder. */
+/* Fills an all-zero *figure with a timeline, drawn from the trace that its job wrote below folder. */
 enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
                                 const char *folder, struct diag *diag);
 

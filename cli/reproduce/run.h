@@ -1,13 +1,13 @@
-/* cli/reproduce/run.h: the jobs of a reproduction done, in worker processes. */
+/* cli/reproduce/run.h: runs the jobs of a reproduction in worker processes. */
 #ifndef CLI_REPRODUCE_RUN_H
 #define CLI_REPRODUCE_RUN_H
 
 #include "base/text.h"
 #include "cli/reproduce/answers.h"
 
-/* Does the jobs that are wanted and not done. Timelines are written below folder. A job whose process dies has an
- * answer that says so, which is not kept. jobs: processes; 0: one per core. An interrupt ends it with
- * STATUS_SYSTEM; answers has what was done. */
+/* Runs the wanted jobs that are not done. Timelines are written below folder. A job whose process dies gets an
+ * answer that says so, which is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run with
+ * STATUS_SYSTEM; answers keeps the jobs that are done. */
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 

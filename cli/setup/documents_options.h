@@ -1,4 +1,4 @@
-/* cli/setup/documents_options.h: the options that say which documents sequences are packed of, read and packed. */
+/* cli/setup/documents_options.h: reads the options that describe documents, and packs the documents into sequences. */
 #ifndef CLI_SETUP_DOCUMENTS_OPTIONS_H
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 
@@ -8,19 +8,20 @@
 
 extern const struct option_set setup_documents_options;
 
-/* Whether the options make sense before any size is known: lengths are there, and no option is without them. */
+/* Checks the options before any size is known: --documents can be read, and without it no other option of the set is
+ * given. */
 enum status documents_check(const struct options *options, struct diag *diag);
 
 /* All-zero is empty. */
 struct packed_documents {
     struct packed_batch *batch; /* [count], heap; count 0: no --documents */
     size_t count;
-    struct documents first; /* of batch 0, which the setup's request has */
+    struct documents first; /* those of batch 0, to which the setup's request points */
     struct arena arena;
 };
 
-/* Packs `count` batches as the options say, for the sizes that the setup's request resolves to, and gives the request
- * the first of them. from_file: the schedule is a file's, which has its own documents. */
+/* Packs `count` batches as the options say, for the sizes that the setup's request resolves to, and stores the first
+ * batch's documents in the request. from_file: the schedule comes from a file, which has its own documents. */
 enum status documents_load(struct packed_documents *packed, struct setup *setup,
                            const struct options *options, bool from_file, size_t count,
                            struct diag *diag);

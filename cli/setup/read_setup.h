@@ -1,4 +1,4 @@
-/* cli/setup/read_setup.h: the options of a command read into a setup. */
+/* cli/setup/read_setup.h: reads the options of a command into a setup. */
 #ifndef CLI_SETUP_READ_SETUP_H
 #define CLI_SETUP_READ_SETUP_H
 
@@ -7,22 +7,22 @@
 
 #include <stdbool.h>
 
-/* Loads what the options name. An absent --model or --seq is an error, unless the schedule comes
- * from a file; there, options that describe a configuration are. */
+/* Loads the model, cluster and configuration that the options name. An absent --model or --seq is an error. If the
+ * schedule comes from a file, options that describe a configuration are errors instead. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
-/* The same of a configuration whose length is looked for, or given. */
+/* Works as setup_load() without a file, but --seq may be absent, for a command that searches for the length. */
 enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* Refuses what describes a configuration or a machine: a file that is looked at alone has its own,
- * and asks for none. */
+/* Refuses options that describe a model, a configuration or a machine, for a command that only reads a schedule
+ * file. */
 enum status setup_of_file(const struct options *options, struct diag *diag);
 
-/* Reads the choices of other options about the model and the cluster that are loaded. */
+/* Reads the choices of other options into a setup whose model and cluster are loaded already. */
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* The same as setup_load() for a run on this machine. Without --cluster there are as many ranks as
+/* Works as setup_load() for a run on this machine. Without --cluster there are as many ranks as
  * --gpus says, or one, on one node. A file may come with the --model that it was made for. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);

@@ -1,4 +1,4 @@
-/* cli/setup/request_options.h: the options that make a request. */
+/* cli/setup/request_options.h: prints a request as the options that make it. */
 #ifndef CLI_SETUP_REQUEST_OPTIONS_H
 #define CLI_SETUP_REQUEST_OPTIONS_H
 
@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Appends "--strategy 2d --cp 8 --hp 8 ...": all options that make the request again, beside those of the
- * model and the cluster, the length and the batch; what is the default is left out. */
+/* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that make the request again, without those of the model, the
+ * cluster, the length and the batch. Options at their default are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
 /* How subsequences are cut, and how much of what they keep leaves: "adaptive", "full" or a share. Of a

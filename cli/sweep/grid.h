@@ -15,28 +15,28 @@
 
 struct sweep_grid {
     struct arena arena;                   /* texts and arrays */
-    const struct option_set *const *sets; /* of the options of a point; ends in NULL */
+    const struct option_set *const *sets; /* sets of a point's options; ends in NULL */
     struct grid_axes axes;
-    char **base; /* "--seq=128K": what all points share */
+    char **base; /* "--seq=128K": options that all points share */
     size_t base_count;
     size_t points;
 };
 
-/* Makes the grid of the options: every one of `sets` that was given, and axes vary[0..count).
- * *grid must be all-zero; release it in either case. */
+/* Makes the grid from the given options that belong to `sets`, and the axes vary[0..count).
+ * *grid must be all-zero; release it even after an error. */
 enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *const *sets,
                             const struct options *options, const char *const *vary, size_t count,
                             struct diag *diag);
 void sweep_grid_release(struct sweep_grid *grid);
 
-/* The options of a point. Their texts live in the grid and in *arena. */
+/* Fills *options for a point. Their texts live in the grid and in *arena. */
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
                                struct options *options, struct diag *diag);
 
 /* Appends the command that makes the grid, its options in the order of the tables. */
 void sweep_grid_print(struct text *out, const struct sweep_grid *grid);
 
-/* A number that differs between grids: of the version, the options, the values of the axes, and
+/* Returns a hash that tells grids apart: of the version, the options, the values of the axes, and
  * the bytes of the files that options name. */
 uint64_t sweep_grid_identity(const struct sweep_grid *grid);
 

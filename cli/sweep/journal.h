@@ -1,8 +1,8 @@
-/* cli/sweep/journal.h: the rows of a sweep on disk, so that no end of the program loses one.
+/* cli/sweep/journal.h: the rows of a sweep on disk, so that no row is lost however the program ends.
  *
- * While a sweep of FILE runs, FILE.part takes each row as one line the moment it is known, whatever
- * the order; every line carries a checksum, so that one that was cut off is seen. When all rows are
- * there, FILE is written in grid order, whole or not at all, and FILE.part goes away. A sweep that
+ * While a sweep of FILE runs, each row is appended to FILE.part as one line the moment it is known, in any
+ * order; every line carries a checksum, so that a line that was cut off is noticed. When all rows are
+ * there, FILE is written in grid order, whole or not at all, and FILE.part is removed. A sweep that
  * does the K-th of N parts writes FILE.part-K-of-N, which the sweep of all reads too.
  *
  * Both kinds of file carry the command and the identity of the grid; rows of another grid are never
@@ -19,7 +19,7 @@
 
 struct sweep_row {
     char *text;  /* NULL: not known yet */
-    bool failed; /* known, and to be tried again by the next run */
+    bool failed; /* the row is known, and the next run tries the point again */
 };
 
 /* All-zero is closed. */
@@ -29,22 +29,22 @@ struct sweep_journal {
     struct text part; /* path of the journal */
     struct arena arena;
     struct sweep_row *row; /* grid->points */
-    size_t known;          /* rows */
-    size_t resumed;        /* of which found on disk */
-    bool complete;         /* path has them all: nothing was opened, and nothing is to do */
+    size_t known;          /* number of known rows */
+    size_t resumed;        /* rows of these that were found on disk */
+    bool complete; /* the file at path has all rows: nothing was opened, nothing is left to do */
     int file;
-    long long size;  /* of the journal: what lies behind is a line that was cut off */
-    double synced_s; /* when it was last put on the disk, not only given to the system */
+    long long size;  /* bytes of the journal's whole lines; after them is a line that was cut off */
+    double synced_s; /* time of the journal's last fsync() */
 };
 
-/* Opens or makes the journal of path, and reads every row that there is. Refuses files that are no
- * sweep or another's, and journals in use. part of parts: which points will be added; 0 of 0: all. path
- * NULL: rows are kept in memory only. */
+/* Opens or creates the journal of path, and reads the rows that exist. Refuses files that are no sweep or are of
+ * another grid, and journals in use. part of parts: which points will be added; 0 of 0: all. path NULL: rows are kept
+ * in memory only. */
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 
-/* Keeps a row: in memory, and as a line that the system has taken. On a full disk the journal ends
- * with the row before. */
+/* Stores a row in memory and writes it to the journal as a line. On a full disk the journal ends with the row
+ * before. */
 enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const struct text *row,
                               bool failed, struct diag *diag);
 

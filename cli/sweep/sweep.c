@@ -60,7 +60,8 @@ static void show(struct sweep_run *run)
     progress_update(&run->progress, run->done, note);
 }
 
-/* A point that died has company no more: another's hunger for memory may have been the cause. */
+/* True if the next point can be given to a worker. A point whose process died runs with no other beside it, since the
+ * others' use of memory may have been the cause. */
 static bool may_give(const struct sweep_run *run)
 {
     const struct queue *queue = &run->queue;
@@ -102,7 +103,7 @@ static enum status take(struct sweep_run *run, const struct pool_event *event, s
     return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
 }
 
-/* Points go to other nodes while there are any that no process has died of; rows come back. */
+/* Stores the rows that other nodes sent, and gives them points; a point whose process died is tried here. */
 static enum status exchange(struct sweep_run *run, struct diag *diag)
 {
     struct sweep_remote_row row = {0};

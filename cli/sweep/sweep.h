@@ -1,5 +1,5 @@
-/* cli/sweep/sweep.h: all points of a grid predicted, on all cores, and over nodes where a launcher started
- * more than one of us. */
+/* cli/sweep/sweep.h: predicts all points of a grid on all cores, and on several nodes if a launcher started several
+ * processes. */
 #ifndef CLI_SWEEP_SWEEP_H
 #define CLI_SWEEP_SWEEP_H
 
@@ -12,14 +12,14 @@
 #include <stddef.h>
 
 struct sweep_options {
-    size_t jobs;        /* worker processes; 0: one per core that we may use */
+    size_t jobs;        /* worker processes; 0: one per core that the process may use */
     size_t part, parts; /* points with point % parts == part - 1; 0 of 0: all */
 };
 
-/* Predicts the points that the journal has no row of. A point whose process dies is tried once
- * more, alone, and then has a row that says so. An interrupt ends it with STATUS_SYSTEM and
- * interrupted() set; the journal keeps what was done. Rank 0 of the launcher calls it, even
- * when nothing is left to do: the others wait for its word. */
+/* Predicts the points for which the journal has no row. A point whose process dies is tried once more, with no
+ * other point beside it, and then gets a row that says so. An interrupt ends the sweep with STATUS_SYSTEM and interrupted() set; the journal keeps the rows
+ * that were done. Rank 0 of the launcher calls this even when no point is left, since the other ranks wait for its
+ * message to stop. */
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag);
 
