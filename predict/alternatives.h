@@ -16,14 +16,14 @@
 
 struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": none is better */
-    struct verdict verdict; /* of it */
+    struct verdict verdict; /* with these options */
     double step_s;          /* 0: not simulated */
-    size_t tried;           /* options looked at */
-    size_t left_out;        /* that were not, since each would take as long as the request itself */
+    size_t tried;           /* options that were predicted */
+    size_t left_out;        /* options that were not: each takes as long as the request itself */
     double ideal_step_s;    /* the request itself with profile ideal; 0: not known */
 };
 
-/* base was made from request, and simulated. */
+/* Finds the option of the table that helps most. base was made from request, and simulated. */
 enum status alternatives_find(struct alternative *best, const struct prediction *base,
                               const struct request *request, bool exact, struct diag *diag);
 
@@ -46,7 +46,7 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);
 
-/* The options that are tried, by number: as text, and put into a request. */
+/* The options that are tried, by number: their count, one as text, and one put into a request. */
 enum { ALTERNATIVES_MAX = 20 };
 size_t alternatives_count(void);
 const char *alternatives_option(size_t i);

@@ -1,5 +1,5 @@
-/* predict/bounds.h: what a configuration cannot do better, in closed form: seconds of a step and bytes of a
- * GPU. docs/planning.md derives them; tests/cli/test_space.c holds them against simulations. */
+/* predict/bounds.h: lower bounds of a configuration in closed form: seconds of a step and bytes of a
+ * GPU. docs/planning.md derives them; tests/cli/test_space.c compares them with simulations. */
 #ifndef PREDICT_BOUNDS_H
 #define PREDICT_BOUNDS_H
 
@@ -9,13 +9,14 @@
  * unit has reached that stage and before its gradients have travelled back. choices have their lengths. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
-/* Parameters, cut as the choice says, and the process' context; the optimizer's states. */
+/* bound_state_bytes() returns the bytes of a GPU's share of the parameters and of the process' context;
+ * bound_optimizer_bytes() returns those of its share of the optimizer's states. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must lie on a GPU. Without stages and subsequences: the inputs of all layers,
- * unless they go to the host. Of subsequences: all keys and values of a sequence, and of what else
- * they keep what does not leave, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
+ * unless they go to the host. With subsequences: all keys and values of a sequence, and the other saved activations
+ * that do not go to the host, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
 double bound_kept_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must lie in the host's memory, for each GPU: inputs of all layers but the last where they

@@ -6,21 +6,21 @@
 #include "models/transformer.h"
 #include "schedule/ir/ir.h"
 
-/* What an op's seconds are multiplied by, and the peak that an ideal device reaches. */
+/* slowdown: the factor on an op's seconds. peak_flop_per_s: the peak that an ideal device reaches. */
 struct document_costs_options {
     enum attention_impl impl;
     double slowdown, peak_flop_per_s;
 };
 
-/* For every shape of the schedule NULL, or seconds by place (schedule/ir/visible.h) where its mask is DOCUMENTS; NULL
- * when there is no such shape. From heap_alloc(), to be freed with document_costs_free(). */
+/* Returns an array with a row per shape of the schedule: seconds by place (schedule/ir/visible.h) where the mask is
+ * DOCUMENTS, else NULL. Returns NULL when there is no such shape. To be freed with document_costs_free(). */
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
 void document_costs_free(double **seconds, uint32_t shapes);
 
-/* Flops of attention's core, forward, over one layer and one sequence, on average over the sequences of a step: those of the
- * pairs that documents and the model's windows let through, in the convention of transformer_seen_flops(). documents:
- * NULL, or of no sequences: each is one. */
+/* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
+ * step: only pairs that documents and the model's windows let through count, as in transformer_seen_flops().
+ * documents: NULL, or without sequences: each sequence is one document. */
 double document_seen_flops(const struct documents *documents, const struct transformer *model,
                            int64_t seq);
 

@@ -1,4 +1,4 @@
-/* predict/intervals.h: how sure a prediction is, from measured runs like it (models/interval.h). */
+/* predict/intervals.h: the 90 % intervals of a prediction, from measured runs like it (models/interval.h). */
 #ifndef PREDICT_INTERVALS_H
 #define PREDICT_INTERVALS_H
 
@@ -17,11 +17,13 @@ struct likeness {
     char framework[LIKENESS_NAME]; /* the profile; "none": a schedule from a file without one */
     bool several;                  /* nodes */
 };
+/* likeness_of() returns the key of a prediction; likeness_run() returns the same key as models/interval.h takes
+ * it. */
 struct likeness likeness_of(const struct prediction *prediction);
 struct interval_run likeness_run(const struct likeness *likeness);
 
-/* The 90 % intervals of a whole step: of times and of device memory, by the residuals that ship. There are none
- * of a part of a model, on ideal hardware and in profile ideal, which no run can be like, and where no residuals
+/* The 90 % intervals of a whole step, for times and for device memory, by the residuals that ship. There are none
+ * for a part of a model, for ideal hardware and profile ideal (no run can be like them), and where no residuals
  * are found. Plain bytes. */
 struct intervals {
     struct likeness like;
@@ -29,12 +31,14 @@ struct intervals {
 };
 struct intervals intervals_of(const struct prediction *prediction);
 
+/* True if there is an interval for this figure. */
 bool intervals_known(const struct intervals *intervals, enum residual_of of);
 
 /* Appends "54.3 to 80.6": a value's interval in units of unit_s or unit bytes, three digits each. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
-/* Appends the same between `before` and a bracket, where there is an interval: " (90 %: 54.3 to 80.6)". */
+/* Appends, where there is an interval, `before`, the text of intervals_put() and a bracket: " (90 %: 54.3 to
+ * 80.6)". */
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit);
 

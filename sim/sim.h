@@ -1,4 +1,4 @@
-/* sim/sim.h: what a schedule does on a cluster: one call that predicts a step.
+/* sim/sim.h: simulates a schedule on a cluster: one call that predicts a step.
  *
  * The schedule says what is done and in which order, the cluster where bytes move and
  * how fast, the costs how long each shape takes. The result holds, for every class of

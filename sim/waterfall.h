@@ -1,8 +1,8 @@
-/* sim/waterfall.h: where the step of one rank went: every instant has one cause.
+/* sim/waterfall.h: the seconds of one rank's step by cause: every instant has one cause.
  *
- * While a compute stream works, the cause is what the work is for. While none does, it is
- * what the next compute op waited for, followed back in time: the dependency that ended last,
- * before it what that one waited for, until the gap is filled; at the end of the step, what
+ * While a compute stream works, the cause is the purpose of the work. While none does, it is
+ * the dependency of the next compute op that ended last; before that dependency's start, the last
+ * dependency of it, and so on until the gap is filled. At the end of the step it is the op that
  * the rank ended last. The intervals tile [0, step], so the causes add up to the step.
  * docs/simulation.md, "Waterfall", has the rules. */
 #ifndef SIM_WATERFALL_H
@@ -48,14 +48,14 @@ struct waterfall_peak {
     double layers_again, head_again;
 };
 
-/* The waterfall of one rank. */
+/* Fills the waterfall of one rank. */
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
-/* Do the causes add up to the step? Those of a sample may not: then they are not the whole list's. */
+/* True if the causes add up to the step. Those of a sample may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);
 
-/* "all-to-all" */
+/* Returns the name of a cause, such as "all-to-all". */
 const char *cause_name(enum cause cause);
 
 #endif

@@ -1,4 +1,4 @@
-/* predict/documents/batches.h: the time of a step over many packed batches, each of which is a schedule of its own. */
+/* predict/documents/batches.h: the step times of many packed batches, each of which is a schedule of its own. */
 #ifndef PREDICT_DOCUMENTS_BATCHES_H
 #define PREDICT_DOCUMENTS_BATCHES_H
 

@@ -38,13 +38,13 @@ enum status lengths_open(struct lengths *lengths, const char *text, uint64_t see
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);
 
-/* The next length, 1 or more; 0: the sampled batch ends here. */
+/* Returns the next length, 1 or more; 0: the sampled batch ends here. */
 int64_t lengths_next(struct lengths *lengths);
 
 /* Makes `length` the one that lengths_next() returns next. Only one can wait. */
 void lengths_put_back(struct lengths *lengths, int64_t length);
 
-/* Whether there is no further length: only of sampled batches. */
+/* True if there is no further length, which happens only with sampled batches. */
 bool lengths_are_used_up(const struct lengths *lengths);
 
 #endif

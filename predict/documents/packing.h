@@ -1,4 +1,4 @@
-/* predict/documents/packing.h: documents packed into the sequences of a step, and what that makes of the step.
+/* predict/documents/packing.h: packs documents into the sequences of a step, and counts padding, cuts and pairs.
  *
  * Policies:
  *   first-fit  a document goes into the first sequence with room for it; one longer than a sequence loses its end
@@ -40,7 +40,7 @@ struct packing_options {
     enum packing_policy policy;
     enum packing_balance balance;
     int64_t seq;          /* tokens of a sequence: a multiple of `multiple` */
-    int64_t multiple;     /* to which documents are rounded up; 1: they are not */
+    int64_t multiple;     /* tokens: documents are rounded up to it; 1: they are not */
     uint32_t sequences;   /* of a step: a multiple of ranks x micro_batch */
     uint32_t ranks;       /* data-parallel */
     uint32_t micro_batch; /* sequences of a micro-batch */
@@ -69,12 +69,12 @@ struct packed_batch {
     double latest_over_mean;    /* its pairs over the mean of all */
 };
 
-/* Packs and orders the next step. Fails when a sampled batch of a file does not fit, or there is none left. */
+/* Packs and orders the next step. Fails when a sampled batch of a file does not fit, or no batch is left. */
 enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
                          const struct packing_options *options, struct diag *diag);
 void packed_batch_release(struct packed_batch *batch);
 
-/* For struct request: documents, and padding as one more of them. */
+/* Fills *documents for struct request from a packed batch; padding is one more document. */
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena);
 

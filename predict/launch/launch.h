@@ -1,13 +1,13 @@
-/* predict/launch/launch.h: what launch files of training frameworks say, and the options that mean the same.
+/* predict/launch/launch.h: translates launch files of training frameworks into options of ours, and back.
  *
- * A framework's settings are a table: each row is the name of a setting and the field that it sets, or that it has
- * no effect on a step, or that it is not modelled and how much that may matter. The tables are read in both
- * directions: launch_read() fills fields from files by them, and launch_print() writes fields. Between fields and
- * choices stand two functions a framework, side by side in its file: one that says which choices fields mean, one
- * that says which fields mean given choices.
+ * A framework's settings are a table: each row names a setting and the field that it sets, or says that it has
+ * no effect on a step, or that it is not modelled and how much that may matter. The tables are used in both
+ * directions: launch_read() fills fields from files, and launch_print() writes fields. Two functions per
+ * framework, side by side in its file, translate between fields and choices: one from fields to options, one
+ * from choices to fields.
  *
- * Nothing is dropped in silence: a setting that no row knows is listed as unknown. docs/launching.md has what is
- * read of which version. */
+ * No setting is dropped in silence: a setting that no row names is listed as unknown. docs/launching.md lists the
+ * settings and the versions of the frameworks. */
 #ifndef PREDICT_LAUNCH_LAUNCH_H
 #define PREDICT_LAUNCH_LAUNCH_H
 
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What one field says: a count, a switch (0 or 1), a number or a text. */
+/* The fields. A field has one value: a count, a switch (0 or 1), a number or a text. */
 enum launch_field {
     /* the model */
     LAUNCH_LAYERS,
@@ -127,7 +127,7 @@ enum launch_field {
 };
 
 struct launch_value {
-    bool said;
+    bool said;        /* a file gives the field */
     int64_t count;    /* also switches: 0 or 1 */
     double number;    /* also counts */
     const char *text; /* as it was written */
@@ -151,7 +151,7 @@ extern const char *const launch_framework_names[LAUNCH_FRAMEWORKS];
 enum launch_kind {
     LAUNCH_COUNT,
     LAUNCH_SWITCH,   /* a flag, or true and false */
-    LAUNCH_PRESENCE, /* that it is given counts, whatever its value */
+    LAUNCH_PRESENCE, /* a switch that is on if the setting is given, whatever its value */
     LAUNCH_NUMBER,
     LAUNCH_TEXT
 };
@@ -179,7 +179,7 @@ struct launch_table {
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* What a file's settings became. */
+/* The kinds of remarks on settings that did not become an option as they stand. */
 enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,
@@ -225,22 +225,22 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag);
 
-/* Whether a path looks like a file that launch_read() reads: .toml, .sh, .json, .yaml, .yml. */
+/* True if a path looks like a file that launch_read() reads: .toml, .sh, .json, .yaml, .yml. */
 bool launch_is_path(const char *path);
 
-/* How many GPUs the launcher starts; 0: it does not say. */
+/* Returns the number of GPUs on which the launcher starts ranks; 0: it does not say. */
 int64_t launch_gpus(const struct launch *launch);
 
-/* What the caller knows besides. */
+/* Facts that the caller knows beside the files. */
 struct launch_given {
     int64_t gpus;  /* 0: not known */
-    bool as_dense; /* of a mixture of experts its active parameters are taken */
-    bool model;    /* the model is given; what files say of one is as good */
-    bool vocab;    /* and its vocabulary */
-    bool length;   /* and the tokens of a sequence */
+    bool as_dense; /* take a mixture of experts as a dense model of its active parameters */
+    bool model;    /* the caller has a model: files need not name one */
+    bool vocab;    /* the caller has the model's vocabulary */
+    bool length;   /* the caller has the tokens of a sequence */
 };
 
-/* Makes the options of what was read: launch->option. */
+/* Fills launch->option with the options that mean the same as the settings that were read. */
 enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag);
 
 /* ---- writing ---- */

@@ -1,4 +1,4 @@
-/* predict/launch/launch_parts.h: what the sources of predict/launch share. */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share. */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -6,8 +6,9 @@
 
 /* ---- fields ---- */
 
+/* True if a file gives the field. */
 bool launch_said(const struct launch *launch, enum launch_field field);
-/* Its count, or else the value it has where it is not said. */
+/* Returns the field's count; `otherwise` if no file gives the field. launch_number() does the same for a number. */
 int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise);
 double launch_number(const struct launch *launch, enum launch_field field, double otherwise);
 bool launch_on(const struct launch *launch, enum launch_field field);
@@ -37,7 +38,7 @@ bool launch_has_option(const struct launch *launch, const char *name);
 
 /* ---- settings into fields ---- */
 
-/* Takes settings by a framework's table. */
+/* Sets the fields that settings name, by a framework's table, and adds remarks on the other settings. */
 enum status launch_take(struct launch *launch, enum launch_framework framework,
                         const struct settings *settings, struct diag *diag);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
@@ -47,19 +48,19 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
 /* Adds the option "model" for a transformer: a preset where one is the same, else a line. */
 enum status launch_model_option(struct launch *launch, struct transformer *model, bool has_vocab,
                                 struct diag *diag);
-/* For the name of a model on the Hugging Face hub, or a path. */
+/* Adds the option "model" for field LAUNCH_MODEL, the name of a model on the Hugging Face hub or a path. */
 enum status launch_model_named(struct launch *launch, struct launch_given given);
 
 /* ---- frameworks ---- */
 
-/* The degrees as options, with the strategy that they are. */
+/* The degrees of parallelism that a framework's fields mean. */
 struct launch_degrees {
     int64_t tp, pp, cp, hp;
     bool fpdt;
 };
 void launch_degree_options(struct launch *launch, struct launch_degrees degrees);
 
-/* Each adds the options that its fields mean. */
+/* Each adds the options that the fields of its framework mean. */
 enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
                                       struct diag *diag);
 enum status launch_megatron_options(struct launch *launch, struct launch_given given,
@@ -71,7 +72,7 @@ enum status launch_trainer_options(struct launch *launch, struct launch_given gi
 enum status launch_foundry_options(struct launch *launch, struct launch_given given,
                                    struct diag *diag);
 
-/* Each sets the fields that choices mean. */
+/* Each sets the fields by which its framework expresses the choices. */
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);

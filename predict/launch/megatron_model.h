@@ -1,25 +1,27 @@
-/* predict/launch/megatron_model.h: what Megatron-LM and Megatron-DeepSpeed have in common: the model, the batch, and
- * arguments without an effect on a step. */
+/* predict/launch/megatron_model.h: the arguments that Megatron-LM and Megatron-DeepSpeed share: the model, the batch,
+ * and those without an effect on a step. */
 #ifndef PREDICT_LAUNCH_MEGATRON_MODEL_H
 #define PREDICT_LAUNCH_MEGATRON_MODEL_H
 
 #include "predict/launch/launch_parts.h"
 
-/* Sizes, SwiGLU, biases, the head, and the base of rotations: all but what the two name differently. */
+/* Sets the fields of a model that both frameworks name alike: sizes, SwiGLU, biases, the head, the base of
+ * rotations. */
 void megatron_model_fields(struct launch *launch, const struct transformer *model);
-/* Length, batch, tensor ranks and stages. */
+/* Sets the fields of length, batch, tensor ranks and stages. */
 void megatron_batch_fields(struct launch *launch, const struct choices *choices);
 
-/* The option "model", by the defaults of the two. */
+/* Adds the option "model"; settings that no file gives have the defaults of the two frameworks. */
 enum status megatron_model_options(struct launch *launch, struct launch_given given,
                                    struct diag *diag);
-/* seq, batch, micro-batch. */
+/* Adds the options seq, batch and micro-batch. */
 void megatron_batch_options(struct launch *launch);
-/* Whether the degrees make the GPUs. */
+/* Fails unless every degree is at least 1 and their product divides the number of GPUs. */
 enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
                                    const struct launch_degrees *degrees, struct diag *diag);
 
-/* Data, rates, checkpoints on disk, evaluation and logs; clipping and its likes, which cost nothing that differs. */
+/* Rows of arguments without an effect on a step: data, learning rates, checkpoints on disk, evaluation and logs;
+ * clipping and the like, whose cost is the same in every configuration. */
 #define MEGATRON_ROW(name)                                                                         \
     {                                                                                              \
         name, LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL                               \

@@ -1,13 +1,13 @@
-/* sim/scheduler/scheduler_state.h: what scheduler.c works on, and deadlock.c explains. */
+/* sim/scheduler/scheduler_state.h: the state of a simulation, which scheduler.c changes and deadlock.c explains. */
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 
 #include "sim/scheduler/scheduler.h"
 
-/* The ops of one role and who follows whom. */
+/* The ops of one role, and for each op the ops that depend on it. */
 struct program {
     uint32_t op_begin, op_count;
-    uint16_t *needs;       /* [op_count] issue, stream and waits */
+    uint16_t *needs;       /* [op_count] dependencies of an op: issue, stream and waits */
     uint32_t *after_begin; /* [op_count + 1] */
     uint32_t *after;       /* rows of the ops that need an op's end */
 };
@@ -20,22 +20,22 @@ struct rank_state {
     uint32_t held;     /* the op that holds the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
     uint32_t ended;    /* ops that have ended */
-    uint32_t gap;      /* the next that the host comes to */
+    uint32_t gap;      /* row of leap.gap[]: the next gap that the host comes to */
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
     struct beside {
         uint32_t op;    /* on the compute stream, and begun or about to begin; IR_NONE: none */
-        double left_s;  /* of it, with all multiprocessors */
-        double since_s; /* when left_s was right; ahead: when it begins */
-        double end_s;   /* if messages go on as they do */
+        double left_s;  /* seconds left of the op, with all multiprocessors */
+        double since_s; /* date of left_s; of an op that has not begun: when it begins */
+        double end_s;   /* when it ends if no message starts or ends before */
         double taken;   /* share of the multiprocessors that messages have */
         uint32_t place; /* in scheduler.ending */
     } beside;
-    uint32_t **place; /* [line_count] of sends and receives: which of their side's op number n
-                          of the line is; else NULL */
+    uint32_t **place; /* [line_count] of sends and receives: place[line][n] is the number that
+                          op n of the line has on its side; else NULL */
 };
 
-/* One side of a channel class: whose op number n is ops[n]. */
+/* One side of a channel class, whose op number n is ops[n]. */
 struct side {
     uint32_t rank_index;
     uint32_t count;
@@ -44,11 +44,11 @@ struct side {
 
 /* The n-th rendezvous on a channel class. */
 struct event {
-    double date_s;     /* when the last that has come so far did; alone: when its flows started */
-    uint32_t left;     /* sides that have not come; then flows that the engine moves */
+    double date_s;     /* the last arrival so far; if `alone`: when the flows started */
+    uint32_t left;     /* sides that have not arrived; then flows that the engine moves */
     bool moves;        /* flows have started */
-    bool alone;        /* outside the engine: sim/scheduler/uncontended.h */
-    uint32_t transfer; /* IR_NONE: nobody has come */
+    bool alone;        /* moves outside the engine: sim/scheduler/uncontended.h */
+    uint32_t transfer; /* IR_NONE: no side has arrived */
 };
 
 /* When an event starts its flows, or ends. */
@@ -68,28 +68,28 @@ struct event_queue {
 
 struct channel_state {
     size_t event_begin; /* its events: event[event_begin + n] */
-    double share;       /* of a side's multiprocessors that one of them takes */
+    double share;       /* of a side's multiprocessors that one event takes */
     uint32_t side_begin, side_count;
 };
 
 /* Periods that are left out while events run: sim/scheduler/leap.h. */
 struct leap {
-    uint32_t at;              /* of times->run, the one that is watched; run_count: none any more */
-    uint32_t *open;           /* [periods] ops that have not ended, of all ranks */
-    uint32_t issued;          /* periods that hosts may issue, */
-    uint32_t stop;            /* and where they wait; IR_NONE: nowhere */
-    uint32_t watched, streak; /* the period whose end is awaited; so many before it repeated */
+    uint32_t at;              /* row of times->run that is watched; run_count: none any more */
+    uint32_t *open;           /* [periods] ops of all ranks that have not ended */
+    uint32_t issued;          /* periods that hosts may issue */
+    uint32_t stop;            /* the op before which hosts then wait; IR_NONE: none */
+    uint32_t watched, streak; /* the period whose end is awaited; periods before it that repeated */
     double period_s;
     struct leap_gap {
         uint32_t begin, end;     /* ops that never happen */
-        uint32_t run_begin, ops; /* of the run, and of its periods */
+        uint32_t run_begin, ops; /* first op of the run; ops of each period */
     } * gap;
     uint32_t gap_count;
     bool late;
 };
 
-/* Values of scheduler.left[]: what an op still needs before it starts; then ARRIVED + the
- * events it is in that have not ended; then ENDED. */
+/* Values of scheduler.left[]: the number of dependencies that have not ended; once the op has started, OP_ARRIVED +
+ * the number of its events that have not ended; after its end OP_ENDED. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {
@@ -110,22 +110,22 @@ struct scheduler {
     struct side *side;
     uint32_t side_count;
     size_t event_count;
-    struct event *event; /* per channel class and place, once the run has begun, */
-    uint16_t *left;      /* and per row, behind them */
-    size_t state_bytes;  /* of both */
+    struct event *event; /* per channel class and place; made when the run begins */
+    uint16_t *left;      /* per row, after the events in the same allocation */
+    size_t state_bytes;  /* bytes of both */
     bool has_flows;      /* else there is no engine */
     struct event_queue event_queue;
 
-    /* Flows that are alone; unused with fold->exact. */
+    /* Uncontended flows; unused with fold->exact. */
     uint32_t *holder;      /* per link: the event that has it for itself; IR_NONE: none */
     uint32_t *moving;      /* per link: flows that the engine moves over it */
-    double *uncontended_s; /* per transfer: seconds of its flows alone; < 0: they are not even */
-    double *rate;          /* per flow: then */
+    double *uncontended_s; /* per transfer: seconds when nothing else moves; < 0: not known */
+    double *rate;          /* per flow: bytes/s when no other transfer moves */
 
     struct leap leap;
 
     double now_s;
-    bool ahead; /* of the engine's clock: no flow may start */
+    bool ahead; /* now_s is ahead of the engine's clock: no flow may start */
     int *path;  /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
@@ -139,15 +139,16 @@ struct scheduler {
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
 
-/* Lets the host of a rank go on if nothing holds it; an op that needs nothing more may start. */
+/* scheduler_issue() lets the host of a rank issue ops until one holds it; scheduler_push() puts an op whose
+ * dependencies have all ended on the stack of ready ops. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index);
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);
 
-/* Says in *why which send and receive of a channel class do not fit. */
+/* Writes into *why which send and receive of a channel class do not match. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
                       struct text *why);
 
-/* Says in *why which rank waits in which op for what, when nothing can happen any more. */
+/* Writes into *why, for a simulation that cannot go on, which rank waits in which op and for which other op. */
 void deadlock_explain(const struct scheduler *s, struct text *why);
 
 #endif
