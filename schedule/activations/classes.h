@@ -10,7 +10,7 @@
 enum activation_class {
     ACTIVATION_NONE,       /* no layer's forward makes it */
     ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
-    ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again in its backward alone */
+    ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again only in its backward */
     /* Type 2, which the paper does not define: what the backward does not read, so that it dies within
        its unit's forward, and what leaves the layers (a boundary between stages, the head's input). */
     ACTIVATION_SHORT,
@@ -18,7 +18,7 @@ enum activation_class {
 };
 extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
 
-/* The class of every buffer, from `count` ops in list order. class: (ir->buffer.count). */
+/* Fills class (ir->buffer.count) with the class of every buffer, from `count` ops in list order. */
 void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
 
 /* Bytes of one unit in one layer, by the stem of buffers' names. */
@@ -27,8 +27,8 @@ struct activation_row {
     uint8_t class;
     uint64_t bytes, buffers;
 };
-/* Rows by falling bytes, of the first unit's ops in a layer of a finished schedule; at most `most`.
- * Returns how many. */
+/* Fills at most `most` rows by falling bytes, from the first unit's ops in a layer of a finished schedule. Returns
+ * how many. */
 uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
                            uint32_t most);
 

@@ -37,7 +37,7 @@ static uint32_t segment_of(const struct offload *o, uint32_t op)
     return (uint32_t)o->ir->op.micro[op] * o->layers + o->ir->op.layer[op];
 }
 
-/* The input of a layer: what its forward reads that is an activation and not its own work. */
+/* Finds the input of each layer: the activation that its forward reads and did not make itself. */
 static void find_inputs(struct offload *o, const struct op_list *list)
 {
     struct ir *ir = o->ir;
@@ -57,7 +57,7 @@ static void find_inputs(struct offload *o, const struct op_list *list)
     }
 }
 
-/* The last op listed so far that computes; IR_NONE: there is none. */
+/* Returns the last op listed so far that computes; IR_NONE: there is none. */
 static op_id last_compute(const struct offload *o, const struct op_list *out)
 {
     uint32_t i = out->count;
@@ -85,7 +85,7 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
     return op;
 }
 
-/* Before op, the layer's first. */
+/* Copies the layer's input to the host before op, the layer's first. */
 static void store(struct offload *o, uint32_t op, struct op_list *out)
 {
     struct fetch *fetch = &o->fetch[segment_of(o, op)];
@@ -107,7 +107,7 @@ static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct op_
     return op;
 }
 
-/* The layer before is of the same chunk, and its input is still on the host. */
+/* True if the layer before is of the same chunk, and its input is still on the host. */
 static bool is_ahead(const struct offload *o, uint32_t segment)
 {
     return segment % o->layers > 0 && o->fetch[segment - 1].store.i != IR_NONE &&

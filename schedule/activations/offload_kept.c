@@ -1,5 +1,5 @@
 /* Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): what the core of a
- * layer made is copied to pinned memory behind the layer's forward, and back one layer before it is
+ * layer made is copied to pinned memory after the layer's forward, and back one layer before it is
  * read again. There is room for two layers on the device: a core writes its outputs when those of the
  * layer before the last have gone, and outputs come back when the layer behind the next is done. */
 #include "schedule/emit/op_list.h"
@@ -36,7 +36,7 @@ static uint32_t segment_of(const struct offload *o, uint32_t op)
     return (uint32_t)o->ir->op.micro[op] * o->layers + o->ir->op.layer[op];
 }
 
-/* Rows of items in the order of forwards, so those of a segment stand together. */
+/* Lists the items in the order of forwards, so that those of a segment are consecutive. */
 static void find_items(struct offload *o, const struct op_list *list, const uint8_t *kept)
 {
     const struct ir *ir = o->ir;
@@ -83,7 +83,7 @@ static void store(struct offload *o, uint32_t which, struct op_list *out)
     }
 }
 
-/* Not before the op `after` has ended; IR_NONE: at once. */
+/* Copies an item back to the device, not before the op `after` has ended; IR_NONE: at once. */
 static void load(struct offload *o, uint32_t which, op_id after, struct op_list *out)
 {
     struct segment *segment = &o->segment[which];
@@ -108,7 +108,7 @@ static void redirect(struct offload *o, uint32_t op)
     }
 }
 
-/* Whether the op is the first to write an item of its segment. */
+/* True if the op is the first to write an item of its segment. */
 static bool begins(const struct offload *o, uint32_t op, const struct segment *segment)
 {
     uint32_t reads = o->ir->op.reads[op];

@@ -6,15 +6,16 @@
 
 #include "schedule/emit/op_list.h"
 
-/* Layers forget what their forward kept, and compute it again before their backward. */
+/* Drops what the forward of layers kept, and computes it again before their backward. */
 void pass_recompute(struct emit *e, struct op_list *list);
-/* Copies between device and host whose result nobody reads are left out. */
+/* Removes copies between device and host whose result no op reads. */
 void pass_dead_copies(struct emit *e, struct op_list *list);
-/* What recomputation starts from goes to the host in the forward and comes back before it is read. */
+/* Copies what recomputation starts from to the host in the forward, and back before it is read. */
 void pass_offload(struct emit *e, struct op_list *list);
-/* The same of what selective checkpointing keeps (schedule/activations/offload_kept.c). */
+/* Copies what selective checkpointing keeps to the host and back in the same way
+ * (schedule/activations/offload_kept.c). */
 void pass_offload_kept(struct emit *e, struct op_list *list);
-/* Part of what the forward keeps goes to the host and comes back before it is read. */
+/* Copies part of what the forward keeps to the host, and back before it is read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
 
 #endif

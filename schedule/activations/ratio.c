@@ -142,7 +142,8 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
     return count;
 }
 
-/* Bytes that go to the host behind the forward that comes next, or else behind what is like the run. */
+/* Returns the bytes that go to the host during the next forward run, or, if there is none, during a run like this
+ * one. */
 static double hidden_behind(const struct ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
@@ -156,7 +157,7 @@ static double hidden_behind(const struct ratio *r, uint32_t i)
     return c->offload_hidden_of[part] / multiplex_share(c, run->chunk, part).count;
 }
 
-/* Bytes of a run's candidates that leave. */
+/* Returns how many bytes of a run's candidates leave. */
 static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
@@ -170,8 +171,8 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
     return bytes < all ? bytes : all;
 }
 
-/* What one chunk hands to another on the same stage as it is, is read by the backward of that one first,
- * and stays. */
+/* Keeps on the device what one chunk hands as it is to another chunk on the same stage: the backward of the other
+ * chunk reads it first. */
 static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;
@@ -292,7 +293,7 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
     run->stored = true;
 }
 
-/* What a backward run reads of its forward comes back, not before all compute listed so far. */
+/* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
 static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
 {
     const struct unit_run *forward = &r->run[run->partner];
@@ -314,7 +315,7 @@ static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
     run->loaded = true;
 }
 
-/* The next backward run of the list, if what it needs is on the host by now. */
+/* Returns the next backward run of the list if what it needs is on the host by now, else NULL. */
 static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 {
     while (++i < r->run_count)

@@ -57,13 +57,13 @@ static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
-/* A piece may compute something again in its backward. */
+/* True if the op is of a layer's backward, in which a piece may compute something again. */
 static bool in_backward(const struct ir *ir, uint32_t op)
 {
     return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
-/* The layers that torchtitan's count of layers leaves out: it begins with 1. */
+/* True if torchtitan's checkpointing of every second layer leaves the layer out: it counts layers from 1. */
 static bool keeps_layer(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
@@ -74,9 +74,9 @@ static bool repeats_core(const struct recompute *r)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Megatron's core exchanges queries, keys and values too (core_attention, cp_comm_type). What comes from
- * other ranks for the core, and what is made of it on the way to the core, comes again. What becomes of
- * the core's result does not. */
+/* Marks where buffers of attention's forward come from. Megatron's core exchanges queries, keys and values too
+ * (core_attention, cp_comm_type): what comes from other ranks for the core, and what is made of it on the way to
+ * the core, is computed again. What becomes of the core's result is not. */
 static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
@@ -115,9 +115,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* Whether an op of the forward makes nothing but what stays, or what only such ops read. An op that
- * writes nothing (a wait of the host) belongs to the op behind it. Going back through the segment,
- * `behind` is that op's answer, and what other ops read has been marked in `needed`. */
+/* True if an op of the forward makes only what stays, or what only such ops read. An op that writes nothing (a
+ * wait of the host) belongs to the op after it, whose answer is `behind`: the caller goes back through the
+ * segment, and has marked in `needed` what other ops read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -130,7 +130,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     return operands > reads ? core : behind;
 }
 
-/* An op that only writes what stays for the units to come. */
+/* True if the op only writes what stays for later units. */
 static bool fills_cache(const struct recompute *r, uint32_t op)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -140,7 +140,8 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Marks what the backward of a layer reads and, going back through its forward, what that takes. */
+/* Marks in keep the ops of a layer's forward that are repeated: going back through it, those that make what the
+ * backward, or a repeated op, reads. */
 static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {
@@ -216,8 +217,8 @@ static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
     op_list_push(out, copy);
 }
 
-/* Before the first backward op of a layer; `begin` is its place in the list. Gradients of weights
- * may come later than the rest, and read of the same repetition. */
+/* Repeats a layer's forward before the first op of its backward, at position `begin` of the list. Gradients of
+ * weights may come later than the rest, and read what the same repetition made. */
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin,
                            struct op_list *out)
 {
@@ -261,7 +262,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
     op_list_push_all(out, in->op + begin, end - begin);
 }
 
-/* What an implementation holds in a forward, it holds in the repeated one. */
+/* Extends lifetimes in the repeated forward as the implementation does in the first one. */
 static void repeat_holds(struct recompute *r)
 {
     uint32_t count = r->e->extension_count;

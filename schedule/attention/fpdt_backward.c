@@ -95,9 +95,9 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* ---- keys outside ---- */
 
-/* What the next tile (queries of chunk q, keys of chunk k) reads: its queries, O, lse, dO and the dQ summed so far,
- * fetched from the host where they are offloaded. again: the tile about to be issued also belongs to chunk q and still
- * adds to its dQ, so dQ is not fetched here. */
+/* Returns what the next tile (queries of chunk q, keys of chunk k) reads: its queries, O, lse, dO and the dQ
+ * summed so far, fetched from the host where they are offloaded. again: the tile about to be issued also belongs
+ * to chunk q and still adds to its dQ, so dQ is not fetched here. */
 static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
 {
     const struct fpdt *f = g->f;
@@ -135,8 +135,8 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
 }
 
-/* What DeepSpeed sets to zero before the loops: the gradient of the first queries on the device, and
- * on the host that of all. */
+/* Fills with zeros what DeepSpeed does before the loops: the gradient of the first queries on the device, and on
+ * the host that of all. */
 static void zero_queries(struct gradients *g, struct set *set)
 {
     const struct fpdt *f = g->f;
@@ -156,8 +156,8 @@ static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
-/* The tiles of key chunk k; *set is that of query chunk k, and becomes that of k + 1. next: the pair
- * of k + 1, where the implementation fetches it before it needs it. */
+/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set is that of query chunk k,
+ * and becomes that of k + 1. next: the pair of k + 1, where the implementation fetches it before it needs it. */
 static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *pair,
                         struct set *set, struct fpdt_pair *next)
 {

@@ -48,7 +48,8 @@ static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
 }
 
-/* The last queries that see chunk k have passed: its gradients are all there. dq: its own, when it is the last. */
+/* Finishes chunk k, whose gradients are complete once the last queries that see it have passed. dq: its own, when
+ * it is the last. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
                    int64_t k, struct view dq, struct fpdt_target to)
 {
@@ -58,8 +59,8 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
 }
 
-/* The tiles of query chunk q. *keys are those of the first chunk that it sees, and become those of the first one that q + 1
- * sees. */
+/* Emits the tiles of query chunk q. *keys are those of the first chunk that it sees, and become those of the first
+ * one that q + 1 sees. */
 static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
                   struct set *next, struct keys *keys, struct fpdt_target to)
 {

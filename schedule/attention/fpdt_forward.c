@@ -12,7 +12,7 @@ static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, 
     return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
 }
 
-/* What the backward begins with comes during the forward's last tile. */
+/* Fetches what the backward begins with, during the forward's last tile. */
 static void fetch_for_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];
@@ -23,7 +23,7 @@ static void fetch_for_backward(const struct fpdt *f)
     first->early_queries.lse = fpdt_bring(f, f->load, after, 0, first->queries.lse, "lse");
 }
 
-/* One tile of chunk i by the keys of chunk j, into the running sums; that of chunk `first` makes them. */
+/* Emits one tile of chunk i by the keys of chunk j, into the running sums, which the tile of chunk `first` makes. */
 static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
                         const struct qkv *in, struct view sum, struct view o)
 {
@@ -49,8 +49,8 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
     return sum;
 }
 
-/* The tiles of chunk i. *ahead: the pair that was fetched for the first of them, and then for the
- * first of the next chunk; empty: the one still there. */
+/* Emits the tiles of chunk i. *ahead: the pair that was fetched for the first of them, and then for the first of
+ * the next chunk; empty: the pair is still on the device. */
 static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pair *ahead)
 {
     struct emit *e = f->e;
@@ -92,7 +92,7 @@ static void keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x,
     fpdt_keep(f, stream, i, x, stem, host, sizeof *f->chunk);
 }
 
-/* x: rows of the normed input; or, with no projection, of the projection itself. */
+/* Emits the forward of chunk i. x: rows of the normed input, or, if there is no projection, of its result. */
 static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
                           struct view out, struct fpdt_pair *ahead)
 {
@@ -136,7 +136,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     }
 }
 
-/* The list of the chunks' outputs becomes one tensor. */
+/* Copies the list of the chunks' outputs into one tensor. */
 static void concatenate(const struct fpdt *f, const struct view *part, buffer_id out)
 {
     struct emit *e = f->e;

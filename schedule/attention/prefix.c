@@ -71,7 +71,8 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
     return prefix;
 }
 
-/* Room for a piece as long as the others, with zeros for what it lacks; none where it lacks nothing. */
+/* Returns room for a piece as long as the others, with zeros for what it lacks; an empty view where it lacks
+ * nothing. */
 static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
 {
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
@@ -85,7 +86,7 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
     return all;
 }
 
-/* The pieces of all stages into the cache, behind what is there. */
+/* Gathers the pieces of all stages into the cache, after what is there. */
 static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
                    struct reach reach, int64_t width)
 {
@@ -94,7 +95,7 @@ static void gather(struct emit *e, struct view own, struct view filled, struct v
                view_part(cache, reach.begin * width, all));
 }
 
-/* A copy of what there is so far. */
+/* Returns a copy of x, the part of a cache that is filled so far. */
 static struct view copied(struct emit *e, struct view x, const char *stem, int64_t rows,
                           int64_t width)
 {
@@ -113,13 +114,13 @@ static struct work tile_work(const struct emit *e, uint32_t layer, uint32_t sequ
     return attention_masked(e, layer, sequence, work, reach.from);
 }
 
-/* The row of a layer's sequence in e->prefix. */
+/* Returns the row of a layer's sequence in e->prefix. */
 static uint32_t row_of(const struct emit *e, uint32_t layer, uint32_t sequence)
 {
     return layer * (uint32_t)e->choices->micro_batch + sequence;
 }
 
-/* The forward of one sequence of a micro-batch. */
+/* Emits the forward of one sequence of a micro-batch. */
 static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct view qkv,
                     struct view out)
 {
@@ -176,7 +177,7 @@ static enum dtype sum_dtype(const struct emit *e)
     return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
 }
 
-/* The sum of a tile's gradient and of what later queries gave to the same keys. */
+/* Returns the sum of a tile's gradient and of what later queries gave to the same keys. */
 static struct view summed(struct emit *e, struct view tile, struct view later)
 {
     bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
@@ -214,7 +215,7 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
     return view_part(sum, 0, seen);
 }
 
-/* Those of the piece's own keys, which no earlier query adds to, in the compute dtype. */
+/* Returns the gradients of the piece's own keys, which no earlier query adds to, in the compute dtype. */
 static struct view complete(struct emit *e, struct view sum, struct view given, struct reach reach,
                             int64_t width)
 {

@@ -43,7 +43,7 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
     return c->model->kv_heads % ranks == 0 ? c->model->kv_heads : (int64_t)ranks;
 }
 
-/* `to`, or a new buffer. */
+/* Returns `to`, or a new buffer if that is no view. */
 static struct view place(struct emit *e, struct view to, const char *stem, enum category category,
                          int64_t rows, int64_t cols)
 {
@@ -229,7 +229,8 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Subsequences attend to those before them as well, with a core of their own. */
+/* Returns the operator of the schedule's choice; subsequences attend to those before them as well, with a core of
+ * their own. */
 static struct attention_emitter operator_of(const struct emit *e)
 {
     struct attention_emitter emitter = attention_emitters[e->choices->attention];

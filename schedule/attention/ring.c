@@ -43,7 +43,7 @@ static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t outer, uin
     return count;
 }
 
-/* Whether a rank that passes the tile's guard sees a key, in a sequence of one document. */
+/* True if a rank that passes the tile's guard sees a key, in a sequence of one document. */
 static bool find_seen(const struct emit *e, const struct ring_shape *z,
                       const struct ring_tile *tile)
 {
@@ -62,7 +62,7 @@ static bool find_seen(const struct emit *e, const struct ring_shape *z,
     return seen;
 }
 
-/* The same, looked up: all layers that have a window have the same, and so do all sequences. */
+/* As find_seen(), looked up: all layers that have a window have the same one, and so do all sequences. */
 static bool is_seen(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                     uint32_t row)
 {
@@ -155,7 +155,7 @@ static enum dtype dtype_of(const struct emit *e, struct view x)
     return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
 }
 
-/* x in a message of its own, where the implementation copies it there. */
+/* Returns x copied into a message of its own where the implementation does that, else x. */
 static struct view packed(struct emit *e, struct view x)
 {
     if (!e->choices->profile->ring_packs)
@@ -184,7 +184,7 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint
     return y;
 }
 
-/* The blocks of all ranks, that of the rank k places before this one at place k. */
+/* Returns the blocks of all ranks, that of the rank k places before this one at place k. */
 static struct view gather(struct emit *e, struct view kv, struct view message)
 {
     struct work work = {

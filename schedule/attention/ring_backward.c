@@ -43,7 +43,7 @@ struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *z,
     return grads;
 }
 
-/* dq of a step, in place among all rows, into the sum; the first is the sum. */
+/* Adds dq of a step, in place among all rows, to the sum; the first one is the sum. */
 static void add_dq(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                    struct view dq, struct sums *sums, bool first)
 {
@@ -86,8 +86,8 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
         sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
 }
 
-/* The gradients of gathered keys and values: this rank's part of each block's, zero where its
- * queries see nothing. */
+/* Returns the gradients of gathered keys and values: this rank's part of each block's, zero where its queries see
+ * nothing. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
     struct view all =
@@ -114,7 +114,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     enum dtype dtype = (enum dtype)c->dtype;
     struct sums sums = {view_none(), view_none(), view_none()};
     struct ring_blocks blocks = {.first = saved->k};
-    blocks.first.count *= 2; /* v lies behind k */
+    blocks.first.count *= 2; /* v lies after k */
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
     if (reduced)
         sums.all = all_gradients(e, z);

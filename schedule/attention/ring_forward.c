@@ -35,7 +35,7 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
     emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
 
-/* A step behind the first: its tiles merged into the sums. */
+/* Emits a step after the first: its tiles, merged into the sums. */
 static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
                          const struct attention_saved *saved, struct view kv, struct view sum)
 {
@@ -60,7 +60,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
     struct ring_blocks blocks = {.first = saved->k};
-    blocks.first.count *= 2; /* v lies behind k */
+    blocks.first.count *= 2; /* v lies after k */
     saved->o = o;
     saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
     emit_mark_saved(e, o.buffer);

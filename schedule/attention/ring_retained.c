@@ -76,7 +76,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     op_id last[2] = {e->last_compute, e->last_compute};
     struct partial *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->k;
-    kv.count *= 2; /* v lies behind k */
+    kv.count *= 2; /* v lies after k */
     saved->o = o;
     saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
     emit_mark_saved(e, o.buffer);

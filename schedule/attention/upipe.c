@@ -34,7 +34,7 @@ struct scattered {
     buffer_id rstd;
 };
 
-/* x[rows, count, width] as [count, rows, width]. */
+/* Returns x[rows, count, width] as [count, rows, width]. */
 static struct view outermost(struct emit *e, struct view x, const char *stem, int64_t rows,
                              int64_t count, int64_t width)
 {
@@ -46,7 +46,7 @@ static struct view outermost(struct emit *e, struct view x, const char *stem, in
     return y;
 }
 
-/* The inverse, into y. */
+/* The inverse of outermost(), into y. */
 static void innermost(struct emit *e, struct view x, struct view y, int64_t rows, int64_t count,
                       int64_t width)
 {
@@ -77,7 +77,7 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     return u;
 }
 
-/* Part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
+/* Projects and scatters part p of stage g from the normed input of a rank's tokens, x[n, hidden]. */
 static struct scattered scatter_part(const struct upipe *u, struct view x, enum projection p,
                                      int64_t g)
 {
@@ -111,7 +111,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     return part;
 }
 
-/* The way back of part p, of its gradient on all tokens, into d_part[n, P head_dim]. */
+/* Takes the gradient of part p on all tokens back into d_part[n, P head_dim]. */
 static void gather_part(const struct upipe *u, const struct scattered *part, struct view grad,
                         enum projection p, struct view d_part)
 {
@@ -137,14 +137,14 @@ static struct view stage_of(struct view all, int64_t g, int64_t elements)
     return view_part(all, g * elements, elements);
 }
 
-/* The core of one head on all tokens of the head group. */
+/* Returns the work of the core of one head on all tokens of the head group. */
 static struct work core_work(const struct upipe *u, enum work_kind kind)
 {
     return attention_masked(u->e, u->layer, u->sequence, attention_work(u->e, kind, u->z.s, 1, 1),
                             0);
 }
 
-/* The first of the stages that read the same keys and values. */
+/* True if the stage is the first of those that read the same keys and values. */
 static bool begins_keys(const struct upipe *u, int64_t g)
 {
     return g % (u->heads[Q].count / u->heads[K].count) == 0;
@@ -202,8 +202,8 @@ struct gradients {
     struct view staged[PARTS];
 };
 
-/* One stage of the backward. in: its parts, k and v those of its first stage; sum: the gradients of k
- * and v over the stages so far. */
+/* Emits one stage of the backward. in: its parts, with k and v of the first stage that reads them; sum: the
+ * gradients of k and v over the stages so far. */
 static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {
@@ -265,7 +265,7 @@ static struct gradients sequence_backward(const struct upipe *u, struct view x, 
     return to;
 }
 
-/* dqkv[n, W] from the gradients by stage. */
+/* Writes dqkv[n, W] from the gradients by stage. */
 static void join_stages(const struct upipe *u, const struct gradients *from, struct view dqkv)
 {
     struct emit *e = u->e;

@@ -46,8 +46,8 @@ struct model_part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
-    /* behind the tensors that tensor ranks cut, those that they hold whole: their gradients are of
-       each rank's own tokens, or heads */
+    /* after the tensors that tensor ranks cut lie those that each of them holds whole: their gradients are of each
+     * rank's own tokens, or heads */
     uint64_t whole_begin, whole_count;
 };
 
@@ -59,7 +59,7 @@ struct weight_slot { /* where a kind of weight lies in its part; present when ro
 struct bundle_state {
     uint16_t row;          /* of ir.bundle */
     bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
-    bool borrowed;         /* its states are on other stages alone */
+    bool borrowed;         /* only other stages have its states */
     uint32_t chunk;        /* of the pipeline, that it belongs to; 0 of a tied embedding */
     uint64_t elements;     /* padding included */
     uint64_t used;         /* without padding */
@@ -107,7 +107,7 @@ struct lifetime_extension {
     op_id until;
 };
 
-/* What selective checkpointing does not compute again. */
+/* Buffers that selective checkpointing does not compute again. */
 struct saved_buffers {
     buffer_id *buffer;
     uint32_t count, capacity;
@@ -149,7 +149,7 @@ struct tensor_ranks {
     buffer_id held; /* what an implementation gathers into; IR_NONE: none */
 };
 
-/* The unit is a piece of a subsequence that stages share: keys and values go to all of them. */
+/* The stages that share the unit, a piece of a subsequence; keys and values go to all of them. */
 struct shared {
     uint32_t first, count,
         index; /* stages, and which of them this is; count 1: nothing is shared */
@@ -162,7 +162,7 @@ struct shared {
  * one of them. */
 struct remote_grad {
     buffer_id buffer;
-    uint32_t *touched; /* as of struct emit, for all bundles of these units */
+    uint32_t *touched; /* as emit_weights.touched, for all bundles of these units */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct shared shared;
@@ -178,8 +178,8 @@ struct remote_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The first sequence of a rank that has the documents of this one on all ranks (documents_first_like()), and whether it
- * has more than one document on any. */
+/* The documents of a sequence. like: the first sequence of a rank with the same documents on all ranks
+ * (documents_first_like()). several: it has more than one document on some rank. */
 struct sequence_documents {
     uint32_t like;
     bool several;
@@ -204,7 +204,7 @@ struct emit_groups {
     uint16_t all;             /* every rank */
     uint16_t shard, replica;  /* ranks that share one copy of the weights; that hold equal shards */
     uint16_t pp;              /* ranks of the same place on all stages */
-    uint16_t ends;            /* the same on the first and on the last stage */
+    uint16_t ends;            /* ranks of the same place on the first and on the last stage */
     uint16_t norm;            /* ranks that together have every gradient */
     uint16_t position;        /* ranks whose positions attention takes after its exchange */
     uint32_t shard_size, replica_size;
@@ -273,14 +273,14 @@ struct emit {
     bool loss_touched;
 
     struct op_tags tags; /* given to every op that is emitted */
-    uint16_t guard;      /* the same; IR_NONE16: none */
+    uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
     op_id before_wo; /* the last compute op before the backward of attention's output projection */
     op_id last_compute;        /* the last op on the compute stream; IR_NONE: none yet */
     op_id sync;                /* the next compute op waits for it; IR_NONE: for none */
     struct layer_saved *saved; /* one for each layer, of the current unit */
     struct prefix
         *prefix; /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
-    struct saved_buffers caches; /* the buffers of k and v among them */
+    struct saved_buffers caches; /* the buffers of k and v in prefix */
 
     struct saved_buffers kept;
     struct lifetime_extension *extension;
@@ -323,14 +323,14 @@ uint32_t part_positions(const struct emit *e);
 uint32_t part_count(const struct emit *e);
 bool has_weight(const struct emit *e, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
-/* The weight's gradient; *accumulate tells whether it holds something already, and from now on it does. */
+/* Returns the weight's gradient; *accumulate: it holds something already. From now on it does. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
 /* --- ops; each takes e->tags, and the stream from the kind --- */
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
-/* The same, starting no earlier than the end of another op (IR_NONE: of any). */
+/* As emit_op(), but the op starts no earlier than the end of `after` (IR_NONE: no such op). */
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
                     const struct view *read, uint32_t reads, const struct view *write,
                     uint32_t writes);
@@ -344,7 +344,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
-/* Computes what was put off. */
+/* Computes the gradients of weights that were put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* y = a + b + bias on every row; an empty bias: without. */
@@ -365,18 +365,19 @@ void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, st
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* The core of attention made this buffer. */
+/* Records that the core of attention made this buffer, so that selective checkpointing keeps it. */
 void emit_mark_saved(struct emit *e, buffer_id buffer);
-/* The same of the result of a product: of those that every second one is, and with that choice only. */
+/* Records the result of a product that selective checkpointing of ops keeps, as it does every second one; does
+ * nothing with other choices. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
-/* Several units write this buffer, and recomputation leaves it alone. */
+/* Records that several units write this buffer, so that recomputation leaves it as it is. */
 void emit_cache(struct emit *e, buffer_id buffer);
 
-/* Positions of the unit's tokens: the rank's own, and its head group's. Where documents say how a sequence is cut, they
- * are those of sequence e->unit.positions_of of the micro-batch. */
+/* Return the positions of the unit's tokens: of the rank's own, or of its head group's. Where documents say how a
+ * sequence is cut, they are those of sequence e->unit.positions_of of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
-/* Outside the pairs of products of tensor ranks. */
+/* Returns the positions of one tensor rank's tokens, for ops outside the pairs of products. */
 struct view emit_positions_own(const struct emit *e);
 
 #endif

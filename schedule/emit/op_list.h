@@ -25,19 +25,19 @@ static inline void op_list_push(struct op_list *list, op_id op)
         op_list_grow(list);
     list->op[list->count++] = op.i;
 }
-/* Ops in a row. */
+/* Appends `count` ops. */
 void op_list_push_all(struct op_list *list, const uint32_t *op, uint32_t count);
 
-/* The ops of the ir in the order in which they were emitted. */
+/* Fills the list with the ops of the ir in the order in which they were emitted. */
 void op_list_init(struct op_list *list, const struct ir *ir);
 
-/* How many of `count` listed ops from the first on have its layer, phase and micro-batch: most have those of
- * the op before. */
+/* Returns how many of `count` listed ops, from the first on, have the layer, phase and micro-batch of the first:
+ * most ops have those of the op before. */
 uint32_t op_list_isomorphic_run(const struct ir *ir, const uint32_t *op, uint32_t count);
 
 /* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
 void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
-/* The buffer that operand k names. */
+/* Returns the buffer that operand k names. */
 static inline uint32_t op_list_operand(const struct ir *ir, uint32_t op, uint32_t k)
 {
     uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Rows of the longest unit. */
+/* Returns the rows of the longest unit. */
 static int64_t most_rows(const struct choices *c)
 {
     int64_t most = 0;
@@ -30,8 +30,8 @@ void tensor_setup(struct emit *e, bool layers)
     e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
 }
 
-/* One collective of the tensor group. An implementation that launches it from the stream of its
- * computation starts it after all that has been launched there. */
+/* Emits one collective of the tensor group. An implementation that launches it from the stream of its computation
+ * starts it after all that has been launched there. */
 static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
@@ -44,7 +44,7 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
     emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
 }
 
-/* The same for each sequence of a micro-batch, or for all rows at once. */
+/* Emits that collective for each sequence of a micro-batch, or once for all rows. */
 static void collectives(struct emit *e, enum work_kind kind, struct view x, struct view y,
                         enum tensor_rows order)
 {

@@ -14,26 +14,26 @@
 
 #include "schedule/emit/emit.h"
 
-/* The streams and buffers of the tensor group, after emit_mesh(); an attention operator alone, without
- * `layers`, gathers no rows. */
+/* Makes the streams and buffers of the tensor group, after emit_mesh(). layers: false for an attention operator by
+ * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 
-/* Whose tokens a gather makes whole: for later ops the order of rows matters in attention, where each
- * sequence is gathered by itself, and not in products. */
+/* What a gather makes whole. The order of rows matters to attention, for which each sequence is gathered by
+ * itself, and not to products. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
-/* x[tp * rows, cols] of all tensor ranks' x[rows, cols]; held: into the buffer that the
+/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]; held: in the buffer that the
  * implementation keeps for that throughout. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
-/* The same into y, which has room for all. */
+/* As tensor_gather(), into y, which has room for all. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
-/* The equal part of x, the same on all tensor ranks, that is this rank's. Operands are named alike on
- * all of them, so it comes by an all-to-all. */
+/* Returns this rank's equal part of x, which is the same on all tensor ranks. Operands have the same names on all
+ * of them, so the part comes by an all-to-all. */
 struct view tensor_own(struct emit *e, struct view x, const char *stem);
-/* The sum of all tensor ranks' x[rows, cols], cut to this rank's rows, into y. */
+/* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
-/* Where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
+/* Returns where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
 struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem);
 
 #endif

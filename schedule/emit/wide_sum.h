@@ -10,7 +10,7 @@
  * its gradient, if the profile does so. */
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* One piece: a product in the compute dtype, and its sum. */
+/* Adds one piece: a product in the compute dtype, and its sum. */
 void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
                        int64_t n, int64_t k);
 

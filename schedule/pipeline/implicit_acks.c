@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the actions of a stage are in its order: (FORWARD or BACKWARD, chunks, units). */
+/* The position of each action of a stage in the stage's order: (FORWARD or BACKWARD, chunks, units). */
 struct places {
     const struct choices *c;
     uint32_t stage, chunks, units;
@@ -26,7 +26,8 @@ static struct places places_of(const struct choices *c, uint32_t stage, const st
     return p;
 }
 
-/* The action of a stage that goes on with what an action of another one makes; PIPELINE_NEVER: it does not. */
+/* Returns the action of a stage that goes on with what an action of another one makes; PIPELINE_NEVER: there is
+ * none. */
 static uint32_t receiver(const struct places *to, uint32_t stage, const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)

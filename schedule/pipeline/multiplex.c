@@ -109,7 +109,7 @@ struct greedy {
     double *passed;   /* (chunks, subsequences) when each ended */
 };
 
-/* When the chunk's next subsequence can start; negative: not yet. */
+/* Returns when the chunk's next subsequence can start; negative: not yet. */
 static double start_of(const struct greedy *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
@@ -184,8 +184,8 @@ void multiplex_order(const struct choices *c, struct task *task)
     free(g.passed);
 }
 
-/* What a stage has to do with a task: forward, and what it makes that stages before will need; or
- * backward, and what those stages summed that tasks soon to come will need. */
+/* Adds what a stage has to do with a task: forward, and sending what it makes that stages before will need; or
+ * backward, and returning what those stages summed that tasks soon to come will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct task *t, uint32_t unit, bool forward)
 {

@@ -2,8 +2,8 @@
  * the reading of its table 3): stages that would idle while a pipeline fills or drains take equal
  * pieces of another stage's subsequence.
  *
- * Of N subsequences, stage i of P shares the first P - 1 - i with the stages behind it and the last i
- * with those before it. The rest it takes alone. */
+ * Of N subsequences, stage i of P shares the first P - 1 - i with the stages after it and the last i
+ * with those before it. It takes the rest by itself. */
 #ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
@@ -16,18 +16,18 @@ struct share {
     uint32_t first, count;
 };
 
-/* With other pipelines: the chunk's own stage. */
+/* Returns the stages that share a subsequence in a chunk; with other pipelines the chunk's own stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
 
-/* Where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N: none are
- * shared. */
+/* Return where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N:
+ * none are shared. */
 uint32_t multiplex_end_of_first(const struct choices *choices, uint32_t chunk);
 uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
 
-/* Whether a stage has a part of some subsequence of a chunk. */
+/* True if a stage has a part of some subsequence of a chunk. */
 bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
 
-/* Adds what keeps stages from sharing subsequences, one condition after the other; nothing: they can.
+/* Adds to out what keeps stages from sharing subsequences, one condition after the other; nothing if they can.
  * lengths: those of the choices are what will be built. */
 void multiplex_conditions(struct text *out, const struct choices *choices, bool lengths);
 
@@ -36,10 +36,10 @@ struct task {
     uint32_t chunk, subsequence;
 };
 
-/* The order in which all stages together take the tasks of one micro-batch forward; backward is its
- * reverse. task has room for P N of them. Each takes as long as the flops of its longest piece (where lengths
- * are equal: its part of a unit), and starts as early as it can; of several, the one that most stages share
- * comes first. */
+/* Fills task, which has room for P N of them, with the order in which all stages together take the tasks of one
+ * micro-batch forward; backward is its reverse. Each task takes as long as the flops of its longest piece (where
+ * lengths are equal: its part of a unit), and starts as early as it can; of several, the one that most stages
+ * share comes first. */
 void multiplex_order(const struct choices *choices, struct task *task);
 
 #endif

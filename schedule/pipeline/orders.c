@@ -26,8 +26,8 @@ static uint32_t at_most(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The unit whose backward is the j-th: micro-batches in order, subsequences of each from the last
- * to the first, since gradients of early keys and values need all later queries. */
+/* Returns the unit whose backward is the j-th: micro-batches in order, subsequences of each from the last to the
+ * first, since gradients of early keys and values need all later queries. */
 static uint32_t backward_unit(const struct choices *c, uint32_t j)
 {
     uint32_t k = c->subsequences;

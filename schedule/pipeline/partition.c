@@ -8,7 +8,7 @@
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 
-/* Where prefixes of i / N of the flops end, in tokens. */
+/* Returns where the prefix of i / N of the flops ends, in tokens. */
 static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
@@ -27,7 +27,7 @@ struct search {
     double begin, target_s; /* of a piece */
 };
 
-/* The root of a function that changes its sign between low and high. */
+/* Returns the root of a function that changes its sign between low and high. */
 static double root(double (*function)(double, void *), void *context, double low, double high,
                    double tolerance)
 {
@@ -53,7 +53,7 @@ static double piece_over_target(double end, void *context)
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
 }
 
-/* Where a piece that begins at `begin` and takes target_s ends; at most at the end of the sequence. */
+/* Returns where a piece that begins at `begin` and takes target_s ends; at most at the end of the sequence. */
 static double piece_end(const struct partition *p, double begin, double target_s)
 {
     struct search search = {p, begin, target_s};
@@ -63,7 +63,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     return root(piece_over_target, &search, begin, all, 1e-12);
 }
 
-/* What the last piece takes longer than the others, if those take target_s. */
+/* Returns by how much the last piece takes longer than the others, if those take target_s. */
 static double last_over_target(double target_s, void *context)
 {
     const struct search *search = context;

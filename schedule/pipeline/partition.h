@@ -33,8 +33,8 @@ struct partition {
     const void *context;
 };
 
-/* Tokens of each piece, first piece first; they add up to all. Every piece is rounded down to the unit,
- * and what is left goes to the first. More pieces than the rule can give a unit each is an error. */
+/* Fills length with the tokens of each piece, first piece first; they add up to all. Every piece is rounded down
+ * to the unit, and what is left goes to the first. More pieces than the rule can give a unit each is an error. */
 enum status partition_make(int64_t *length, const struct partition *partition, struct diag *diag);
 
 #endif

@@ -51,41 +51,42 @@ struct pipeline {
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);
 
-/* Every stage holds the weights of its own layers alone, and lends them to those that share its
- * subsequences; all of them hold all weights. */
+/* pipeline_has_remote_weights() is true if every stage holds only the weights of its own layers, and lends them to
+ * those that share its subsequences; pipeline_replicates_weights() if all of them hold all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
-/* Those that they are lent to hold an equal part each. */
+/* True if the stages to which weights are lent hold an equal part each. */
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_units(const struct choices *choices);
 uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */
-/* Chunks that a stage has a part in. */
+/* Returns the number of chunks that a stage has a part in. */
 uint32_t pipeline_chunks_at(const struct choices *choices);
-/* The chunk that is the v-th of those of a stage, and the stage of a chunk. */
+/* Return the v-th chunk of a stage, and the stage of a chunk. */
 uint32_t pipeline_chunk(const struct choices *choices, uint32_t stage, uint32_t v);
 uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
 
-/* The first and the last stage both hold a tied embedding. */
+/* True if the first and the last stage both hold a tied embedding. */
 bool pipeline_ends_tied(const struct choices *choices);
 
-/* Whether every unit takes one way through all stages, each of them forward and then backward whole: a stage
- * waits for the first unit's forward through those before it, and they for that unit's backward. */
+/* True if every unit takes one way through all stages, each of which does a unit's forward and backward as a
+ * whole: a stage waits for the first unit's forward through the stages before it, and they wait for that unit's
+ * backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
-/* Whether the host waits for each message (profile switch messages_sync): of plain pipelines alone, since
- * Megatron-LM overlaps those of interleaved ones, and zero-bubble schedules are not its own. */
+/* True if the host waits for each message (profile switch messages_sync): only in plain pipelines, since
+ * Megatron-LM overlaps the messages of interleaved ones, and zero-bubble schedules are not its own. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* The number of micro-batches after which a stage repeats its order of work, between warm-up and cool-down; gpipe has
- * no such steady state. */
+/* Returns the number of micro-batches after which a stage repeats its order of work, between warm-up and
+ * cool-down; gpipe has no such steady state. */
 uint32_t pipeline_period(const struct choices *choices);
-/* The most units of which a stage has done some actions and not all. */
+/* Returns the most units of which a stage has done some actions and not all. */
 uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
 
-/* For each of a stage's actions the first one that starts from what another stage made after it had received
- * what this one sends, PIPELINE_NEVER: there is none, or nothing is sent. Not where stages share
- * subsequences. */
+/* Fills returns, for each of a stage's actions, with the first action that starts from what another stage made
+ * after it had received what the former sends; PIPELINE_NEVER: there is none, or nothing is sent. Not for
+ * pipelines whose stages share subsequences. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);
@@ -96,10 +97,7 @@ struct layer_range {
 };
 struct layer_range pipeline_layers(const struct choices *choices, uint32_t chunk);
 
-/* Tokens of a sequence before its subsequence s; s = subsequences: all. */
+/* Returns the tokens of a sequence before its subsequence s; s = subsequences: all tokens. */
 int64_t pipeline_prefix(const struct choices *choices, uint32_t s);
-
-/* Fills pp, pipeline, virtual stages and subsequences from the request, and checks them. ranks and
- * the batch of *choices are set. */
 
 #endif

@@ -11,16 +11,18 @@
 
 #include <stdint.h>
 
-/* min(1, hidden / bytes): the part of `bytes` that leaves behind a computation that hides as many. */
+/* Returns min(1, hidden / bytes): the part of `bytes` that leaves during a computation that hides `hidden` of
+ * them. */
 double ratio_hidden(double bytes, double hidden);
 
-/* alpha[i] of bytes[i], the last one 0; hidden[i]: bytes that go to the host while unit i computes, which
- * are those of the unit before it. */
+/* Fills alpha[i], the part of bytes[i] that leaves; the last one is 0. hidden[i]: bytes that go to the host while
+ * unit i computes, which are those of the unit before it. */
 void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, const double *hidden);
 
-/* Bytes on the device when unit i has run forward: M_i = A_i + sum over j < i of (1 - alpha_j) A_j. */
+/* Returns the bytes on the device when unit i has run forward: M_i = A_i + sum over j < i of (1 - alpha_j) A_j. */
 double ratios_kept(const double *alpha, const double *bytes, uint32_t i);
-/* The most while unit i runs, unit i - 1 still leaving: M_i + alpha_(i-1) A_(i-1). */
+/* Returns the most bytes on the device while unit i runs and unit i - 1 is still leaving: M_i + alpha_(i-1)
+ * A_(i-1). */
 double ratios_live(const double *alpha, const double *bytes, uint32_t i);
 
 #endif

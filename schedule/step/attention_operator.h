@@ -4,7 +4,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* One layer's attention operator alone. Ops in region none make what it starts from. */
+/* Emits only the attention operator of one layer. Ops of region none make its inputs. */
 void emit_operator(struct emit *e);
 
 #endif

@@ -108,7 +108,7 @@ static void make_streams(struct emit *e)
         e->stream.second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
-/* The order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
+/* Returns the order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
 static struct token_layout layout_of(const struct choices *c)
 {
     static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
@@ -206,7 +206,7 @@ void compose_tables(const struct choices *c, uint64_t block[COMPOSE_TABLES])
     block[1] = block[2] = numbers * dtype_bytes(c->dtype);
 }
 
-/* The model of a part: one layer; for the operator, nothing between the projection and the exchange. */
+/* Returns the model of a part: one layer; for the operator, nothing between the projection and the exchange. */
 static struct transformer part_model(const struct transformer *model, enum scope scope)
 {
     struct transformer bare = *model;
@@ -218,7 +218,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
     return bare;
 }
 
-/* One role: what a stage's ranks do, or all ranks. */
+/* Emits one role, what a stage's ranks do or all ranks, and runs the passes on it. */
 static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
 {
     const struct choices *c = e->choices;
@@ -254,7 +254,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
     return stands;
 }
 
-/* Nothing of one role is known to the next. */
+/* Clears what is known of the role before. */
 static void begin_role(struct emit *e, uint32_t stage)
 {
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
@@ -263,7 +263,7 @@ static void begin_role(struct emit *e, uint32_t stage)
     emit_role(e, stage);
 }
 
-/* What the scope leaves of the model and of how its weights are held. */
+/* Returns what the scope leaves of the choices; *bare has what it leaves of the model. */
 static struct choices in_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
@@ -294,8 +294,9 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
     return row;
 }
 
-/* The finished schedule of choices whose model is what one tensor rank sees; whole: all of the model. repeats: what
- * its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
+/* Builds the finished schedule of choices whose model is what one tensor rank sees; whole: all of the model.
+ * repeats: what its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the
+ * whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {
@@ -355,7 +356,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     return stands;
 }
 
-/* What one tensor rank sees of the model; *share has room for it. */
+/* Returns what one tensor rank sees of the model; *share has room for it. */
 static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
 {
     if (c->tp == 1)

@@ -15,18 +15,19 @@
  * that is kept. Inferred; docs/accuracy.md. */
 #define COMPOSE_DROPOUT_SLOWDOWN 1.15
 
-/* Bytes of the gradient bucket that the profile's framework holds throughout the step beside the
+/* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step beside the
  * schedule's buffers; 0 when it holds none. */
 int64_t compose_bucket_bytes(const struct choices *choices);
-/* The same of rotary tables, a block each: angles in fp32 where they are kept, cosine, sine. */
+/* Fills the bytes of the rotary tables that the framework holds in the same way, a block each: angles in fp32
+ * where they are kept, cosine, sine. */
 enum { COMPOSE_TABLES = 3 };
 void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
 
-/* Time of attention kernels relative to the plain kernel. */
+/* Returns the time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);
 
-/* The shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
- * model does not need them: all that hold the same key and value heads project them, and padding rows of the
+/* Fills the shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although
+ * the model does not need them: all that hold the same key and value heads project them, and padding rows of the
  * vocabulary stand for no token. */
 void compose_products_again(const struct choices *choices, double *layers, double *head);
 
@@ -34,12 +35,12 @@ void compose_products_again(const struct choices *choices, double *layers, doubl
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* The same with the arenas of some memories only, for a prediction that does not ask for the others. Bit m of
- * memories: memory m. Buffers of the others have no offset, and their arenas 0 bytes. */
+/* As compose_build(), with the arenas of some memories only, for a prediction that does not ask for the others.
+ * Bit m of memories: memory m. Buffers of the others have no offset, and their arenas 0 bytes. */
 enum status compose_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
                                   struct diag *diag);
 
-/* An upper bound of the ops of each rank. */
+/* Returns an upper bound of the ops of each rank. */
 double compose_ops_at_most(const struct choices *choices);
 
 /* Builds a sample of about `length` layers or units that stands for the whole schedule (ir->repeats): its arenas are

@@ -39,7 +39,7 @@ struct finish {
     uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
 };
 
-/* Everything but what finalize() writes anew: those tables stay where they are. */
+/* Swaps all tables except those that finalize() writes anew, which stay where they are. */
 static void swap_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a, was_b = *b;
@@ -78,7 +78,7 @@ static inline uint32_t carry_buffer(struct finish *f, uint32_t i)
 
 /* ---- columns: what is next to each other was mostly emitted so ---- */
 
-/* How many of `count` ids follow each other. */
+/* Returns how many of `count` ids, from the first on, follow each other. */
 static uint32_t in_a_row(const uint32_t *id, uint32_t count)
 {
     uint32_t ids = 1;
@@ -89,7 +89,7 @@ static uint32_t in_a_row(const uint32_t *id, uint32_t count)
 
 #define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
 
-/* What operands and waits do not tell of ops. */
+/* Carries the columns of ops other than operands and waits. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
     const struct op_table *in = &f->in->op;
@@ -141,7 +141,7 @@ static void carry_buffer_columns(struct finish *f)
 
 /* ---- operands and waits ---- */
 
-/* The same range is often named again soon. */
+/* Returns the new row of a range. Recent rows are looked up, since the same range is often named again soon. */
 static uint32_t carry_range(struct finish *f, struct ir_range range)
 {
     struct ir *out = f->out;
@@ -156,7 +156,7 @@ static uint32_t carry_range(struct finish *f, struct ir_range range)
     return *recent | IR_RANGE;
 }
 
-/* Fills in what it touches. Returns the operand. */
+/* Returns the operand with its new id, and fills in what it touches. */
 static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
 {
     if (!(operand & IR_RANGE)) {
@@ -188,7 +188,7 @@ static void carry_waits(struct finish *f, uint32_t row)
         out->wait[out->wait_count++] = kept[i];
 }
 
-/* Its columns are there. */
+/* Carries the operands and waits of op i, whose columns are there already. */
 static void carry_op(struct finish *f, uint32_t i)
 {
     const struct op_table *in = &f->in->op;
@@ -225,7 +225,7 @@ static void carry_op(struct finish *f, uint32_t i)
     waits_note(f->waits, touch, operands, stream, row);
 }
 
-/* Adds ops to free sets: what an implementation holds longer than its last use. */
+/* Adds ops to the free sets of buffers that an implementation holds longer than their last use. */
 static void add_holds(struct finish *f)
 {
     struct ir *out = f->out;
@@ -244,7 +244,7 @@ static void add_holds(struct finish *f)
     }
 }
 
-/* Buffers of the roles before have numbers already. */
+/* Returns the next number of each stem: buffers of the roles before have numbers already. */
 static uint32_t *next_numbers(const struct ir *out, uint32_t words)
 {
     uint32_t *next = heap_zalloc(words, sizeof *next);

@@ -23,7 +23,7 @@ static void message(struct stage *s, enum work_kind kind, int64_t by, struct vie
     emit_op(e, sends ? s->keys_out : s->keys_in, &work, &x, sends, &x, !sends);
 }
 
-/* Elements of a cache that are of one subsequence. */
+/* Returns the elements of a cache that belong to one subsequence. */
 static struct view keys_of(const struct stage *s, struct view cache, uint32_t part, int64_t width)
 {
     int64_t begin = pipeline_prefix(s->c, part), end = pipeline_prefix(s->c, part + 1);
@@ -50,7 +50,7 @@ void stage_send_kv(struct stage *s, const struct action *action)
     }
 }
 
-/* The sum over all that have one, at the owner. */
+/* Sums x at the owner over all stages that have it. */
 static void sum_up(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
@@ -62,7 +62,7 @@ static void sum_up(struct stage *s, uint32_t chunk, struct view x)
     emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
 }
 
-/* From now on the owner sums apart; the others have done their part. */
+/* Sets the gradients apart that other stages have given: from now on the owner sums its own separately. */
 static void set_apart(struct emit *e, struct layer_range layers)
 {
     for (uint32_t l = layers.first; l < layers.end; l++) {

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* The weight's values, or an empty view when the model has no such weight. */
+/* Returns the weight's values, or an empty view when the model has no such weight. */
 static struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
 {
     return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
@@ -33,8 +33,8 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
-/* FPDT, and the tiled MLP that runs beside UPipe (ALST, arXiv 2506.13996, section 3.1), keep only the
- * input of a piece: otherwise pieces would save nothing in the backward. */
+/* True if pieces keep only their input, as FPDT's do and those of the tiled MLP that runs beside UPipe (ALST,
+ * arXiv 2506.13996, section 3.1): otherwise pieces would save nothing in the backward. */
 static bool computed_again(const struct emit *e)
 {
     const struct choices *c = e->choices;

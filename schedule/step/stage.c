@@ -1,6 +1,6 @@
 /* What an action needs from a neighbour is received from the start of the action before on, on a
  * stream of its own: one message ahead, and no more memory than that. What it makes is sent as soon
- * as it is there. Where the host awaits messages, what an action needs is received behind the one before.
+ * as it is there. Where the host awaits messages, what an action needs is received after the one before.
  *
  * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
  * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
@@ -21,7 +21,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Rows of a unit, over the tensor ranks of a stage: so many of each. */
+/* Rows of a unit, counted on each tensor rank of a stage. */
 struct rows {
     int64_t begin, end;
 };
@@ -55,14 +55,14 @@ static struct rows overlap(struct rows a, struct rows b)
     return both.begin < both.end ? both : (struct rows){0, 0};
 }
 
-/* The chunk that a pass comes from, or goes to; -1: none. */
+/* Returns the chunk that a pass comes from (given the other pass, the one it goes to); -1: none. */
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
     return from < pipeline_chunks(s->c) ? from : -1;
 }
 
-/* Rows change their tensor rank between two chunks. */
+/* True if rows change their tensor rank between two chunks. */
 static bool is_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
     return s->c->tp > 1 &&
@@ -74,7 +74,7 @@ static enum pass pass_of(const struct action *action)
     return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
 }
 
-/* The stage's own number for a chunk. */
+/* Returns the stage's own number for a chunk. */
 static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
 {
     uint32_t v = 0;
@@ -86,8 +86,8 @@ static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
 
 /* ---- units ---- */
 
-/* Tokens of all subsequences of a chunk that the stage sees, and what pieces of the last of them lack.
- * Stages behind the owner share its first ones alone. */
+/* Returns the tokens of all subsequences of a chunk that the stage sees, with room to fill up the pieces of the
+ * last of them. Stages after the owner share only its first ones. */
 static int64_t most_keys(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
@@ -225,7 +225,7 @@ static void note_pending(struct stage *s, uint8_t stream)
     s->pending[s->pending_count++] = stream;
 }
 
-/* A message of the pass between two chunks, this stage's side of it. */
+/* Emits this stage's side of a message of the pass between two chunks. */
 static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
                      uint32_t peer, struct view x)
 {
@@ -248,7 +248,7 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
     return emit_op(e, sends ? send : recv, &work, &x, sends, &x, !sends);
 }
 
-/* Rows of what a passage starts from, in a buffer made for it. */
+/* Returns rows of what a passage starts from, in a buffer made for it. */
 static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                               struct rows part)
 {
@@ -260,7 +260,7 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
 
-/* into: where a message of a seam goes. */
+/* Posts the receive of a message. *into: at a seam, the buffer that receives it. */
 static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit, uint32_t from,
                  buffer_id *into)
 {
@@ -325,7 +325,7 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
     emit_op(s->e, s->e->stream.compute, &work, &x, 1, &y, 1);
 }
 
-/* What came across a seam, put together, and of it the rank's own rows. */
+/* Puts together what came across a seam, and returns the rank's own rows of it. */
 static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
                             uint32_t unit)
 {
@@ -378,7 +378,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->in[pass];
 }
 
-/* The rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
+/* Returns the rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
 static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
                             struct rows part, struct rows mine)
 {

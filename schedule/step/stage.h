@@ -13,7 +13,8 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
 
 struct passage {
     buffer_id in[PASSES], out[PASSES]; /* IR_NONE: nothing yet */
-    struct view whole[PASSES];         /* out of all tensor ranks, where it is cut otherwise next */
+    struct view whole
+        [PASSES]; /* out, gathered from all tensor ranks, where the next chunk cuts it differently */
     struct deferrals deferrals;
 };
 
@@ -23,7 +24,7 @@ struct inbound {
     uint8_t pass;
     bool posted;
     uint32_t chunk, unit, from; /* the passage it is for, and the stage it comes from */
-    buffer_id part;             /* of several tensor ranks: this one's; else rows of `in` */
+    buffer_id part;             /* at a seam: the buffer that receives; else rows of `in` do */
 };
 
 struct stage {
@@ -51,15 +52,15 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
     return &s->passage[chunk * s->units + unit];
 }
 
-/* Streams, groups and the order of messages. */
+/* Makes the streams and, where stages share subsequences, the order of messages. */
 void stage_begin(struct stage *s);
-/* From now on ops are of this stage's part of a unit in a chunk (of all). */
+/* From now on ops are of this stage's part of a unit in a chunk (numbered over all stages). */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
-/* Posts the receives of what an action needs from other stages, behind all compute so far. */
+/* Posts the receives of what an action needs from other stages, after all compute so far. */
 void stage_receive(struct stage *s, const struct action *action);
-/* What an action starts from; its unit is set. */
+/* Returns what an action starts from; the action's unit must be set. */
 buffer_id stage_input(struct stage *s, const struct action *action);
-/* What a pass made of a unit in a chunk goes on to the next chunk, or stays for the stage. */
+/* Sends what a pass made of a unit in a chunk to the next chunk, or keeps it for this stage. */
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
 
 /* The host waits for all messages that it has not waited for (pipeline_awaits_messages()). */

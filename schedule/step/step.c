@@ -36,7 +36,7 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
     return s->saved[unit];
 }
 
-/* Something to start from where the embedding or the head are left out. */
+/* Makes a tensor to start from, where the embedding or the head are left out. */
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
@@ -106,7 +106,7 @@ static void weight_gradients(struct stage *s, const struct action *action)
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
 }
 
-/* The action from i on, or the end of the list, that is more than messages. */
+/* Returns the first action from i on that is more than messages, or the end of the list. */
 static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
 {
     while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
@@ -114,7 +114,7 @@ static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
     return i;
 }
 
-/* The messages of an action and of the next one, as Megatron-LM's schedules.py has them: between forward and
+/* Emits the messages of an action and of the next one, as Megatron-LM's schedules.py has them: between forward and
  * backward what is sent and what is received are one call (send_forward_recv_backward(),
  * send_backward_recv_forward()), between two forwards or two backwards one after the other. */
 static void exchange(struct stage *s, const struct action *done, const struct action *next)
@@ -131,7 +131,7 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 /* Nothing else tells what computes that the bytes of a message are free; with what comes back it is known
  * without a wait of its own. */
 struct arrivals {
-    uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: nobody asks */
+    uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
     uint32_t *first;   /* per action: one that has returned by it */
     uint32_t *next;    /* per such action: another */
     op_id *sent;

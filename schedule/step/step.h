@@ -4,9 +4,9 @@
 
 #include "schedule/emit/emit.h"
 
-/* What the stage does in a step. */
+/* Emits what the stage does in a step. */
 void emit_step(struct emit *e);
-/* Room for what layers keep of one unit for their backward. */
+/* Returns room for what layers keep of one unit for their backward. */
 struct layer_saved *saved_new(struct emit *e);
 
 #endif

@@ -56,7 +56,7 @@ static enum weight weight_of(const char *name)
     return WEIGHT_COUNT;
 }
 
-/* The tensors of a part, those that tensor ranks cut first. All layers have the same. */
+/* The tensors of a part; those that tensor ranks cut come first. All layers have the same. */
 struct part_tensors {
     size_t count, cut_count;
     struct part_tensor {
@@ -85,8 +85,8 @@ static struct part_tensors tensors_of(const struct emit *e, const struct tensor_
 
 enum { NAME_SIZE = 112 };
 
-/* Appends to what a name has so far. A deep model has a thousand: printing takes longer than all else that
- * is done for one. */
+/* Appends text to the `at` characters that a name has so far; returns the new length. A deep model has a thousand
+ * names: printing one takes longer than all else that is done for it. */
 static size_t append(char name[NAME_SIZE], size_t at, const char *text)
 {
     size_t size = strlen(text);
@@ -95,8 +95,8 @@ static size_t append(char name[NAME_SIZE], size_t at, const char *text)
     return at + size;
 }
 
-/* One tensor, or the blocks of it that tensor ranks cut apart: what a rank has of it lies at *offset.
- * Returns the first row. */
+/* Adds one tensor, or the blocks of it that tensor ranks cut apart, to the ir. What a rank has of it lies at
+ * *offset, which then moves past it. Returns the first row. */
 static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
                            uint64_t *offset)
 {
@@ -159,7 +159,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* The tensors of a chunk from row `begin` on, `count` of them. */
+/* Makes a bundle of the `count` tensors of a chunk from row `begin` on. */
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
                          uint32_t count, uint64_t used)
 {
@@ -178,7 +178,8 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
         (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
 }
 
-/* A tied embedding that two stages hold is a bundle of its own, the same on both. */
+/* Lays out the embedding and the learned positions. A tied embedding that two stages hold is a bundle of its own,
+ * the same on both. */
 static void lay_out_embedding(struct emit *e)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
@@ -223,7 +224,7 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
         }
         if (end > first + 1)
             snprintf(name, sizeof name, "layers.%u.", first);
-        name[strlen(name) - 1] = '\0'; /* no dot behind a bundle's */
+        name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
         close_bundle(e, name, chunk, begin, e->ir->tensor_count - begin, used);
     }
 }
@@ -240,7 +241,8 @@ static void lay_out_head(struct emit *e)
                  used);
 }
 
-/* The parts that the stage has, in the order of its chunks. Layers alone have no ends. */
+/* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
+ * and no head. */
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -263,7 +265,7 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e);
 }
 
-/* A persistent buffer bound to a bundle: whole, or this rank's part of it. */
+/* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
 static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum binding_kind kind, enum category category, enum dtype dtype,
                               enum memory memory, bool shard, uint32_t partial)
@@ -294,7 +296,7 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     return ir_add_buffer(e->ir, &desc);
 }
 
-/* Whether a bundle's states are on other stages alone. */
+/* True if only other stages have the bundle's states. */
 static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
 {
     bool last = e->stage + 1 == e->choices->pp;
@@ -302,8 +304,8 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
            !(bundle->at_both_ends && last);
 }
 
-/* What the optimizer updates and keeps of a bundle, in the dtypes of the choice of states. one_copy: the
- * sharded parameters are what it updates. Where parameters are bf16 and nothing else, it updates the ones that
+/* Makes what the optimizer updates and keeps of a bundle, in the dtypes of the choice of states. one_copy: it
+ * updates the sharded parameters themselves. Where bf16 parameters are the only copy, it updates those that
  * computation reads, or, where these are whole and their updates shared, this rank's part of them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
@@ -336,7 +338,7 @@ static void make_states(struct emit *e, uint32_t b)
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_sharded_params(c);
     bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
-    /* then the parameters are what the optimizer updates */
+    /* one_copy: the optimizer updates the parameters themselves */
     bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&
                     e->group.shard_size > 1 && c->optimizer != CHOICE_OPTIMIZER_HOST;
     enum dtype shard_dtype =
@@ -380,7 +382,8 @@ static bool each_has_its_own(const struct emit *e)
     return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
-/* With weights on all stages they all reduce all gradients: of chunks that a stage has no part in, zeros. */
+/* Fills with zeros the gradients of chunks that a stage has no part in: with weights on all stages, they all
+ * reduce all gradients. */
 static void fill_others(struct emit *e)
 {
     struct op_tags before = e->tags;

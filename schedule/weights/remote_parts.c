@@ -58,7 +58,7 @@ static uint64_t part_elements(const struct emit *e, const struct remote_part *pa
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
-/* `count` parts of a bundle from that of stage `index` of those that share on. */
+/* Returns `count` parts of a bundle, beginning with that of stage `index` of those that share it. */
 static struct view parts_of(const struct emit *e, const struct remote_part *part, buffer_id whole,
                             uint32_t index, uint32_t count)
 {
@@ -78,7 +78,7 @@ static buffer_id part_buffer(struct emit *e, const struct remote_part *part, con
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
-/* Beside the computation, which is not there yet. */
+/* Copies this stage's part on a stream of its own, beside the computation, which has not reached the bundle yet. */
 op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->known = true;
@@ -131,7 +131,7 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
 
 /* ---- back to the owners ---- */
 
-/* Those of a chunk's last units are ready first, those of late chunks before others. */
+/* Orders parts by when they are ready: those of a chunk's last units first, and of these the parts of late chunks. */
 static int by_time(const void *left, const void *right)
 {
     const struct remote_part *a = left, *b = right;
@@ -159,7 +159,7 @@ static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct 
     return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
-/* Parts `begin` to `end`, which lie side by side, to be added to the owner's gradient. */
+/* Receives parts `begin` to `end`, which lie side by side, and adds them to the owner's gradient. */
 static void take_back(struct emit *e, const struct remote_part *part, uint32_t begin, uint32_t end,
                       op_id alone, struct op_list *out)
 {

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids, all of them IR_NONE. */
+/* Returns `count` elements of ids, all of them IR_NONE. */
 static void *none_filled(uint32_t count, size_t size)
 {
     return memset(heap_alloc(count, size), 0xff, count * size);
@@ -61,7 +61,7 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
     s->gradient[row].last = i;
 }
 
-/* The backward of a micro-batch has ended: frameworks wait there for its reductions (FSDP's
+/* True if the backward of a micro-batch has ended at position i: frameworks wait there for its reductions (FSDP's
  * _post_backward_final_callback(), DeepSpeed's reduction epilogue), and what they reduced is free. */
 static bool ends_backward(const struct shard *s, const struct op_list *list, uint32_t i)
 {
@@ -105,9 +105,9 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
                                   IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
-/* A bundle that is read again before `reuse_elements` of other bundles have been read is kept
- * (DeepSpeed's stage3_max_reuse_distance): the last layers and the head, from forward to
- * backward. */
+/* Finds the runs that use an earlier run's gathered copy: a bundle that is read again before `reuse_elements` of
+ * other bundles have been read is kept (DeepSpeed's stage3_max_reuse_distance). That concerns the last layers and
+ * the head, from forward to backward. */
 static void find_kept(struct shard *s)
 {
     const struct emit *e = s->e;
@@ -175,14 +175,14 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
     op_list_push(out, op);
 }
 
-/* Gathers what has not been, up to run `last`. */
+/* Gathers for all runs up to `last` for which that has not been done. */
 static void gather_to(struct shard *s, uint32_t last, const struct op_list *in, struct op_list *out)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
         gather(s, s->next_gather, in, out);
 }
 
-/* Before the op at position i of run r. */
+/* Gathers what is due before the op at position i of run r. */
 static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in,
                           struct op_list *out)
 {
@@ -193,7 +193,7 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
         gather_to(s, r + profile->prefetch, in, out);
 }
 
-/* Where each run's core of attention ends, in the forward or when that is made again. */
+/* Finds where each run's core of attention ends, in the forward or in its recomputation. */
 static void find_cores(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
@@ -215,8 +215,8 @@ static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
             op_list_redirect(s->ir, op, k, run->gathered);
 }
 
-/* The gradients that are kept, in the order in which they become final: a bundle's last one, those of a
- * tied embedding at both ends after all others. Returns how many. */
+/* Fills final with the rows of gradients that are kept, in the order in which they become final: a bundle's last
+ * one, and those of a tied embedding at both ends after all others. Returns how many. */
 static uint32_t final_rows(const struct shard *s, uint32_t *final)
 {
     uint32_t count = 0;
@@ -255,7 +255,7 @@ static void finish_step(struct shard *s, struct op_list *out)
     free(bundle);
 }
 
-/* How many buffers there are up to the last one that is a parameter or a gradient. */
+/* Returns the number of buffers up to the last one that is a parameter or a gradient. */
 static uint32_t buffers_of_weights(const struct emit *e)
 {
     uint32_t count = 0;
@@ -271,7 +271,7 @@ static uint32_t buffers_of_weights(const struct emit *e)
     return count;
 }
 
-/* Which bundle each buffer is of. */
+/* Notes which bundle each buffer belongs to. */
 static void note_buffers(struct shard *s)
 {
     const struct emit *e = s->e;
@@ -330,7 +330,8 @@ static void shard_release(struct shard *s)
     free(s->marked);
 }
 
-/* The gradients, from *next on, that the op at position i is the first to write. */
+/* Begins the gradients, from *next on, that the op at position i is the first to write: adds what has been reduced
+ * before, fills padding, and adds the waits for reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
                             struct op_list *out)
 {
@@ -345,7 +346,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
     }
 }
 
-/* The list with gathers before, and reductions behind, the ops that ask for them. */
+/* Writes the list with gathers before, and reductions after, the ops that ask for them. */
 static void rewrite(struct shard *s, const struct op_list *list, struct op_list *out)
 {
     uint32_t r = 0, next = 0; /* the run and the gradient to come */

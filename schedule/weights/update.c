@@ -11,8 +11,8 @@ static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id
                    1);
 }
 
-/* AdamW on this rank's part of a bundle, which scales the gradient by `norm` where there is one, and the
- * new parameters back to where they are read. */
+/* Emits AdamW on this rank's part of a bundle, with the gradient scaled by `norm` where there is one, and copies
+ * the new parameters to where they are read. */
 static void update(struct emit *e, uint32_t b, buffer_id norm, struct op_list *out)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
