@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct arena kept; /* paths, until the program ends */
+static struct arena kept; /* paths that were returned; released at the end */
 static char *temp_dir;
 static bool random_used;
 static uint64_t random_seed;
@@ -33,11 +33,11 @@ static bool chosen(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
-/* The checks report as they fail; CUnit counts, and lists each case under its name. */
+/* The checks print their own failures; CUnit counts them and lists each case under its name. */
 int check_run(const char *suite, const struct check_case *cases, size_t count, int argc,
               char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0); /* so that stderr falls between the right cases */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that messages on stderr appear with their case */
     if (CU_initialize_registry() != CUE_SUCCESS) {
         fprintf(stderr, "%s\n", CU_get_error_msg());
         return 2;
@@ -189,7 +189,7 @@ uint64_t check_random_u64(struct check_random *random)
 
 int64_t check_random_i64(struct check_random *random, int64_t low, int64_t high)
 {
-    uint64_t range = (uint64_t)high - (uint64_t)low + 1; /* 0: all of them */
+    uint64_t range = (uint64_t)high - (uint64_t)low + 1; /* 0: all 2^64 values */
     uint64_t pick = check_random_u64(random);
     return (int64_t)((uint64_t)low + (range ? pick % range : pick));
 }

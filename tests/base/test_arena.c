@@ -73,7 +73,7 @@ static void capacities_double_from_sixteen(void)
     free(row);
 }
 
-/* From a page of the heap over blocks in large pages to mappings of their own, and back. */
+/* The block grows and shrinks between a page of the heap, blocks in large pages and mappings of its own. */
 static void heap_blocks_of_all_sizes_keep_what_they_hold(void)
 {
     static const size_t sizes[] = {4000,     131072, 3000000, 33554432, 70000000,
@@ -93,7 +93,7 @@ static void heap_blocks_of_all_sizes_keep_what_they_hold(void)
         while (zeros < sizes[i] && zeroed[zeros] == 0)
             zeros++;
         CHECK("zeroed", zeros == sizes[i]);
-        memset(zeroed, 0xff, sizes[i]); /* what the next one may find */
+        memset(zeroed, 0xff, sizes[i]); /* a later block may get this memory */
         free(zeroed);
     }
     free(block);
@@ -119,7 +119,7 @@ static void pages_are_zeroed_and_keep_what_they_hold(void)
     pages_free(NULL, 4096);
 }
 
-/* The exit code of a child that runs f, its messages dropped. */
+/* Returns the exit code of a child process that runs f; the child's messages are dropped. */
 static int exit_code_of(void (*f)(void))
 {
     pid_t child = fork();

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Every word with its place, one line of output per line of text. */
+/* Writes every word with its line and column, one line of output per line of text. */
 static void put_words(struct text *out, const char *data)
 {
     struct cursor cursor = cursor_make("t", data, strlen(data));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an installed and moved tree finds is tested by tests/install.cmake. */
+/* tests/install.cmake tests what an installed and moved tree finds. */
 static void the_environment_comes_before_the_source_tree(void)
 {
     struct text path = {0};

@@ -1,4 +1,5 @@
-/* Files that appear together: every way in which a program can end leaves all of them or none. */
+/* tests/base/test_file_set.c: files of a set appear together: however the program ends, it leaves all of them
+ * or none. */
 #include "base/file_set.h"
 #include "tests/check.h"
 
@@ -15,14 +16,14 @@
 enum { FILES = 4 };
 static const char *const names[FILES] = {"a", "b", "c", "d"};
 
-/* In the program's own folder; kept until it ends. */
+/* Returns the path of a file in the program's temporary folder. The text is kept until the program ends. */
 static const char *temp_path(const char *name)
 {
     static struct arena kept;
     return arena_printf(&kept, "%s/%s", check_temp_dir(), name);
 }
 
-/* How many files a folder has, hidden ones among them; -1: there is no folder. */
+/* Returns how many files a folder has, hidden ones included; -1: there is no folder. */
 static int entries(const char *folder)
 {
     DIR *open = opendir(folder);
@@ -35,7 +36,7 @@ static int entries(const char *folder)
     return count;
 }
 
-/* Removes a folder of files. */
+/* Removes a folder that holds only files. */
 static void remove_folder(const char *folder)
 {
     struct text path = {0};
@@ -52,7 +53,7 @@ static void remove_folder(const char *folder)
     text_release(&path);
 }
 
-/* Removes a folder of folders of files. */
+/* Removes a folder that holds only folders of files. */
 static void remove_tree(const char *around)
 {
     struct text path = {0};
@@ -81,7 +82,7 @@ static enum status save(const char *folder, const char *content, size_t count, s
     return status;
 }
 
-/* How many of the files hold that. */
+/* Returns how many of the files in `names` exist in the folder with this content. */
 static int holding(const char *folder, const char *content)
 {
     int count = 0;
@@ -99,7 +100,7 @@ static int holding(const char *folder, const char *content)
 static void a_folder_is_made_and_its_files_are_replaced(void)
 {
     struct diag diag = {0};
-    const char *folder = temp_path("made/"); /* the end of the path does not matter */
+    const char *folder = temp_path("made/"); /* a slash at the end makes no difference */
     int before = entries(check_temp_dir());
     CHECK_INT("new", save(folder, "one", FILES, &diag), STATUS_OK);
     CHECK_INT("all there", holding(folder, "one"), FILES);
@@ -127,7 +128,7 @@ static void what_is_not_ended_leaves_nothing(void)
     diag_release(&diag);
 }
 
-/* More than may lie open at once. */
+/* The set has more files than a process may have open at once. */
 static void many_files_appear_together_too(void)
 {
     enum { MANY = 1100 };
@@ -177,7 +178,7 @@ static void a_place_that_is_no_folder_is_refused(void)
     }
 }
 
-/* A file size limit fails as a full disk does: at the third file, which is longer. */
+/* A limit on file sizes has the effect of a full disk: writing fails at the third file, which is longer. */
 static void a_full_disk_leaves_no_folder(void)
 {
     char long_one[8192];
@@ -209,8 +210,8 @@ static void a_full_disk_leaves_no_folder(void)
     }
 }
 
-/* Kills a program at whatever moment it is, over and over: its new folder is whole, or not there, and only SIGKILL
- * leaves a hidden one beside it. */
+/* Kills a program at different moments, many times. Its new folder is then complete or absent; only SIGKILL may
+ * leave a hidden folder beside it. */
 static void a_kill_leaves_all_or_nothing(void)
 {
     enum { KILLS = 60 };
@@ -236,7 +237,7 @@ static void a_kill_leaves_all_or_nothing(void)
     CHECK_INT("nothing between", whole + none, KILLS);
 }
 
-/* A rename that fails stands for a kill between two of them. */
+/* A failing rename has the effect of a kill between two renames. */
 static void what_is_mixed_lacks_the_last_file(void)
 {
     struct diag diag = {0};
@@ -262,7 +263,7 @@ static void what_is_mixed_lacks_the_last_file(void)
 
 enum { LINES = 200000 };
 
-/* A text of LINES lines, which is not kept as a whole. */
+/* Writes a text of LINES lines, passing lines on early so that the text is never in memory as a whole. */
 static void write_lines(struct text *out)
 {
     for (int i = 0; i < LINES; i++) {
@@ -284,7 +285,7 @@ static bool is_lines(const char *path)
     return same;
 }
 
-/* One of them is a pipe, that gets it all at the end. */
+/* One of the files is a pipe, which gets its whole text at the end. */
 static void files_are_written_while_their_text_is_made(void)
 {
     struct diag diag = {0};

@@ -361,7 +361,7 @@ static void escapes_are_read_as_utf_8(void)
     release(&f);
 }
 
-/* Room for six bytes: five and the NUL. Characters are not cut in two. */
+/* The output has room for six bytes: five and the NUL. No character is cut in two. */
 static void a_text_is_cut_where_it_does_not_fit(void)
 {
     static const struct {
@@ -380,7 +380,8 @@ static void a_text_is_cut_where_it_does_not_fit(void)
     }
 }
 
-/* "line " for a value and all that is in it, in the order of the text; null members and elements have theirs too. */
+/* Writes the line number of a value and of every value in it, in the order of the text. Null members and
+ * elements count as values. */
 static void put_lines(struct text *out, struct json_node node)
 {
     const char *key;
@@ -435,7 +436,7 @@ static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
     release(&f);
 }
 
-/* A scan for each value, or a search for each key, would take a minute. */
+/* If each value needed a scan of the text, or each key a search of all keys, this test would take a minute. */
 static void long_texts_take_linear_time(void)
 {
     enum { VALUES = 50000 };

@@ -183,7 +183,7 @@ static size_t count_entries(void)
     return count;
 }
 
-/* A file size limit fails as a full disk does: in the middle of writing. */
+/* A limit on file sizes has the effect of a full disk: writing fails in the middle of the file. */
 static void a_full_disk_leaves_the_old_file(void)
 {
     struct diag diag = {0};
@@ -209,7 +209,8 @@ static void a_full_disk_leaves_the_old_file(void)
     diag_release(&diag);
 }
 
-/* The second of three is of a device that is full, in a folder that is not there, or a folder. */
+/* The second of three files cannot be written: its device is full, its folder does not exist, or it is itself a
+ * folder. */
 static void files_are_saved_together_or_not_at_all(void)
 {
     static const char *const wrong[] = {"/dev/full", "/no/such/file", "/tmp"};

@@ -1,7 +1,7 @@
 #include "bench/repeat.h"
 #include "tests/check.h"
 
-/* Adds values while rounds are due, and returns how many were. */
+/* Adds values while the repetition asks for another round; returns how many it added. */
 static size_t add_all(struct repeat *repeat, const double *value, size_t count)
 {
     size_t added = 0;
@@ -19,14 +19,14 @@ static void equal_values_hold_after_five_rounds(void)
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 0);
 }
 
-/* 1 and 1.1 s in turn: an interval of 1 to 1.1 about a median of 1 or 1.1. */
+/* Values of 1 and 1.1 s alternate: the interval reaches from 1 to 1.1 about a median of 1 to 1.1. */
 static void values_that_differ_go_on_to_the_last_round(void)
 {
     struct repeat repeat = {0};
     size_t rounds = 0;
     for (; repeat_goes_on(&repeat); rounds++)
         repeat_add(&repeat, rounds % 2 ? 1.1 : 1);
-    /* 20 s are reached by the 20th round: 10 of 1 and 10 of 1.1 s are 21 s, 19 rounds 19.9 s */
+    /* 20 rounds reach 20 s: 10 of 1 s and 10 of 1.1 s make 21 s, 19 rounds only 19.9 s */
     CHECK_INT("rounds", (int64_t)rounds, 20);
     CHECK_CLOSE("median", repeat_median_s(&repeat), 1.05, 1e-12);
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0.05 / 1.05, 1e-12);

@@ -1,5 +1,6 @@
-/* Preloaded into the program (tests/cli/no_memory.sh): from main() on, the FAIL_AT-th allocation and all later ones
- * are refused, whoever asks. Without FAIL_AT none is, and how many there were goes to standard error. */
+/* tests/cli/no_memory.c: a library that tests/cli/no_memory.sh preloads into the program. From main() on it
+ * refuses the FAIL_AT-th allocation and all later ones, whichever code makes them. Without FAIL_AT it refuses
+ * none and prints the number of allocations to standard error. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* Each option of each command is given values that it cannot take: whatever the option, the command
- * ends with bad input, one line that begins with the option (or with the file that was named), and
- * nothing on standard output or in the folder. The options are those of the tables, so that a new
- * one is tried too; a text of which anything may be wrong needs a row below. */
+/* tests/cli/test_every_option.c: gives each option of each command values that it cannot take. Every such call
+ * must end as bad input, with one line that begins with the option (or with the file that was named), and with
+ * nothing on standard output or in the folder. The options come from the tables of the commands, so a new
+ * option is tested too. A free text that can be wrong needs a row below. */
 #include "cli/command.h"
 
 #include "tests/check.h"
@@ -20,7 +20,7 @@
 
 enum { WORDS_MAX = 24 };
 
-/* A call that would be right; options in pairs of words behind the arguments. */
+/* A correct call of each command: its arguments, then its options as pairs of name and value. */
 static const struct {
     const char *command;
     const char *arguments[3];
@@ -56,7 +56,7 @@ static const struct {
     {"help", {0}, {{0}}},
 };
 
-/* Texts that an option cannot take; command NULL: of any. */
+/* Texts that an option cannot take; command NULL: in every command. */
 static const struct {
     const char *command, *option, *value;
 } texts[] = {
@@ -127,7 +127,7 @@ static const struct {
     {"schedule", "o", FOLDER "a.ir"},
 };
 
-/* Texts that can only be empty, or of which what is right depends on the data that is read. */
+/* Options whose text can only be wrong by being empty, or whose valid values depend on the data that is read. */
 static const char *const anything[] = {"ignore", "name", "title",  "o",
                                        "x",      "y",    "window", "residuals"};
 
@@ -147,12 +147,12 @@ static const struct {
     [OPTION_CHOICE] = {choices, ARRAY_LEN(choices)},
 };
 
-static const char *folder;             /* where it all happens */
-static int output = -1, messages = -1; /* files without a name, used again and again */
+static const char *folder;             /* in which the calls run */
+static int output = -1, messages = -1; /* unnamed files, reused by all calls */
 
 static int count_files(void)
 {
-    int count = -2; /* . and .. */
+    int count = -2; /* does not count . and .. */
     DIR *dir = opendir(folder);
     while (dir != NULL && readdir(dir) != NULL)
         count++;
@@ -161,7 +161,8 @@ static int count_files(void)
     return count;
 }
 
-/* What the program would do: the status, and its files. */
+/* Runs the command in a child process, as the program would; its output goes to the files `output` and
+ * `messages`. */
 static int run_command(int argc, char **argv)
 {
     pid_t child;
@@ -187,7 +188,7 @@ static int run_command(int argc, char **argv)
     return waitpid(child, &end, 0) == child && WIFEXITED(end) ? WEXITSTATUS(end) : -1;
 }
 
-/* The first bytes of a file; *size: of all of it. */
+/* Reads the first bytes of a file into text; *size gets the size of the whole file. */
 static void read_start(int file, char *text, size_t most, off_t *size)
 {
     ssize_t count = pread(file, text, most - 1, 0);
@@ -196,7 +197,7 @@ static void read_start(int file, char *text, size_t most, off_t *size)
     lseek(file, 0, SEEK_SET);
 }
 
-/* One call that is right but for this. */
+/* Makes a call that is correct except for this value of this option, and checks how it ends. */
 static void try_value(size_t call, const struct option *option, const char *value)
 {
     char *argv[WORDS_MAX], shown[40], said[2000], label[200];
@@ -230,7 +231,7 @@ static void try_value(size_t call, const struct option *option, const char *valu
     bool line = size > 0 && said[0] != '\0' && strchr(said, '\n') == said + size - 1;
     bool option_first = strncmp(said, shown, strlen(shown)) == 0 && said[strlen(shown)] == ':';
     bool file_first = value[0] != '\0' && strncmp(said, value, strlen(value)) == 0;
-    if (option->kind == OPTION_LIST) /* KEY=VALUES: it may be the key's option */
+    if (option->kind == OPTION_LIST) /* KEY=VALUES: the message may begin with the option KEY */
         option_first |=
             strncmp(said, "--", 2) == 0 && strncmp(said + 2, value, strcspn(value, "=")) == 0;
     if (!refused || !line || !(option_first || file_first) || out != 0 || count_files() != 0)

@@ -25,11 +25,11 @@ static const struct option_set *const sets[] = {&first, &second, NULL};
 
 enum { WORDS_MAX = 8 };
 
-/* Parses up to WORDS_MAX words that end in NULL. */
+/* Parses up to WORDS_MAX words; NULL ends the list. */
 static enum status parse(struct options *options, const char *const *words, struct diag *diag)
 {
     char text[WORDS_MAX][64], *argv[WORDS_MAX];
-    static char kept[WORDS_MAX][64]; /* values are texts of argv */
+    static char kept[WORDS_MAX][64]; /* values of options point into argv */
     int argc = 0;
     while (argc < WORDS_MAX && words[argc] != NULL) {
         strncpy(text[argc], words[argc], sizeof text[0] - 1);
@@ -191,7 +191,7 @@ static void two_names_of_one_thing_exclude_each_other(void)
     diag_release(&diag);
 }
 
-/* Words of each text, one in brackets after the other; NULL: a quote or a backslash has no end. */
+/* The words of each text, each in brackets; NULL: a quote or a backslash is not closed. */
 static const struct {
     const char *text, *words;
 } splits[] = {

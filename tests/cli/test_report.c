@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Whatever parts there are, what is printed of them adds up to what is printed of the whole. */
+/* The printed parts of a time add up to the printed whole, whatever the parts are. */
 static void rounded_parts_add_up(void)
 {
     struct check_random random = check_random_make();
@@ -48,7 +48,7 @@ static void times_have_five_digits(void)
     }
 }
 
-/* The lines of a screen, none of which is wider than `width`. */
+/* Returns the number of lines of a text and checks that none is wider than `width`. */
 static size_t count_lines(const char *label, const char *text, size_t width)
 {
     size_t count = 0;

@@ -1,4 +1,5 @@
-/* What a plan skips without a simulation could not have been better. */
+/* tests/cli/test_space.c: configurations that a plan skips without a simulation could not have been better than
+ * its result. */
 #include "base/interrupt.h"
 #include "cli/plan/longest_report.h"
 #include "predict/bounds.h"
@@ -15,16 +16,16 @@
 static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
     int64_t gpus, layers, seq, batch;
-    size_t every; /* of the candidates, the one that is looked at */
+    size_t every; /* every how many candidates one is checked */
     int dtype;
-    int64_t chunk; /* of a sequence, of whose keys others do not see half; 0: dense */
+    int64_t chunk; /* tokens of a chunk, whose queries see half the keys; 0: dense */
 } questions[] = {
     {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9, DTYPE_BF16, 0},
     {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9, DTYPE_BF16, 0},
     {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0},
     {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3, DTYPE_BF16, 0},
     {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3, DTYPE_BF16, 0},
-    /* little but states */
+    /* memory that is mostly model states */
     {"gpt-65b", "dgx-h100", "torchtitan", NULL, 8, 40, 1024, 8, 25, DTYPE_BF16, 0},
     {"gpt-13b", "dgx-h100", "ideal", NULL, 8, 40, 1024, 8, 25, DTYPE_F32, 0},
     {"llama3-8b", "dgx-h100", "ideal", "fpdt", 4, 2, 1048576, 1, 2, DTYPE_BF16, 65536},
@@ -51,8 +52,9 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     return ok;
 }
 
-/* What is tried where something does not fit takes nothing off the host, but where shares go there; the last of it
- * takes the least of a GPU, but for what an allocator keeps. */
+/* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory,
+ * and that the last repair needs the least GPU memory, up to what the caching allocator keeps. It holds unless
+ * activations are offloaded by ratio. */
 static void check_repairs(const char *label, const struct setup *setup,
                           const struct request *request, const struct verdict *unrepaired)
 {
@@ -132,7 +134,7 @@ static void nothing_is_better_than_its_bounds(void)
     }
 }
 
-/* Candidates of sppo for steps of 32 sequences on 8 GPUs. */
+/* Fills *space with candidates of sppo for steps of 32 sequences on 8 GPUs. */
 static bool open_long_steps(struct setup *setup, struct space *space, int64_t seq,
                             const char *fields, struct diag *diag)
 {
@@ -150,7 +152,8 @@ static bool open_long_steps(struct setup *setup, struct space *space, int64_t se
     return ok;
 }
 
-/* Steps of many micro-batches take what steps of few of them tell. */
+/* The time of a step of many micro-batches, extrapolated from steps of few, is within SHORTENED_ERROR of the
+ * simulated one. */
 static void short_steps_tell_the_time_of_long_ones(void)
 {
     enum { EVERY = 2 };
@@ -181,7 +184,7 @@ static void short_steps_tell_the_time_of_long_ones(void)
     setup_release(&setup);
 }
 
-/* Where a step of few micro-batches has no room, one of many has none. */
+/* If a step of few micro-batches does not fit into memory, a step of many does not fit either. */
 static void what_short_steps_lack_long_ones_lack(void)
 {
     enum { EVERY = 4 };
@@ -215,7 +218,7 @@ static void what_short_steps_lack_long_ones_lack(void)
     setup_release(&setup);
 }
 
-/* The longest length is the last that fits, from wherever the search begins. */
+/* The search finds the last length that fits, wherever it begins. */
 static void the_boundary_does_not_depend_on_the_guess(void)
 {
     static const int64_t guesses[] = {0, 1024, 300000, 50000000};
@@ -255,8 +258,8 @@ static const struct {
      "plan: error: ended by an interrupt; lengths below 1G tokens were not asked about\n"},
 };
 
-/* The signal has come before the first length is asked about. This case is the last one, since a signal is
- * noted for the rest of the program. */
+/* The signal arrives before the first length is predicted. This case is the last one, since the program notes a
+ * signal for the rest of its life. */
 static void an_interrupted_search_says_what_it_knows(void)
 {
     struct interrupt interrupt;

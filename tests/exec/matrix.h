@@ -35,7 +35,7 @@ enum factor {
     FACTOR_PIPELINE,
     FACTOR_PP,
     FACTOR_SUBSEQUENCES,
-    FACTOR_SHARD, /* the factors from here on take turns in the nightly product */
+    FACTOR_SHARD, /* the nightly test draws the factors from here on */
     FACTOR_TP,
     FACTOR_PLACEMENT,
     FACTOR_STAGES,

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* A 3 x 2 mesh: w is cut by rows over tp, u by columns, v is whole; end to end, padded to 18; the
- * parameters are cut flat over the 3 ranks of dp. */
+/* A 3 x 2 mesh. Over tp, w is cut by rows and u by columns; v is whole. They lie end to end, padded to 18
+ * elements. The parameters are cut into equal ranges over the 3 ranks of dp. */
 static const char parts[] =
     "longhaul schedule 1\n"
     "mesh dp=3 tp=2\n"
@@ -49,8 +49,8 @@ static void tensors_go_out_in_parts_and_come_back(void)
         CHECK("w", memcmp(w, got_w, sizeof w) == 0);
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
         CHECK("v", memcmp(v, got_v, sizeof v) == 0);
-        /* grad[0:6] is w's half on every rank: the sum over dp of twice what shard 0, 1 and 2
-         * hold there. Row 0 of tp 0: 2 (1 + u's first + v's second) by place. */
+        /* grad[0:6] is the half of w on every rank: the sum over dp of twice what shards 0, 1 and 2 hold there.
+         * Element 0 of tp 0 is 2 (1 + u's first + v's second), one term per shard. */
         CHECK_CLOSE("partial sums are added", g_w[0], 2 * (1 + 101 + 203), 0);
         CHECK_INT("replicas", (int64_t)b.replicas_differ, 0);
     }
@@ -109,8 +109,8 @@ static void see(const char *text, struct seen *seen)
     "buffer all_positions hbm i32 [4] input bind=positions gathered=hp\n"                          \
     "buffer a0 hbm f32 [4] activation persistent\nop 0 fill compute count=4 writes a0\n"
 
-/* Of 8 tokens, context rank 0 owns 0 1 6 7 and rank 1 owns 2 3 4 5; dp rank 1 has sequences 2 and
- * 3. Rank = dp 4 + cp 2 + hp. */
+/* Of 8 tokens context rank 0 owns 0 1 6 7 and rank 1 owns 2 3 4 5; dp rank 1 has sequences 2 and 3. A rank's
+ * number is dp 4 + cp 2 + hp. */
 static void tokens_follow_the_layout(void)
 {
     struct seen seen = {.name = "tokens"};

@@ -1,4 +1,5 @@
-/* Processes of a run find each other and exchange small messages; here they are threads. */
+/* tests/exec/test_bootstrap_thread.c: the processes of a run find each other and exchange small messages. Here
+ * the processes are threads. */
 #include "exec/bootstrap.h"
 
 #include "tests/check.h"
@@ -18,7 +19,7 @@ struct process {
     pthread_t thread;
 };
 
-/* Ports of this process's own, so that tests may run side by side. */
+/* Returns a port chosen by the process id, so that tests can run at the same time. */
 static uint16_t new_port(void)
 {
     static int next;
@@ -51,10 +52,10 @@ static void *process_main(void *argument)
     } else if (!p->leaves) {
         for (uint32_t round = 0; round < ROUNDS; round++)
             exchange(p, b, round, &diag);
-    } else if (p->place.rank != 2) { /* rank 2 ends at once */
+    } else if (p->place.rank != 2) { /* rank 2 ends without taking part */
         char all[SIZE], mine = 0;
         enum status first = bootstrap_gather(b, &mine, all, 1, &diag);
-        p->told = first == STATUS_SYSTEM && /* and again */
+        p->told = first == STATUS_SYSTEM && /* a second call fails as well */
                   bootstrap_gather(b, &mine, all, 1, &diag) == first;
     }
     bootstrap_close(b);
@@ -65,7 +66,7 @@ static void *process_main(void *argument)
 static void run(struct process *process, bool leaves)
 {
     uint16_t port = new_port();
-    for (uint32_t i = SIZE; i-- > 0;) { /* rank 0 comes last */
+    for (uint32_t i = SIZE; i-- > 0;) { /* rank 0 starts last */
         process[i] = (struct process){.place = {i, SIZE, i, "127.0.0.1", port}, .leaves = leaves};
         pthread_create(&process[i].thread, NULL, process_main, &process[i]);
     }

@@ -12,7 +12,8 @@ static bool sees(const struct work *work, int64_t i, int64_t j)
     return sees;
 }
 
-/* in: Q (q, heads, dim), K, V (kv, kv_heads, dim); out: O (q, heads, dim), LSE (q, heads). */
+/* Computes attention in double. in: Q (q, heads, dim), K, V (kv, kv_heads, dim); out: O (q, heads, dim), LSE
+ * (q, heads). */
 static void plain_attention(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
@@ -128,7 +129,7 @@ static void backward_agrees_with_differences(void)
         for (int k = 0; k < 3; k++)
             grad[k] = trial_write(&b, counts[k]);
         CHECK(r->label, trial_run(&b) == NULL);
-        bool slow = q * r->kv > 20000; /* differences of the large ones take long: fewer of them */
+        bool slow = q * r->kv > 20000; /* differences of large shapes take long */
         for (int k = 0; k < 3; k++) {
             if (slow && k == 1)
                 continue;
@@ -141,7 +142,8 @@ static void backward_agrees_with_differences(void)
     }
 }
 
-/* Keys in pieces, merged, are the same as all keys at once: also when a piece or a row is empty. */
+/* Attention to pieces of the keys, merged, equals attention to all keys at once, also when a piece or a row is
+ * empty. */
 static void pieces_merge_into_the_whole(void)
 {
     enum { Q = 10, KV = 12, HEADS = 2, DIM = 4, ALL = Q * HEADS * DIM };
@@ -197,7 +199,8 @@ static void pieces_merge_into_the_whole(void)
     }
 }
 
-/* The gradient of a piece of the keys, with the whole row's lse, is the piece's share. */
+/* The backward of a piece of the keys, given the log-sum-exp over all keys, yields that piece's part of the
+ * gradient. */
 static void pieces_share_the_gradient(void)
 {
     enum { Q = 8, KV = 10, CUT = 4, HEADS = 4, KV_HEADS = 2, DIM = 3 };
@@ -214,7 +217,7 @@ static void pieces_share_the_gradient(void)
 
     double dq[ALL] = {0}, dk[KEYS] = {0}, dv[KEYS] = {0};
     float whole_dq[ALL], whole_dk[KEYS], whole_dv[KEYS];
-    for (int piece = 0; piece < 3; piece++) { /* two parts, then all */
+    for (int piece = 0; piece < 3; piece++) { /* the two parts, then all keys */
         int64_t from = piece == 1 ? CUT : 0, to = piece == 0 ? CUT : KV;
         int64_t keys = (to - from) * KV_HEADS * DIM, skip = from * KV_HEADS * DIM;
         struct trial b = trial_new(shape(WORK_ATTENTION_BACKWARD, Q, to - from, HEADS, KV_HEADS,

@@ -8,7 +8,7 @@ static void every_kind_has_a_kernel(void)
     const struct backend *const *all = backend_all(&count);
     for (size_t b = 0; b < count; b++)
         for (int kind = 0; kind < WORK_KIND_COUNT && all[b]->kernel != NULL; kind++) {
-            /* a backend that was not built has none */
+            /* a backend that was not built has no kernels */
             const struct work_kind_info *info = work_kind_info((enum work_kind)kind);
             bool sync = info->stream == STREAM_SYNC;
             CHECK(info->name, (all[b]->kernel[kind] == NULL) == sync);

@@ -18,7 +18,7 @@ static void exponentials_are_right_to_rounding(void)
 
 static void tables_are_looked_up_and_added_to(void)
 {
-    enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7: some lie elsewhere */
+    enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7, not all in this part */
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}};
     struct trial f = trial_new(work, &random);
@@ -59,7 +59,7 @@ enum { ROWS = 7, VOCAB = 11, COUNT = 40 };
 
 static int32_t labels[ROWS];
 
-/* in: logits; out: loss, lse. */
+/* Computes the loss in double. in: logits; out: loss, log-sum-exp. */
 static void plain_loss(const struct work *work, const double *const *in, double *const *out)
 {
     (void)work;
@@ -77,7 +77,7 @@ static void plain_loss(const struct work *work, const double *const *in, double 
 static const struct work loss_work = {.kind = WORK_CROSS_ENTROPY,
                                       .cross_entropy = {ROWS, VOCAB, COUNT, 1}};
 
-/* Logits, labels (one ignored) and a loss of 2.5 so far. */
+/* Returns a call with random logits and labels (one label ignored) and a loss of 2.5 so far. */
 static struct trial loss_trial(struct check_random *random)
 {
     struct trial t = trial_new(loss_work, random);
@@ -138,7 +138,7 @@ static void a_label_outside_the_vocabulary_is_a_fault(void)
     }
 }
 
-/* The vocabulary in two parts, their statistics gathered: the loss of the whole. */
+/* The loss over parts of the vocabulary, whose statistics are gathered, equals the loss over the whole. */
 static void parts_of_the_vocabulary_make_the_same_loss(void)
 {
     enum { CUT = 4 };
@@ -180,7 +180,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     double *want = widen(lse, ROWS);
     near_all("lse", finish_lse, want, ROWS, 1e-6);
     free(want);
-    for (int part = 0; part < 3; part++) { /* of ceil(VOCAB / 3): the last has a column less */
+    for (int part = 0; part < 3; part++) { /* of ceil(VOCAB / 3) columns or one less */
         enum { WIDE = 4 };
         struct trial t =
             trial_new((struct work){.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,

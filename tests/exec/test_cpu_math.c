@@ -1,9 +1,10 @@
-/* Products, norms, element-wise work, positions, layout passes and the optimizer. */
+/* tests/exec/test_cpu_math.c: CPU kernels of products, norms, element-wise work, positions, layout passes and
+ * the optimizer. */
 #include "tests/exec/plain.h"
 
 /* ---- products ---- */
 
-/* in: a, b, bias; out: y. */
+/* Computes a product in double. in: a, b, bias; out: y. */
 static void plain_matmul(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t m = work->matmul.m, n = work->matmul.n, k = work->matmul.k;
@@ -53,7 +54,7 @@ static void products_agree_in_every_form(void)
 
 /* ---- norms ---- */
 
-/* in: x, weight; out: y, rstd. */
+/* Computes RMSNorm in double. in: x, weight; out: y, rstd. */
 static void plain_rmsnorm(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t rows = work->rows.rows, cols = work->rows.cols;
@@ -67,7 +68,7 @@ static void plain_rmsnorm(const struct work *work, const double *const *in, doub
     }
 }
 
-/* in: x, weight, bias; out: y, stats. */
+/* Computes LayerNorm in double. in: x, weight, bias; out: y, stats. */
 static void plain_layernorm(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t rows = work->rows.rows, cols = work->rows.cols;
@@ -85,7 +86,8 @@ static void plain_layernorm(const struct work *work, const double *const *in, do
     }
 }
 
-/* Forward beside plain loops, backward beside their differences, with and without accumulation. */
+/* Compares the forward of a norm with plain loops and its backward with their central differences, with and
+ * without accumulation. */
 static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t cols, bool accumulate,
                         struct check_random *random)
 {
@@ -103,7 +105,7 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
     float *y = trial_write(&f, rows * cols), *s = trial_write(&f, stats);
     CHECK(label, trial_run(&f) == NULL);
 
-    double *weight = widen(trial_read(&b, rows * cols), rows * cols); /* dy */
+    double *weight = widen(trial_read(&b, rows * cols), rows * cols); /* the gradient of y */
     plain_output(&p, rows * cols, weight);
     plain_output(&p, stats, NULL);
     plain_sum(&p);
@@ -161,7 +163,7 @@ static void columns_are_summed(void)
 
 /* ---- element-wise ---- */
 
-/* in: x; out: y. */
+/* Computes SwiGLU in double. in: x (gate and up); out: y. */
 static void plain_swiglu(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t cols = work->rows.cols;
@@ -268,8 +270,8 @@ static void adamw_takes_the_steps_of_its_definition(void)
     trial_release(&t);
 }
 
-/* 3^2 + 4^2 = 25, of which a third element is no part and a fourth, 2^2, is half: with 1 from before 28.
- * Clipped to 2.5 a norm of 5 halves. */
+/* 3^2 + 4^2 = 25; the third element is not counted, and half of the fourth, 2^2, is: with 1 from before that is
+ * 28. Clipping to 2.5 scales a norm of 5 by half. */
 static void norms_are_those_of_what_counts(void)
 {
     struct check_random random = check_random_make();
@@ -283,7 +285,7 @@ static void norms_are_those_of_what_counts(void)
     t.call.share_count = 2;
     trial_run(&t);
     CHECK_CLOSE("squares", *y, 28, 1e-6);
-    t.call.share_count = 0; /* a rank that has padding alone */
+    t.call.share_count = 0; /* a rank that has only padding */
     trial_run(&t);
     CHECK_CLOSE("nothing", *y, 1, 1e-6);
     trial_release(&t);

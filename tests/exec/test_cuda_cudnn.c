@@ -1,6 +1,6 @@
-/* cuDNN takes our graphs of attention, for A100 and H200, without either: it is given a description
- * of the device, and a stand-in for the driver (mock_driver/). That shows that it has a kernel for
- * them; what the kernels compute is for a GPU to show (test_cuda_attention_gpu.c). */
+/* tests/exec/test_cuda_cudnn.c: cuDNN accepts our graphs of attention for A100 and H200. The test needs neither
+ * GPU: cuDNN gets a description of the device and a stand-in for the driver (mock_driver/). It shows that cuDNN
+ * has a kernel for each graph; what the kernels compute needs a GPU (test_cuda_attention_gpu.c). */
 #include "exec/cuda/fused.h"
 #include "tests/check.h"
 
@@ -12,7 +12,7 @@
 
 enum { SKIPPED = 77 };
 
-/* The form is the library's own and not documented; cuDNN 9.8 and later read it. */
+/* The format is cuDNN's own and undocumented; cuDNN 9.8 and later read it. */
 #define DEVICE(name, version, l2, shared, sms, clock, memory)                                      \
     "{\"cudaDeviceId\":0,\"deviceName\":\"" name "\",\"deviceVer\":" version                       \
     ",\"driverVer\":13000,\"isTccDriver\":0,\"l2CacheSize\":" l2                                   \
@@ -38,8 +38,8 @@ static const struct {
 static const struct {
     const char *label;
     struct fused_shape shape;
-    int backward_sm; /* the least that its backward is taken for */
-    bool everyday;   /* on both devices; the others on sm_90, or with CHECK_ALL: each takes 0.5 s */
+    int backward_sm; /* the least sm for which cuDNN accepts the backward */
+    bool everyday;   /* checked on both devices; others on sm_90, or with CHECK_ALL: 0.5 s each */
 } rows[] = {
     {"square causal", {1024, 1024, 8, 8, 128, FUSED_FROM_START, 0, 0, {0}}, 80, false},
     {"full, dim 64, f16", {1024, 1024, 8, 8, 64, FUSED_ALL, 0, 1, {0}}, 80, false},
@@ -66,7 +66,7 @@ static bool describe(size_t device)
            dnn->cudnnBackendFinalize(*d) == CUDNN_STATUS_SUCCESS;
 }
 
-/* docs/execution.md: what a plan of the backward needs beside its operands. */
+/* Returns the bytes that a plan of the backward needs besides its operands (docs/execution.md). */
 static double scratch_wanted(const struct fused_shape *s, int sm)
 {
     double queries = (double)s->heads * (double)s->q, keys = (double)s->kv * (double)s->dim;

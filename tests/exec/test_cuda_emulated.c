@@ -1,7 +1,7 @@
-/* The CUDA backend on a device that the processor emulates: streams are threads, kernels are the
- * real ones compiled for the processor, products are the processor's. What is shown here is
- * everything but NVIDIA's own code: which kernel an op becomes, what waits for what, communication
- * of ranks that share a GPU, scratch, times and messages. */
+/* tests/exec/test_cuda_emulated.c: the CUDA backend on a device that the CPU emulates. Streams are threads,
+ * kernels are the real ones compiled for the CPU, matrix products are computed by the CPU. The tests cover
+ * everything but NVIDIA's own code: which kernel an op becomes, what waits for what, communication of ranks
+ * that share a GPU, scratch, times and messages. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/fused.h"
 #include "exec/cuda/versions.h"
@@ -14,8 +14,8 @@
 #include "tests/exec/mutation_check.h"
 #include "tests/exec/numerics_cases.h"
 
-/* Of the schedules that hold all pairs, each EVERY-th is run; test_cuda_emulated_nightly.c runs all.
- * With the address sanitizer, which makes a schedule four times as slow, a third as many. */
+/* Every EVERY-th of the schedules that cover all pairs is run; test_cuda_emulated_nightly.c runs all. The
+ * address sanitizer makes a schedule four times as slow, so a third as many are run with it. */
 #ifdef __SANITIZE_ADDRESS__
 enum { MUTANTS = 8, EVERY = 120 };
 #else
@@ -30,13 +30,13 @@ static void schedules_compute_the_reference(void)
     rows_free(rows);
 }
 
-/* The full product is test_cuda_emulated_nightly.c's. */
+/* test_cuda_emulated_nightly.c makes more mutants. */
 static void broken_schedules_are_found(void)
 {
     check_mutants(MUTANTS, 1, false);
 }
 
-/* What bench measures on a GPU alone. */
+/* These roles of points are measured only on a GPU. */
 static void work_is_timed_in_company(void)
 {
     static const enum point_role roles[] = {POINT_BESIDE, POINT_ROBBED, POINT_SUSTAINED};
@@ -99,8 +99,8 @@ static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
            (p->mask == FUSED_ALL || j <= row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0));
 }
 
-/* Of a tile that a fused kernel takes, the part it computes and what is cleared beside it make up
- * the mask. */
+/* For each tile that a fused kernel takes: the part that it computes and the part that is cleared make up the
+ * mask. */
 static void parts_of_masks_see_what_the_masks_show(void)
 {
     uint32_t taken = 0, wrong = 0;
@@ -204,7 +204,7 @@ static void documents_are_refused(void)
     hand_release(&h);
 }
 
-/* Handles of device 1 work only while it is current; copies always work. */
+/* Handles of device 1 work only while device 1 is current; copies always work. */
 static void work_on_another_device_is_refused(void)
 {
     enum { FLOATS = 4, BYTES = 16 };
@@ -245,8 +245,8 @@ static void work_on_another_device_is_refused(void)
     diag_release(&diag);
 }
 
-/* 1 + 2^-9 in one half of k and -1 in the other: 16 bits in between would make it 0. The library may split
- * such a k. */
+/* One half of k has 1 + 2^-9 and the other -1: a 16-bit partial sum would make the result 0. The library may
+ * split such a k. */
 static void products_of_16_bits_are_added_up_in_fp32(void)
 {
     enum { K = 128 };
@@ -284,7 +284,7 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
     }
 }
 
-/* CUDA reads it at its first call. */
+/* CUDA reads the variable at its first call. */
 static void streams_have_queues_of_their_own(void)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS";
@@ -348,7 +348,7 @@ static void check_version(const struct version_rule *rule, int version)
     char printed[32];
     *numbers[library] = version;
     if (library == NVIDIA_DRIVER)
-        emulator_devices = wanted != NULL ? -1 : 1; /* as the runtime finds it, too */
+        emulator_devices = wanted != NULL ? -1 : 1; /* the runtime finds the old driver as well */
     version_print(library, version, printed, sizeof printed);
     CHECK_INT(printed, opens(library, &diag), wanted == NULL);
     if (wanted != NULL) {
@@ -387,7 +387,7 @@ static void wrong_versions_are_refused(void)
 }
 
 #ifdef HAVE_CUDNN
-/* The library that computes a tile of attention, and the reason. */
+/* Checks which library computes a tile of attention, and the reason given. */
 static void check_way(const char *label, int version, struct work work, const char *wanted)
 {
     static float memory[1024];

@@ -1,4 +1,5 @@
-/* The host beside a GPU: its memory, and how it waits. */
+/* tests/exec/test_cuda_emulated_host.c: the host's part of the CUDA backend: its memory, and how its threads
+ * wait. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/host_memory.h"
 #include "tests/check.h"
@@ -9,10 +10,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The entry of /proc/self/smaps for the mapping that holds an address. */
+/* What /proc/self/smaps tells of the mapping that has an address. */
 struct mapping {
     uint64_t resident_bytes;
-    bool large_pages; /* have been asked for */
+    bool large_pages; /* were requested */
 };
 
 static bool find_mapping(const void *address, struct mapping *mapping)
@@ -72,11 +73,11 @@ static void memory_of_the_host_is_there_in_large_pages(void)
     }
 }
 
-/* The kernel would wake it 50 us later than asked. */
+/* With its default timer slack the kernel would wake the thread 50 us late. */
 static void a_thread_that_has_waited_is_woken_in_time(void)
 {
     prctl(PR_SET_TIMERSLACK, 50000ul);
-    cuda_rest(run_now() + 3600); /* it has not waited, however late this thread goes on */
+    cuda_rest(run_now() + 3600); /* a thread that has not waited so far, however slowly it runs */
     CHECK_INT("it yields first", prctl(PR_GET_TIMERSLACK), 50000);
     cuda_rest(run_now() - 1);
     CHECK_INT("then it sleeps", prctl(PR_GET_TIMERSLACK), 1);

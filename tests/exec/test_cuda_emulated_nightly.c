@@ -1,5 +1,6 @@
-/* All schedules that hold every legal pair of choices, by the CUDA backend on the emulated device,
- * and mutants: without a shadow beside memory, NaNs alone must tell what is read too early. */
+/* tests/exec/test_cuda_emulated_nightly.c: runs all schedules that cover every legal pair of choices, and
+ * mutants, by the CUDA backend on the emulated device. There is no shadow memory, so only NaNs reveal what is
+ * read too early. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/matrix.h"
 #include "tests/exec/mutation_check.h"

@@ -1,10 +1,11 @@
-/* Work of the legacy stream and copies out of pageable memory are not ordered with the streams of a step:
- * on the emulated device they are done in its midst, unless the backend has waited for them. */
+/* tests/exec/test_cuda_emulated_order.c: CUDA does not order work of the legacy stream, or copies from pageable
+ * memory, with the streams of a step. The emulated device does such work in the middle of the step unless the
+ * backend has waited for it. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/one_op.h"
 
-/* The first op of a step reads what put() has copied. */
+/* The first op of a step reads what put() copied to the device. */
 static void operands_are_there_before_the_step(void)
 {
     const struct work work = {.kind = WORK_ADD, .reads = 2, .elements = {1000, 0}};

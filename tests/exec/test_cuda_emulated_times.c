@@ -1,5 +1,5 @@
-/* When ops ran, by CUPTI's records of the emulated device: all of them, some of them and none; and what a
- * run says of calls of the runtime that are refused. */
+/* tests/exec/test_cuda_emulated_times.c: the times of ops, from CUPTI's records of the emulated device, when
+ * all records, some or none are delivered; and the messages of a run whose runtime calls fail. */
 #include "exec/cuda/versions.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* On both ranks: a copy, two fills, a message, what one rank gathers from itself, and an optimizer of the
- * processor's. */
+/* Each rank copies, fills twice, exchanges a message, gathers from itself and runs an optimizer on the CPU. */
 static const char text[] = "longhaul schedule 1\n"
                            "mesh g=2 one=1\ngroup g axes=g\ngroup one axes=one\n"
                            "stream compute compute\nstream comm comm\nstream h2d h2d\n"
@@ -30,11 +29,12 @@ static const char text[] = "longhaul schedule 1\n"
                            "op 5 all_gather comm group=one bytes=16 reads b0 writes b0\n"
                            "op 6 adamw host count=4 reads w d m v writes w m v\n";
 
-/* On each rank: copies and fills; and on rank 1 what it receives. */
+/* LAUNCHED counts kernels and copies on the device: on each rank copies and fills, on rank 1 also its receive.
+ * WORKED counts ops. */
 enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 
 static const struct {
-    const char *label, *ops; /* cupti_ops of the header; NULL: the run fails */
+    const char *label, *ops; /* the trace header's cupti_ops; NULL: the run fails */
     size_t rows;
     struct emulator_cupti wrong;
     const char *message;
@@ -68,10 +68,10 @@ static const struct {
      "emulated library; events can time it (without --cupti)\n"},
 };
 
-/* Whatever launched something took time, a send as long as its receiver's copy. */
+/* Checks that every op that launched something took time, and that a send and its receive start together. */
 static void check_times(const char *label, const struct trace *trace)
 {
-    double message_s[2] = {-1, -2}; /* of the send, of the receive */
+    double message_s[2] = {-1, -2}; /* start of the send, of the receive */
     for (size_t i = 0; i < trace->ops.count; i++) {
         double took_s = trace->ops.end_s[i] - trace->ops.start_s[i];
         bool nothing = trace->ops.op[i] == 5;
@@ -103,7 +103,7 @@ static void lost_records_are_no_times(void)
     }
 }
 
-/* The header has the versions of what the run has opened. */
+/* Checks that the trace header has the versions of the libraries that the run opened. */
 static void check_versions(const struct trace *trace)
 {
     const struct {
@@ -126,7 +126,8 @@ static void check_versions(const struct trace *trace)
     CHECK("no NCCL is opened", trace_get(trace, "nccl") == NULL);
 }
 
-/* A run that is not timed leaves records behind; the header has the step in which most are missing. */
+/* An untimed run leaves records in CUPTI's buffers, which the next run must ignore. The header tells of the
+ * step with most records missing. */
 static void records_of_another_run_are_forgotten(void)
 {
     struct hand h;
@@ -136,7 +137,7 @@ static void records_of_another_run_are_forgotten(void)
         exec_result_release(&h.result);
         h.options.trace = true;
         h.options.steps = 3;
-        emulator_cupti.loses = LAUNCHED + 1; /* the other run's, and one of the first step */
+        emulator_cupti.loses = LAUNCHED + 1; /* the untimed run's, and one of the first step */
         CHECK_INT("timed", hand_run(&h), STATUS_OK);
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
         const char *ops = trace_get(&h.result.trace, "cupti_ops");
@@ -150,11 +151,11 @@ static void records_of_another_run_are_forgotten(void)
     hand_release(&h);
 }
 
-/* Calls of the runtime are refused: the message names them. */
+/* Runtime calls that fail, and the message, which names them. */
 static const struct {
     const char *call, *words;
     enum status status;
-    int after; /* so many calls were taken */
+    int after; /* number of calls that succeed before */
 } refusals[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 1},
@@ -173,7 +174,8 @@ static const struct {
     {"cudaLaunchHostFunc", "op 6 (adamw, stream host) cudaLaunchHostFunc: ", STATUS_NO, 0},
 };
 
-/* Bound buffers go there and back by calls of their own: the n-th of them is refused. */
+/* Counts the bound buffers that are read back. Each is copied by a call of its own, of which the test lets one
+ * fail. */
 static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)buffer;

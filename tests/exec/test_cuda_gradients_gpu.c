@@ -1,5 +1,5 @@
-/* Schedules on a GPU that their ranks share: gradients, mutants, and how rounding grows with the
- * length of a ring. */
+/* tests/exec/test_cuda_gradients_gpu.c: schedules whose ranks share a GPU: gradients, mutants, and how rounding
+ * grows with the length of a ring. */
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
 #include "tests/exec/gpu.h"
@@ -14,7 +14,7 @@ static void every_pair_of_choices_computes_the_reference(void)
     rows_free(rows);
 }
 
-/* heads of 64, so that fused kernels take them */
+/* heads of 64 columns, which fused kernels accept */
 static const struct transformer wide = {.name = "wide",
                                         .layers = 2,
                                         .hidden = 256,
@@ -52,7 +52,7 @@ static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
     return status == STATUS_OK;
 }
 
-/* The largest error of any gradient, over the tolerance of bf16 (exec/reference_check.h). */
+/* Returns the largest relative error of any gradient (exec/reference_check.h). */
 static double gradient_error(const char *strategy, int64_t ranks, enum exec_attention attention)
 {
     struct ir ir = {0};
@@ -77,7 +77,7 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
     return worst;
 }
 
-/* Blocks are merged in fp32 (docs/ir.md), so that more of them must not make it worse. */
+/* Blocks are merged in fp32 (docs/ir.md), so the error must not grow with the number of blocks. */
 static void merges_of_longer_rings_drift_little(void)
 {
     static const int64_t ranks[] = {1, 2, 4, 8};

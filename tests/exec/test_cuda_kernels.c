@@ -1,5 +1,5 @@
-/* Every kernel of the CUDA backend, compiled for the processor, beside the CPU backend's, over
- * random shapes and types. */
+/* tests/exec/test_cuda_kernels.c: compares every kernel of the CUDA backend, compiled for the CPU, with the CPU
+ * backend's, over random shapes and dtypes. */
 #include "exec/cuda/compute.h"
 
 #include "exec/cpu/kernels.h"
@@ -28,7 +28,8 @@ static float draw_float(void)
     return (float)draw(-2000000, 2000000) * 1e-6f;
 }
 
-/* Sizes by the name of the parameter: small, odd, multiples of eight, beyond a block's threads. */
+/* Returns a random size for a parameter of this name: small, odd, a multiple of eight, or beyond a block's
+ * threads. */
 static int64_t draw_parameter(const char *name)
 {
     static const struct {
@@ -78,7 +79,7 @@ static struct work draw_work(enum work_kind kind)
     return work;
 }
 
-/* What operands beyond sizes and types need. */
+/* Adapts the operands of kinds that allow other numbers or sizes of operands. */
 static void adapt(const struct work *work, struct bench_operands *o)
 {
     switch ((enum work_kind)work->kind) {
@@ -102,7 +103,7 @@ static float draw_value(const struct work *work, uint32_t read)
         ((kind == WORK_SQUARE_SUM || kind == WORK_CLIP) && read == 1))
         return fabsf(x) + 0.01f; /* a variance, a sum of exponentials or squares */
     if (kind == WORK_MERGE && read % 2 == 1 && draw(0, 4) == 0)
-        return -INFINITY; /* a row that saw no key */
+        return -INFINITY; /* the log-sum-exp of a row that saw no key */
     if (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_BACKWARD)
         return 8 * x;
     return x;
@@ -130,7 +131,7 @@ struct buffer {
     struct operand operand;
 };
 
-/* Sometimes one element off any alignment; always with a guard behind. */
+/* Returns a new buffer, sometimes shifted by one element from its alignment, always followed by guard bytes. */
 static struct buffer new_buffer(struct bench_operand o)
 {
     size_t element = dtype_bytes((enum dtype)o.dtype), shift = draw(0, 3) == 0 ? element : 0;
@@ -168,7 +169,8 @@ static bool guard_holds(const struct buffer *b)
     return true;
 }
 
-/* fp32 on both sides in other orders of addition; what is stored in 16 bits may round either way. */
+/* Returns the tolerance: both sides add in fp32, in different orders; results stored in 16 bits may round
+ * either way. */
 static double tolerance(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 ? 1.0 / 120 : dtype == DTYPE_F16 ? 1.0 / 1000 : 3e-5;
@@ -308,7 +310,8 @@ static void kernels_compute_what_the_processor_does(void)
     emulator_backwards = 0;
 }
 
-/* A kind that the processor computes has kernels here, or a library's. */
+/* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library, and no other kind
+ * has. */
 static void every_kind_has_a_row(void)
 {
     static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
@@ -323,8 +326,8 @@ static void every_kind_has_a_row(void)
     }
 }
 
-/* One token fills the batch, as padding does: its row is the sum in ascending order of positions, to
- * the bit, whatever order threads came in. */
+/* One token fills the batch, as padding does. The row of its gradient is the sum in ascending order of
+ * positions, bit for bit, whatever the order of threads. */
 static void a_frequent_token_is_summed_in_order(void)
 {
     enum { ROWS = 777, COLS = 3, VOCAB = 5 };
@@ -367,7 +370,8 @@ static void a_wrong_label_is_told(void)
     CHECK_INT("the op's mark", fault, 8);
 }
 
-/* Row r's label is in the middle, where another thread writes than the one that takes the loss. */
+/* The label of row r is in the middle of the row: the thread that overwrites this logit is not the one that
+ * reads it for the loss. */
 static void softmax_may_go_over_its_logits(void)
 {
     enum { ROWS = 3, VOCAB = 600 };

@@ -1,5 +1,5 @@
-/* What a device refuses to launch: the emulated one refuses it, too, and every kernel of the CUDA backend is
- * launched within these limits, however long a sequence is. */
+/* tests/exec/test_cuda_kernels_launch.c: the emulated device refuses the launches that a real one refuses, and
+ * every kernel of the CUDA backend is launched within these limits, however long a sequence is. */
 #include "exec/cuda/compute.h"
 #include "exec/microbench_operands.h"
 #include "tests/check.h"
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As cudaError_t has them. */
+/* Values of cudaError_t. */
 enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 
 static void limits_of_a_launch_are_those_of_a_device(void)
@@ -62,7 +62,8 @@ static void more_shared_memory_must_be_asked_for(void)
     CHECK_INT("more than that", emulator_refuses(kernel, one, 512, 60001), INVALID_VALUE);
 }
 
-/* In a process of its own, which a wrong address ends. */
+/* True if the copy ends without a fault. It runs in a child process, since an unaligned address ends the
+ * program. */
 static bool copy_ends_well(void *to, const void *from)
 {
     fflush(NULL);
@@ -106,7 +107,7 @@ static int64_t long_parameter(const char *name)
     return 0;
 }
 
-/* Launches are looked at and not run, so that operands need not be there. */
+/* Launches are checked but not run, so operands need no memory. */
 static void every_kind_takes_long_sequences(void)
 {
     int launched = 0;
@@ -136,8 +137,8 @@ static void every_kind_takes_long_sequences(void)
     CHECK("most kinds are launched", launched > 20);
 }
 
-/* What stands around products and fused kernels: tiles of 16 Mi queries or keys, (rows, heads) or the
- * other way. */
+/* The kernels around products and fused attention accept tiles of 16 Mi queries or keys, as (rows, heads) or
+ * (heads, rows). */
 static void attention_takes_long_tiles(void)
 {
     enum { HEADS = 64, DIM = 128, KEYS = 4096 };

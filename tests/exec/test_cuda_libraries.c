@@ -1,5 +1,5 @@
-/* NVIDIA's libraries that are here have every function that the backend calls; and records of CUPTI
- * are joined to ops. */
+/* tests/exec/test_cuda_libraries.c: the installed libraries of NVIDIA have every function that the backend
+ * calls, and records of CUPTI are joined to ops. */
 #include "base/text.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/library.h"
@@ -11,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct text missing; /* names of the libraries that are not here */
+static struct text missing; /* names of the libraries that are not installed */
 static int here;
 
-/* A library that is not installed, or in a version that is refused, is not wrong; one that lacks a function is. */
+/* Checks that a library that can be opened has all functions. One that is not installed, or whose version is
+ * refused, is only noted as missing. */
 static void check_library(const char *name, const void *table, struct diag *diag)
 {
     if (table == NULL &&
@@ -54,7 +55,7 @@ static void a_missing_library_is_named(void)
     diag_release(&diag);
 }
 
-/* NVRTC is found by where cuDNN is. */
+/* A library can be found in the folder of another one, as NVRTC is by means of cuDNN. */
 static void a_library_is_found_near_another(void)
 {
     static const char *const names[] = {NEAR_NAME};
@@ -72,7 +73,7 @@ static void a_library_is_found_near_another(void)
     diag_release(&diag);
 }
 
-/* A wheel as pip lays out PyTorch's, in a folder that the python3 in PATH imports from. */
+/* Makes a wheel as pip installs PyTorch's, in a folder from which the python3 in PATH imports. */
 static void make_wheel(void)
 {
     static const char *const below[] = {"/site-packages", "/site-packages/nvidia",
@@ -105,7 +106,7 @@ static void a_library_of_a_wheel_is_found(void)
     diag_release(&diag);
 }
 
-/* Op 7 launches two kernels, op 3 a copy; one record is nobody's; ops 9 and 10 have records without
+/* Op 7 launches two kernels, op 3 a copy; one record belongs to no op; ops 9 and 10 have records without valid
  * times. */
 static void records_are_joined_to_ops(void)
 {
@@ -122,7 +123,7 @@ static void records_are_joined_to_ops(void)
 }
 
 static const struct check_case cases[] = {
-    {"a wheel is made", make_wheel}, /* before the folders are looked for, which is done once */
+    {"a wheel is made", make_wheel}, /* before the folders are searched, which is done once */
     {"libraries have the functions", libraries_have_the_functions},
     {"a missing library is named", a_missing_library_is_named},
     {"a library is found near another", a_library_is_found_near_another},
@@ -130,7 +131,7 @@ static const struct check_case cases[] = {
     {"records are joined to ops", records_are_joined_to_ops},
 };
 
-/* Skipped when the first case has seen nothing. */
+/* The test counts as skipped when no library is installed. */
 int main(int argc, char **argv)
 {
     int code = check_run("cuda libraries", cases, ARRAY_LEN(cases), argc, argv);

@@ -1,4 +1,4 @@
-/* Every kernel of the CUDA backend on a GPU, beside the processor. */
+/* tests/exec/test_cuda_numerics_gpu.c: compares every kernel of the CUDA backend on a GPU with the CPU backend. */
 #include "tests/exec/gpu.h"
 #include "tests/exec/numerics_cases.h"
 

@@ -1,9 +1,10 @@
-/* Gradients of steps over packed documents equal the reference's with the same documents. */
+/* tests/exec/test_documents.c: gradients of steps over packed documents equal the reference's with the same
+ * documents. */
 #include "tests/exec/matrix.h"
 
 enum { SEQ = 48 };
 
-/* What a row leaves open is 0. */
+/* Configurations; a field that a row leaves open is 0. */
 static const struct use {
     const char *strategy, *profile;
     int64_t ranks, hp, cp, tp, pp, subsequences, micro_batch, batch, ring;
@@ -112,7 +113,7 @@ static struct request request_of(const struct use *use, const struct transformer
                             .sm = 80};
 }
 
-/* Random documents for every sequence; the last one's are the first one's. */
+/* Gives every sequence random documents, except that the last sequence has those of the first. */
 static void pack(struct documents *documents, struct arena *arena, const struct request *r,
                  struct check_random *random)
 {
@@ -151,8 +152,8 @@ static void documents_compute_the_reference(void)
     }
 }
 
-/* The same of windows in rings and chunks: of tokens that end within a slice, reach into the next, and span several.
- * Blocks that no rank sees are skipped. */
+/* Sliding windows in rings and chunks compute the reference, too: windows that end within a slice, reach into
+ * the next, and span several. Blocks that no query sees are skipped. */
 static void windows_in_tiles_compute_the_reference(void)
 {
     static const int64_t windows[] = {3, 8, 20};

@@ -1,4 +1,5 @@
-/* A run ends: in a result, or in a message that says who waits for whom. */
+/* tests/exec/test_executor_thread.c: every run ends, in a result or in a message that says which rank waits for
+ * which. */
 #include "tests/exec/executor_cases.h"
 
 CHECK_MAIN("executor", executor_cases)

@@ -1,11 +1,11 @@
-/* Every strategy computes exact gradients: each legal pair of choices is in a schedule whose loss,
- * gradients, parameters and moments are the reference's. The full product is in
- * test_gradients_nightly.c. */
+/* tests/exec/test_gradients.c: every strategy computes exact gradients. Each legal pair of choices is in a
+ * schedule whose loss, gradients, parameters and moments equal the reference's. test_gradients_nightly.c has
+ * the full product. */
 #include "schedule/config/resolve_config.h"
 #include "tests/exec/matrix.h"
 
-/* The address sanitizer makes runs some five times slower, and looks at the code more than at the
- * numbers. */
+/* The address sanitizer makes runs some five times slower, and its purpose is the code and not the numbers: it
+ * gets a fourth of the schedules. */
 #ifdef __SANITIZE_ADDRESS__
 enum { EVERY = 4 };
 #else
@@ -62,7 +62,7 @@ static void sixty_four_ranks_compute_the_reference(void)
     check_choices(&choices, false);
 }
 
-/* Keys of a chunk that other chunks do not see; the reference has the same mask. */
+/* Some keys of a chunk are hidden from other chunks; the reference has the same mask. */
 static void sparse_chunks_compute_the_reference(void)
 {
     static const char *const profiles[] = {"deepspeed", "ideal"};
@@ -91,8 +91,8 @@ static void sparse_chunks_compute_the_reference(void)
     }
 }
 
-/* Windows in some layers, in every strategy that has them; the reference has the same mask. A window of 5 ends within
- * a subsequence, one of 21 spans two. */
+/* Some layers have sliding windows, in every strategy that supports them; the reference has the same mask. A
+ * window of 5 ends within a subsequence, one of 21 spans two. */
 static void layers_with_windows_compute_the_reference(void)
 {
     static const struct {
@@ -130,7 +130,7 @@ static void layers_with_windows_compute_the_reference(void)
     }
 }
 
-/* 16 bits round every result; the rule then is the one of that type. */
+/* With a 16-bit dtype every result is rounded; the tolerance is that of the dtype. */
 static void sixteen_bits_stay_within_their_tolerance(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16};
@@ -153,7 +153,8 @@ static void sixteen_bits_stay_within_their_tolerance(void)
         }
 }
 
-/* Parameters, gradients and moments in bf16 and nothing wider: the reference rounds what it keeps alike. */
+/* Parameters, gradients and moments are kept in bf16, with nothing wider; the reference rounds its own in the
+ * same way. */
 static void bf16_states_compute_the_reference(void)
 {
     static const char *const profiles[] = {"neutral", "megatron", "torchtitan", "deepspeed"};

@@ -1,8 +1,8 @@
-/* Every legal product of the registries, ranks and degrees computes exact gradients; models, sizes
- * and numbers of pieces turn with each product. CHECK_SEED gives other turns. */
+/* tests/exec/test_gradients_nightly.c: every legal product of the registries, ranks and degrees computes exact
+ * gradients. Models, sizes and numbers of pieces are drawn for each product; CHECK_SEED changes the draws. */
 #include "tests/exec/matrix.h"
 
-/* The next product of strategy to cp, the others drawn; false after the last. */
+/* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */
 static bool next_product(struct product *product, const struct factors *factors)
 {
     for (int f = FACTOR_STRATEGY; f < FACTOR_SHARD; f++) {
@@ -13,7 +13,8 @@ static bool next_product(struct product *product, const struct factors *factors)
     return false;
 }
 
-/* Some turns do not fit (a shard that does not divide, a shard without HSDP): there are others. */
+/* Draws the other factors of a product until it is legal, up to 40 times: some draws do not fit (a shard that
+ * does not divide, a shard without HSDP). Returns false when none is legal. */
 static bool turn(struct choices *choices, const struct product *product,
                  const struct factors *factors, struct check_random *random)
 {
@@ -37,7 +38,8 @@ static bool has_level(int factor, uint32_t value)
     return false;
 }
 
-/* A degree that was left open is often filled with one that has a level of its own. */
+/* True if hp or cp was left open and is filled with a value that has a level of its own, which covers the
+ * product. */
 static bool named_elsewhere(const struct product *product, const struct choices *choices)
 {
     return (product->level[FACTOR_HP] == 0 && has_level(FACTOR_HP, choices->hp)) ||

@@ -1,4 +1,5 @@
-/* The pairs of choices again on at most four ranks, for the thread sanitizer. */
+/* tests/exec/test_gradients_thread.c: runs the pairs of choices on at most four ranks, for the thread
+ * sanitizer. */
 #include "tests/exec/matrix.h"
 
 static void no_pair_of_choices_races(void)

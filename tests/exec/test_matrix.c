@@ -1,6 +1,6 @@
-/* Products of choices drawn at random: each computes the reference's loss, gradients and
- * parameters. Registries are read, not listed, so that a new choice takes part as it is added.
- * CHECK_SEED and CHECK_COUNT in the environment change which products and how many. */
+/* tests/exec/test_matrix.c: random products of choices; each computes the reference's loss, gradients and
+ * parameters. Levels come from the registries, so a new choice takes part as soon as it is added. CHECK_SEED
+ * and CHECK_COUNT in the environment change which products are drawn and how many. */
 #include "tests/exec/step.h"
 
 #include "base/text.h"
@@ -41,7 +41,7 @@ static struct request draw_request(struct check_random *random, const struct tra
     r.strategy = strategy[check_random_i64(random, 0, (int64_t)strategies - 1)].name;
     r.profile = profile[check_random_i64(random, 0, (int64_t)profiles - 1)].name;
     r.seq = r.ranks * check_random_i64(random, 1, 4) * 2;
-    while (r.seq < 12) /* gradients that all but cancel are all rounding */
+    while (r.seq < 12) /* gradients that nearly cancel consist of rounding only */
         r.seq *= 2;
     r.weights = (int)check_random_i64(random, -1, CHOICE_WEIGHTS_COUNT - 1);
     r.activations = (int)check_random_i64(random, -1, CHOICE_ACTIVATIONS_COUNT - 1);
@@ -55,7 +55,7 @@ static struct request draw_request(struct check_random *random, const struct tra
     r.micro_batch = check_random_i64(random, 1, 2);
     r.global_batch = 0;
     r.gpus_per_node = check_random_i64(random, 1, 4);
-    if (check_random_i64(random, 0, 2) == 0) /* where the strategy has both axes */
+    if (check_random_i64(random, 0, 2) == 0) /* if the strategy has both axes */
         r.cp = (int64_t)1 << check_random_i64(random, 0, 2);
     if (check_random_i64(random, 0, 1))
         r.loss_chunks = check_random_i64(random, 1, 3);
@@ -64,7 +64,7 @@ static struct request draw_request(struct check_random *random, const struct tra
     return r;
 }
 
-/* The request with several micro-batches; false when the product is not legal. */
+/* Gives the request several micro-batches. Returns false when the product is not legal. */
 static bool settle(struct request *r, struct check_random *random)
 {
     struct choices c;

@@ -1,6 +1,7 @@
-/* The program on emulated devices, EMULATED_DEVICES of them (1), with version EMULATED_CUDNN of cuDNN: `longhaul_emulated run --backend cuda` and the
- * like, with which ./dev gpu is tried out where there is no GPU. What it times means nothing. A process that has
- * made a context on more than one device fails: on a GPU that is some 500 MiB of another process's memory. */
+/* tests/exec/emulator/program.c: the program on EMULATED_DEVICES emulated devices (default 1), with version
+ * EMULATED_CUDNN of cuDNN. It lets `longhaul_emulated run --backend cuda`, and with it ./dev gpu, be tried
+ * where there is no GPU; the times that it measures mean nothing. A process that makes a context on more than
+ * one device fails, since on a GPU a context takes some 500 MiB of another process's memory. */
 #include "tests/exec/emulator/emulator.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* A stand-in for libcuda.so.1 that says yes to what cuDNN asks for when it finalizes a plan, so that
- * cuDNN's verdict on a graph can be heard on machines without a driver. For tests only: it lives in
- * a folder of its own, since a program that found it would take it for the driver. */
+/* tests/exec/mock_driver/driver.c: a stand-in for libcuda.so.1 that answers yes to what cuDNN asks for when it
+ * finalizes a plan, so that tests get cuDNN's verdict on a graph on machines without a driver. It is for tests
+ * only and lives in a folder of its own, since a program that found it would take it for the driver. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -34,10 +34,10 @@ int cuDeviceGet(int *device, int ordinal);
 int cuInit(unsigned flags)
 {
     (void)flags;
-    return NO_DEVICE; /* a runtime that loads this one still finds none */
+    return NO_DEVICE; /* a runtime that loads this library still finds no GPU */
 }
 
-/* MOCK_DRIVER_CUDA: the version of CUDA that it serves, 13000 without it. */
+/* Returns the version of CUDA that the driver serves: MOCK_DRIVER_CUDA of the environment, or 13000. */
 int cuDriverGetVersion(int *version)
 {
     const char *given = getenv("MOCK_DRIVER_CUDA");
@@ -179,7 +179,7 @@ int cuDeviceGet(int *device, int ordinal)
     return OK;
 }
 
-/* Whatever their arguments are. */
+/* Defines a function that returns success, whatever its arguments are. */
 #define YES(name)                                                                                  \
     int name(void);                                                                                \
     int name(void)                                                                                 \

@@ -1,4 +1,4 @@
-/* A library that is there to be found. */
+/* tests/exec/near/near.c: a small library that tests search for and open. */
 int near_number(void);
 
 int near_number(void)
