@@ -1,12 +1,12 @@
-/* exec/backend.h: what hardware must provide to run schedules, and which hardware there is.
+/* exec/backend.h: the functions that a kind of hardware must provide to run schedules, and the list of backends.
  *
  * The executor walks a role's list of ops on one host thread per rank and calls the functions below;
- * it knows no hardware. A backend owns the memory pools, the streams and what connects ranks. Work
- * is one function per kind: the CPU's are called by the worker of a stream when the op may start,
+ * it knows no hardware. A backend owns the memory pools, the streams and the connections between ranks.
+ * Each kind of work is one function: the CPU's are called by the worker of a stream when the op may start,
  * a device's by the host thread to enqueue it.
  *
- * Functions that wait return false when the run has been stopped (run_failed() was called, by
- * whomever): the caller then leaves at once. */
+ * Functions that wait return false when the run has been stopped (a thread called run_failed()): the caller then
+ * returns at once. */
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
 
@@ -34,88 +34,89 @@ struct call {
     uint32_t rank, op;
     int64_t part; /* the rank's index in work_part()'s group; 0 where there is none */
     bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
-    /* SQUARE_SUM: what of its first read counts, and how often others count it too; NULL: all, once */
+    /* SQUARE_SUM: the parts of its first read that count, and how many ranks count each; NULL: all of it, one rank */
     const struct share *share;
     uint32_t share_count;
-    /* Attention with mask DOCUMENTS: what the rank sees; NULL: another mask, or nothing. */
+    /* Attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: another mask, or no keys. */
     const struct attention_piece *piece;
     uint32_t pieces;
     struct exec_model model;
-    struct exec_adamw adamw; /* step: of the step at hand */
+    struct exec_adamw adamw; /* step: number of the current step */
     uint8_t reads, writes;
     struct operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Does one op. context is the backend's own. */
+/* Runs one op. context is the backend's own. */
 typedef bool backend_kernel(void *context, struct call *call);
 
 /* The state of an op, for the message about a stall. */
 enum op_state {
     OP_NOT_ISSUED,
     OP_QUEUED,     /* issued; its stream or its waits hold it back */
-    OP_RENDEZVOUS, /* communication that has been reached here and waits for others */
+    OP_RENDEZVOUS, /* communication that this rank has reached and that waits for other ranks */
     OP_RUNNING,
     OP_DONE
 };
 
-/* Takes a key and a value of a header. */
+/* Receives a key and its value for a header. */
 typedef void backend_say(void *user, const char *key, const char *value);
 
 struct backend {
     const char *name, *summary;
-    /* Kernels run on the host, which can address their memory: options.poison is exec/poison.h. If
-     * not, begin_step() fills what is not bound with NaNs. */
+    /* Kernels run on the host, which can address their memory: options.poison uses exec/poison.h. If not,
+     * begin_step() fills all memory that is not bound with NaNs. */
     bool host_memory;
     bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
-    /* One function for each kind; NULL only for SYNC kinds, which the functions below do. */
+    /* One function for each kind; NULL only for SYNC kinds, which the functions below run. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
-    /* Describes the device, independently of a run; NULL: exec/microbench_describe.c knows. */
+    /* Describes the device, independently of a run; NULL: exec/microbench_describe.c describes it. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
 
-    /* Memory pools (run->ir->arena_bytes each), streams and communication of all ranks; the state
-     * goes into run->state. close() takes it all back, also after a failed open(). */
+    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of all ranks, and stores its state
+     * in run->state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);
 
-    /* The pool of a rank as kernels address it. */
+    /* Returns the address of a rank's pool, as kernels use it. */
     void *(*memory)(struct exec_run *run, uint32_t rank, enum memory memory);
-    /* Bytes into and out of a pool; nothing runs meanwhile. */
+    /* Copy bytes into and out of a pool; nothing runs meanwhile. */
     void (*put)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                 const void *from, uint64_t bytes);
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
-    /* Before each step: all streams are empty. */
+    /* Called before each step, when all streams are empty. */
     void (*begin_step)(struct exec_run *run);
-    /* After each step, outside of its time: writes the times of ops that are read from the device
-     * (with a trace). NULL: enqueue() has. */
+    /* Called after each step, outside of its measured time: with a trace, reads the times of ops from the device and
+     * writes them. NULL: enqueue() has written them. */
     void (*end_step)(struct exec_run *run);
     /* Issues an op to its stream: it starts after the op before it there and the ops it
-     * waits for. A guarded-out op keeps its place and does nothing. Writes its times in the end. */
+     * waits for. A guarded-out op keeps its place and does nothing. The op's times are written when it
+     * ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* The host waits: for all that was issued on a stream; for one op; for all ranks of a
-     * barrier's group; for everything, at the end of the step. */
+    /* Block the host: until all ops issued on a stream have ended; until one op has; until all ranks of a barrier's
+     * group have come; until everything has ended, at the end of the step. */
     bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
     bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*finish)(struct exec_run *run, uint32_t rank);
-    /* The host has passed a SYNC op (others may wait for that). */
+    /* Called when the host has passed a SYNC op, for which other ops may wait. */
     void (*pass)(struct exec_run *run, uint32_t rank, uint32_t op);
 
-    /* Called by the watcher before it judges whether a run stands still: counts what has ended, where only somebody who
-     * looks sees it. NULL: it is always known. */
+    /* Called by the watcher before it judges whether a run stands still: counts the ops that have ended, on backends that
+     * must ask the device. NULL: they are counted as they end. */
     void (*watch)(struct exec_run *run);
     /* Wakes everything that waits; called once run->stop is set. */
     void (*stop)(struct exec_run *run);
     enum op_state (*state)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* Whether a rank has come to its part of a communication op or barrier. */
+    /* True if a rank has reached its part of a communication op or barrier. */
     bool (*arrived)(struct exec_run *run, uint32_t rank, uint32_t op);
 };
 
-/* The backend of that name, or NULL; all of them for `list`. */
+/* Return the backend of that name, or NULL; and all backends, for `list`. */
 const struct backend *backend_find(const char *name);
 const struct backend *const *backend_all(size_t *count);
 

@@ -1,12 +1,12 @@
-/* exec/bindings.h: between bound buffers of ranks and the model's own tensors and sequences.
+/* exec/bindings.h: copies between bound buffers of ranks and the model's own tensors and sequences.
  *
  * A binding says what a buffer means: which tensors it holds, cut over which axes, flat over which
- * group, partial over which axes; which tokens, by the schedule's token layout. That is all that is
- * needed to fill the inputs of any schedule from one set of tensors and sequences, and to collect
- * its results back into one: partial sums are added, parts are put together. No strategy is known
- * here, so a new one needs nothing new.
+ * group, partial over which axes; which tokens, by the schedule's token layout. That suffices
+ * to fill the inputs of any schedule from one set of tensors and sequences, and to collect its results
+ * into one set: partial sums are added, parts are put together. Nothing here depends on the strategy, so
+ * a new strategy needs no change.
  *
- * Of the mesh, names of axes count up to the first '_': "cp" axes are the layout's context ranks
+ * Of the names of mesh axes only the part before the first '_' counts: "cp" axes are the layout's context ranks
  * (in the order of the group named "cp" where it has just these axes), "hp" its head ranks, "dp"
  * axes hold different sequences; ranks that differ in any other axis hold the same ones. Rank d of D
  * along dp holds sequences d B/D to (d+1) B/D - 1 of a batch of B, in the order of its micro-batches. */
@@ -19,15 +19,16 @@
 
 #include <stdint.h>
 
-/* A run of elements of a buffer that `copies` ranks of a group hold alike. */
+/* A run of elements of a buffer of which `copies` ranks of a group hold the same elements. */
 struct share {
     uint64_t begin, count;
     uint32_t copies;
 };
 
-/* The parts of a rank's buffer that hold elements of the tensors it is bound to, without padding. copies: how many ranks
- * of the same role, in the rank's instance of the group, hold the same elements; neighbouring parts with as many copies
- * are joined. A buffer that is bound to no tensors is one part without copies. Returns how many there are; share may be NULL. */
+/* Fills share with the parts of a rank's buffer that hold elements of the tensors it is bound to, without padding.
+ * copies: how many ranks of the same role, in the rank's instance of the group, hold the same elements; neighbouring
+ * parts with equal copies are joined. A buffer that is bound to no tensors is one part with copies 1. Returns the
+ * number of parts; share may be NULL. */
 uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
                          struct share *share);
 
@@ -42,19 +43,20 @@ struct bindings {
     const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
     /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
     double *const *got[BINDING_KIND_COUNT];
-    double loss; /* of the step read last */
-    /* Elements, so far, of which a replica held another value than the rank collected from. */
+    double loss; /* loss of the step read last */
+    /* Number of elements so far for which a replica held another value than the rank that was collected. */
     uint64_t replicas_differ;
 
-    /* bindings.c's own */
+    /* Used only by bindings.c. */
     uint32_t read_step; /* 1 + the step that was read last */
 };
 
-/* Whether the ir's bindings can be filled and collected: sizes divide, bundles fit their buffers.
- * The caller has set b->ir; the rest may follow. name stands for the schedule in messages. */
+/* Checks that the ir's bindings can be filled and collected: sizes divide, bundles fit their buffers. The caller has
+ * set b->ir; the other fields may be set later. name stands for the schedule in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
-/* Functions for struct exec_io, whose user is a struct bindings. Collecting begins anew with every step. */
+/* Functions for struct exec_io whose user is a struct bindings: fill a bound buffer, and collect one. Collected sums
+ * start from 0 in every step. */
 enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag);
 enum status bindings_read(void *user, const struct exec_buffer *buffer, struct diag *diag);
 

@@ -1,11 +1,11 @@
-/* exec/exec.h: run a schedule on real hardware: the layer's one call.
+/* exec/exec.h: runs a schedule on real hardware; exec_run() is the layer's one call.
  *
- * exec_run() allocates the planned arenas of every rank, lets the caller fill what is bound, walks
- * the schedule and hands it op by op to a backend, and lets the caller look at what came out. It
+ * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks
+ * the schedule and hands it op by op to a backend, and lets the caller read the results. It
  * knows no strategy and no costs: numbers are checked through bindings (exec/bindings.h), times
  * come from clocks. Ranks are threads of the calling process.
  *
- * A run ends: an op that fails, a rank that stalls, members that disagree or a read of what was
+ * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were
  * not written stop all ranks and become one message. docs/execution.md describes it all. */
 #ifndef EXEC_EXEC_H
 #define EXEC_EXEC_H
@@ -26,7 +26,7 @@ struct exec_model {
 struct exec_adamw {
     double lr, beta1, beta2, eps, weight_decay;
     int64_t step;    /* number of the first step run, from 1; 0: 1 */
-    double max_norm; /* of all gradients, where the schedule clips them; 0: as they are */
+    double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
 };
 
 /* An emulated link: an op that moves n bytes over it takes latency_s + n / bytes_per_s at least,
@@ -36,7 +36,7 @@ struct exec_link {
     double latency_s;
 };
 
-/* A fault that is put into a run on purpose: the host of a rank stops issuing at an op, or fails there. */
+/* A fault that tests put into a run: the host of a rank stops issuing at an op, or fails there. */
 enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
 struct exec_fault {
     enum exec_fault_kind kind;
@@ -45,8 +45,8 @@ struct exec_fault {
 
 /* The kernels that compute attention, on backends that have a choice. */
 enum exec_attention {
-    EXEC_ATTENTION_AUTO,  /* the library's fused kernels where they can */
-    EXEC_ATTENTION_FUSED, /* them or nothing */
+    EXEC_ATTENTION_AUTO,  /* the library's fused kernels for the ops that they support */
+    EXEC_ATTENTION_FUSED, /* only fused kernels; the run fails where they do not support an op */
     EXEC_ATTENTION_TILES, /* matrix products around kernels of our own */
     EXEC_ATTENTION_COUNT
 };
@@ -59,18 +59,17 @@ struct exec_options {
     uint32_t steps;  /* steps measured; 0: 1 */
     bool poison;     /* prove that every element is written before it is read (slow) */
     bool trace;      /* fill result.trace with the median step */
-    double stall_s;  /* the run fails when for so long nothing ends and nothing works; 0: 10 */
+    double stall_s;  /* the run fails after this time in which no op ends and none works; 0: 10 */
     double limit_s;  /* the run fails when one step takes longer; 0: no limit */
-    bool
-        profile; /* on a GPU, with trace: times from the vendor's profiling interface, not events */
+    bool profile;    /* on a GPU, with trace: times come from CUPTI, not from events */
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
-    /* Asked between steps and ten times a second: what ends the run, "an interrupt"; NULL: nothing does.
+    /* Called between steps and ten times a second. Returns what ends the run ("an interrupt"), or NULL to let it go on.
      * The function may be NULL. */
     const char *(*ended_by)(void);
-    /* Receives what a user should know of a run that succeeds: that a library is not used, and why. NULL: nothing is
-     * kept. Of several processes, that of rank 0 fills it. */
+    /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If there are
+     * several processes, only that of rank 0 fills it. */
     struct diag *notes;
     struct exec_fault fault;
     uint32_t
@@ -94,13 +93,13 @@ typedef enum status exec_io_function(void *user, const struct exec_buffer *buffe
 
 /* Functions of the caller for bound buffers; all calls come from the thread of exec_run(), ranks in
  * ascending order. Gradients and losses are zero before every step. `fill` is called before the
- * first step for every other bound buffer (data is zero then and is what it is afterwards), and
+ * first step for every other bound buffer (data is zero before, and the buffer holds what fill leaves in it), and
  * before each later step for tokens, labels and positions. `read` is called after each step for
  * the kinds in read_each, and after the last one also for the kinds in read_last. */
 struct exec_io {
     void *user;
     exec_io_function *fill;        /* NULL: all stays zero */
-    exec_io_function *read;        /* NULL: not looked at */
+    exec_io_function *read;        /* NULL: no buffer is read */
     uint32_t read_each, read_last; /* masks of 1u << enum binding_kind */
 };
 

@@ -1,13 +1,13 @@
-/* exec/measure.h: what was measured in a step, as a trace. */
+/* exec/measure.h: turns the measured times of a step into a trace. */
 #ifndef EXEC_MEASURE_H
 #define EXEC_MEASURE_H
 
 #include "exec/run.h"
 #include "traces/trace.h"
 
-/* Adds the ops that did work and whose times are known, ordered by (start, rank, op), and live bytes by
+/* Adds to *trace the ops that did work and whose times are known, ordered by (start, rank, op), and live bytes by
  * (rank, memory, category) over time: a buffer lives from the start of the first op that touches it to the
- * end of its free set. time: (ranks, plan.op_stride). peak: most that any rank had live at once. */
+ * end of its free set. time: (ranks, plan.op_stride). peak: the most bytes that were live at once on any rank. */
 void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
                    uint64_t peak[MEMORY_COUNT]);
 

@@ -2,8 +2,8 @@
  * pytorch.org/memory_viz shows and traces/torch_snapshot.h reads.
  *
  * The snapshot shows the moment at which the rank uses most memory: the arena is the only segment, buffers are
- * blocks at their planned offsets, and the history is the part of the step before that moment. A block's frames are its buffer's
- * name, category and layer. */
+ * blocks at their planned offsets, and the history is the part of the step before that moment. A block's frames are
+ * its buffer's name, category and layer. */
 #ifndef CLI_FOLDER_SNAPSHOT_OUT_H
 #define CLI_FOLDER_SNAPSHOT_OUT_H
 

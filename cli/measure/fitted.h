@@ -1,5 +1,5 @@
-/* cli/measure/fitted.h: fits measured points to a device and to links and writes the resulting files. calibrate does so
- * with files of points, bench with the points it measured if a cluster file is wanted. */
+/* cli/measure/fitted.h: fits measured points to a device and to links and writes the resulting files. calibrate does
+ * so with files of points, bench with the points it measured if a cluster file is wanted. */
 #ifndef CLI_MEASURE_FITTED_H
 #define CLI_MEASURE_FITTED_H
 
@@ -29,9 +29,9 @@ void fitted_release(struct fitted *fitted);
 /* Finds whether there are points of the device and of links; drops messages and copies of fewer than min_bytes. */
 void fitted_sort(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything that has points. base: the device preset to build on; NULL: the preset of the backend that measured
- * them. A refused fit of links is STATUS_NO if `links` is set or there is nothing else to fit; else it is only reported.
- * `name` stands for the points in messages. */
+/* Fits everything that has points. base: the device preset to build on; NULL: the preset of the backend that
+ * measured them. A refused fit of links is STATUS_NO if `links` is set or there is nothing else to fit; else it is
+ * only reported. `name` stands for the points in messages. */
 enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);
@@ -44,8 +44,8 @@ struct fitted_files {
                             device of `device` */
     const char *base;
 };
-/* Writes both files, or neither. A file for which no fit succeeded is left out, with a note and STATUS_NO; numbers whose
- * fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
+/* Writes both files, or neither. A file for which no fit succeeded is left out, with a note and STATUS_NO; numbers
+ * whose fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
  * STATUS_NO. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 

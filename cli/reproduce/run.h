@@ -6,8 +6,8 @@
 #include "cli/reproduce/answers.h"
 
 /* Runs the wanted jobs that are not done. Timelines are written below folder. A job whose process dies gets an
- * answer that says so, which is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run with
- * STATUS_SYSTEM; answers keeps the jobs that are done. */
+ * answer that says so, which is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run
+ * with STATUS_SYSTEM; answers keeps the jobs that are done. */
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 

@@ -1,4 +1,5 @@
-/* cli/setup/options.h: the options of a prediction's model, cluster and configuration, as tables that commands share. */
+/* cli/setup/options.h: the options of a prediction's model, cluster and configuration, as tables that commands
+ * share. */
 #ifndef CLI_SETUP_OPTIONS_H
 #define CLI_SETUP_OPTIONS_H
 

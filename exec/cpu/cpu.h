@@ -1,7 +1,7 @@
 /* exec/cpu/cpu.h: the CPU backend: ranks, streams and messages are threads of one process.
  *
  * A worker thread per stream and rank runs the stream's ops one after the other; it sleeps until
- * the host has issued the next one and until what that waits for has ended. Nothing spins. Device,
+ * the host has issued the next op and the ops that it waits for have ended. No thread spins. Device,
  * pinned and pageable memory are three pools of ordinary memory. Private to exec/cpu/, but for
  * cpu_backend. */
 #ifndef EXEC_CPU_CPU_H
@@ -19,7 +19,7 @@ extern const struct backend cpu_backend;
 struct comm;
 struct cpu_rank;
 
-/* An op that a worker or the host sleeps for: ops of the stream up to place have ended. */
+/* What a sleeping worker or host waits for: that the stream's ops up to place have ended. */
 struct cpu_need {
     uint8_t stream; /* row of ir.stream, or CPU_HOST */
     uint32_t place; /* in its list */
@@ -36,18 +36,20 @@ struct cpu_worker {
     bool started;
     pthread_cond_t wake;
     struct plan_stream list;
-    uint32_t issued, ended; /* of the step at hand */
-    bool at_work;           /* on op[ended]: all it waited for has ended */
-    struct cpu_need need;   /* what it sleeps for; stream CPU_NOTHING: nothing but an issue */
+    uint32_t issued, ended; /* numbers of ops, in the current step */
+    bool at_work;           /* op[ended] is running: all it waited for has ended */
+    struct cpu_need
+        need; /* what the worker sleeps for; stream CPU_NOTHING: only for the next op to be issued */
     atomic_bool rendezvous; /* its op waits for other ranks */
-    float *scratch;         /* for the kernel at hand, and for operands that are not fp32 */
+    float *scratch;         /* for the running kernel, and for operands that are not fp32 */
 };
 
 struct cpu_rank {
     uint32_t rank;
     pthread_mutex_t lock;
     struct cpu_worker *worker; /* (stream_count); those without ops have no thread */
-    uint32_t *place;      /* (ops of the role) in the list of its stream; SYNC ops: in the host's */
+    uint32_t
+        *place; /* (ops of the role) the op's place in its stream's list; SYNC ops: in the host's */
     uint32_t passed;      /* SYNC ops that the host has passed */
     pthread_cond_t wake;  /* the host's */
     struct cpu_need need; /* the host's */

@@ -2,7 +2,7 @@
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2^n exp(r), exp(r) by its Taylor polynomial of
  * degree 7, whose error there is below 2^-27. Relative error below 2e-7; x below -87 gives
- * about 1e-38, above 88 is taken as 88. NaN and infinities are not for it. */
+ * about 1e-38, above 88 is taken as 88. x must be neither NaN nor infinite. */
 #ifndef EXEC_CPU_FAST_EXP_H
 #define EXEC_CPU_FAST_EXP_H
 

@@ -3,7 +3,7 @@
  * Operands come as fp32 (index operands as i32): cpu_compute() converts what is stored otherwise
  * before and after. Products go through CBLAS on the calling thread; sums over many terms are kept
  * in fp64. Copies are memmove: operands of a broken schedule may overlap, which is wrong but defined.
- * docs/ir.md, "Kinds", says what each computes. */
+ * docs/ir.md, "Kinds", says what each kind computes. */
 #ifndef EXEC_CPU_KERNELS_H
 #define EXEC_CPU_KERNELS_H
 
@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-/* Does the work of a call; NULL, or what was wrong with its data. scratch holds as many floats as
- * the row asks for and is aligned to 64 bytes. */
+/* Does the work of a call; returns NULL, or the words for what is wrong with its data. scratch holds as many floats
+ * as the row's function `scratch` returns and is aligned to 64 bytes. */
 typedef const char *cpu_math(const struct call *call, float *scratch);
 
 struct cpu_math_row {
@@ -24,25 +24,25 @@ struct cpu_math_row {
 /* A row per kind; empty for communication, copies and SYNC kinds. */
 extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
 
-/* Floats of scratch that an op needs in cpu_compute_call(): its row's, and its conversions'. */
+/* Returns the floats of scratch that an op needs in cpu_compute_call(): those of its row and of its conversions. */
 size_t cpu_scratch(const struct ir *ir, uint32_t op);
-/* The most that any of (count) ops needs. */
+/* Returns the largest cpu_scratch() of op[0..count). */
 size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count);
 
-/* Converts operands, does the work, converts back. */
+/* Converts operands to fp32, does the work, and converts results back; returns as a cpu_math does. */
 const char *cpu_compute_call(const struct call *call, float *scratch);
 
 /* exec/cpu/matmul.c */
 cpu_math cpu_matmul;
 
 /* exec/cpu/attention.c, attention_backward.c: query and key tiles of these sizes go through CBLAS;
- * what the mask hides altogether is skipped. */
+ * tiles that the mask hides altogether are skipped. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
 cpu_math cpu_attention, cpu_attention_backward, cpu_merge;
 size_t cpu_attention_scratch(const struct work *work);
 size_t cpu_attention_backward_scratch(const struct work *work);
 
-/* Keys begin..end that query i sees. */
+/* The keys begin..end that a query sees; cpu_visible() returns those of query i. */
 struct visible {
     int64_t begin, end;
 };

@@ -1,4 +1,4 @@
-/* exec/cpu/link.h: a link that is as slow as it is asked to be.
+/* exec/cpu/link.h: an emulated link with a given bandwidth and latency.
  *
  * Ops that move bytes over a link come one after the other in the order in which they reach it.
  * The thread that waits sleeps, so that overlap of computation and transfers can be measured on
@@ -14,16 +14,16 @@
 struct cpu_link {
     struct exec_link limits;
     pthread_mutex_t lock;
-    double free_s; /* when what was put on it so far has left it */
+    double free_s; /* time at which all bytes put on the link so far have left it */
 };
 
 void cpu_link_init(struct cpu_link *link, struct exec_link limits);
 void cpu_link_release(struct cpu_link *link);
 
-/* Puts bytes on the link that were ready at the time now_s; returns when they have arrived. */
+/* Puts bytes, ready at the time now_s, on the link; returns the time at which they have arrived. */
 double cpu_link_arrival(struct cpu_link *link, double now_s, double bytes);
 
-/* Sleeps until the monotonic clock reads until_s, or *stop. */
+/* Sleeps until the monotonic clock reads until_s or *stop is true. */
 void cpu_sleep_until(double until_s, const atomic_bool *stop);
 
 #endif

@@ -1,9 +1,9 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
- * cuDNN's fused kernels where it has them (16-bit types, no window, and a mask whose tile is a
+ * It runs cuDNN's fused kernels where cuDNN has them (16-bit types, no window, and a mask whose tile is a
  * square, a rectangle or aligned at its end: attention_cudnn.c), otherwise products by cuBLASLt
- * around kernels of our own (attention_tiles.c), which takes every shape and type and is also what
- * the fused kernels are checked with. */
+ * around kernels of our own (attention_tiles.c). The tiles take every shape and type, and the fused kernels
+ * are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
 
@@ -11,7 +11,7 @@
 #include "exec/cuda/compute.h"
 #include "exec/cuda/matmul.h"
 
-struct attention; /* of one op: sizes, plans */
+struct attention; /* the sizes and plans of one op's attention */
 
 /* All attention of a run. */
 struct attentions;
@@ -22,38 +22,40 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
 
-/* Plans a call that will be run; of its addresses only the alignment matters. Returns NULL, with a message, if no
- * implementation can do it. */
+/* Plans the attention of a call; of the call's addresses only the alignment matters. Returns NULL, with a message,
+ * if no implementation can do it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 struct diag *diag);
-/* Builds what is still to be built, by as many threads as there are processors. */
+/* Builds the plans that are not built yet, with as many threads as there are processors. */
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
-/* Call after attentions_build(). Returns why some attention is computed by tiles although they were not asked for; NULL:
- * none is. */
+/* Call after attentions_build(). Returns the reason if some attention is computed by tiles although the caller did
+ * not ask for tiles; else NULL. */
 const char *attentions_why_tiles(const struct attentions *attentions);
-/* cuDNN's version; 0: it is not open. */
+/* Returns cuDNN's version; 0: it is not open. */
 int attentions_cudnn(const struct attentions *attentions);
-/* "cudnn", "tiles", "cudnn and tiles"; and, if the caller did not ask for them, why tiles. */
+/* Writes "cudnn", "tiles" or "cudnn and tiles" into text, with the reason for tiles that the caller did not ask
+ * for. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
 size_t attention_scratch(const struct attention *attention);
 
-/* Makes what each stream with attention needs for itself; NULL: nothing. */
+/* Makes the handle that a stream with attention needs; *handle is NULL if it needs none. */
 enum status attentions_open_stream(const struct attentions *attentions, cudaStream_t stream,
                                    void **handle, struct diag *diag);
 void attentions_close_stream(const struct attentions *attentions, void *handle);
 
-/* Enqueues; NULL, or the words of whoever refused. handle: the stream's. */
+/* Enqueues the attention of a call; returns NULL, or the error message of the library that refused. handle: the
+ * stream's, of attentions_open_stream(). */
 const char *attention_run(const struct attention *attention, const struct call *call,
                           const struct cuda_place *place, void *handle);
 
-/* The part of a masked tile that a fused kernel can compute: queries first .. first + q (queries before see no key) and
- * keys 0 .. kv (no query sees later keys). */
+/* The part of a masked tile that a fused kernel can compute: queries first .. first + q (queries before see no key)
+ * and keys 0 .. kv (no query sees later keys). */
 struct attention_part {
     int64_t first, q, kv; /* q 0: no query sees any key */
     uint8_t mask;         /* enum fused_mask */
 };
-/* False: no fused mask is this one. */
+/* Finds the part that a fused kernel can compute. False: no fused mask equals this op's. */
 bool attention_part_of(const struct work *work, struct attention_part *part);
 
 /* ---- attention_tiles.c ---- */

@@ -1,6 +1,6 @@
-/* exec/cuda/compute.h: from an op to the kernels of exec/cuda/kernels.h.
+/* exec/cuda/compute.h: launches the kernels of exec/cuda/kernels.h that compute an op.
  *
- * A row per kind of work that needs no library of NVIDIA's: products and attention are in
+ * The table has a row per kind of work that needs no library of NVIDIA's: products and attention are in
  * matmul.h and attention.h, communication and copies in comm.h and backend.c. Needs no CUDA
  * header. */
 #ifndef EXEC_CUDA_COMPUTE_H
@@ -11,8 +11,9 @@
 
 struct cuda_place {
     cudaStream_t stream;
-    void *scratch;  /* as many bytes as the row asks for, aligned to CUDA_SCRATCH_ALIGNMENT */
-    int32_t *fault; /* of the rank: a kernel that meets wrong data puts the op's mark here */
+    void *
+        scratch; /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
+    int32_t *fault; /* the rank's: a kernel that meets wrong data writes the op's mark here */
     int32_t mark;   /* op + 1 */
 };
 

@@ -28,24 +28,25 @@ extern const struct backend cuda_backend;
 
 struct cuda_rank;
 
-/* One stream of one rank. Written with the rank's lock held; what is atomic can be read without, by the watcher, which
- * must not wait for a thread that is held in a call. */
+/* One stream of one rank. Written with the rank's lock held; what is atomic can be read without, by the watcher,
+ * which must not wait for a thread that is held in a call. */
 struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream; /* row of ir.stream */
     cudaStream_t handle;
     struct plan_stream list;
-    _Atomic uint32_t issued;   /* by the host, of the step at hand */
-    _Atomic uint32_t launched; /* on the CUDA stream */
-    _Atomic uint32_t ended; /* as far as somebody has looked; written with the rank's look_lock */
-    atomic_bool held;       /* the head's waits are launched and it has come; others have not */
+    _Atomic uint32_t issued;   /* ops that the host has issued in the current step */
+    _Atomic uint32_t launched; /* ops launched on the CUDA stream */
+    _Atomic uint32_t
+        ended;        /* ops known to have ended by the last cuda_look(); written with look_lock */
+    atomic_bool held; /* the head has begun to communicate; members of other ranks have not come */
     void *scratch;
     size_t scratch_bytes;
-    float *host_scratch; /* of a host stream */
-    void *attention;     /* its handle of cuDNN, or NULL */
+    float *host_scratch; /* scratch of a host stream */
+    void *attention;     /* the stream's handle of cuDNN, or NULL */
 };
 
-/* An op that the processor does, in the order of its stream. */
+/* An op that runs on the CPU, in the order of its stream. */
 struct cuda_host_work {
     struct exec_run *run;
     struct call call;
@@ -64,19 +65,19 @@ struct cuda_rank {
     struct exec_run *run;
     uint32_t rank;
     int device;
-    pthread_mutex_t *lock;            /* own_lock, or one for all that share a GPU */
+    pthread_mutex_t *lock;            /* own_lock, or one for all ranks that share a GPU */
     struct cuda_stream *stream;       /* (stream_count); those without ops have no handle */
-    uint32_t *place;                  /* (ops of the role) in the list of its stream */
+    uint32_t *place;                  /* (ops of the role) the op's place in its stream's list */
     struct cuda_events *events;       /* (ops of the role) */
-    atomic_bool *at_barrier;          /* (ops of the role) the host has come to it */
-    bool *launches;                   /* (ops of the role) has put something on the device */
+    atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
+    bool *launches;                   /* (ops of the role) the op has put work on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
     size_t bytes[MEMORY_COUNT]; /* allocated */
     int32_t *fault;             /* host memory that kernels write: op + 1 */
-    cudaEvent_t base;           /* the beginning of the step */
-    double base_s;              /* on the host's clock */
-    bool at_work;               /* counted in run->busy; with look_lock */
+    cudaEvent_t base;           /* recorded at the beginning of the step */
+    double base_s;              /* time of `base` on the host's clock */
+    bool at_work;               /* the rank is counted in run->busy; guarded by look_lock */
     pthread_mutex_t own_lock, look_lock;
 };
 
@@ -90,11 +91,11 @@ struct cuda_prepared {
 struct loopback;
 struct nccl_links;
 
-/* All NULL: none. */
+/* The kernel that occupies multiprocessors during every step (sm_hog.c). All NULL: none. */
 struct sm_hog {
     cudaStream_t stream;
     void *memory;
-    int32_t *stop; /* of the host, which the device sees */
+    int32_t *stop; /* host memory that the device sees */
 };
 
 struct cuda {
@@ -114,7 +115,7 @@ struct cuda {
     uint32_t barriers;
     struct sm_hog sm_hog;
     size_t launched_ops, recorded_ops; /* of a step that CUPTI timed; recorded: the fewest of any */
-    unsigned clock_mhz; /* of the SMs of rank 0's device behind the last step; 0: unknown */
+    unsigned clock_mhz; /* of the SMs of rank 0's device after the last step; 0: unknown */
 };
 
 static inline struct cuda *cuda_of(const struct exec_run *run)
@@ -133,27 +134,28 @@ static inline struct cuda_events *cuda_events(const struct cuda_rank *rank, uint
 
 /* Ends the run: "rank 0: op 3 (...): cudaMemcpyAsync: out of memory". Returns false. */
 bool cuda_failed(struct cuda_rank *rank, uint32_t op, const char *call, cudaError_t error);
-/* The same before anything runs. */
+/* Adds the error of a CUDA call that failed before anything runs; returns STATUS_SYSTEM. */
 enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error);
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
-/* Lists of a rank's ops by stream; then its streams and events; all that can be waited for or timed gets an
- * event. */
+/* Lists a rank's ops by stream. Called before cuda_open_streams(), which makes the streams and, for every op that is
+ * waited for or timed, an event. */
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
-/* Launches whatever can be, of this rank and, where they share a GPU, of those that its ops let go
- * on. Takes the rank's lock. */
+/* Launches every op of this rank that can be launched. On a shared GPU it also launches ops of other ranks that
+ * waited for those. Takes the rank's lock. */
 void cuda_launch(struct cuda_rank *rank);
-/* Looks how far the streams have come, for who waits and for the watcher. Takes the rank's look_lock only: a thread may
- * be launching. */
+/* Asks the device which ops of the rank have ended, for threads that wait and for the watcher. Takes only the rank's
+ * look_lock, since another thread may be launching. */
 void cuda_look(struct cuda_rank *rank);
-/* Between two looks of a thread that has waited since `since_s` for what the device or another thread does:
- * it yields for some microseconds, and then sleeps for a five-hundredth of what it has waited, within 5 to
- * 50 us, so that an end is seen soon and a long wait keeps no processor busy. */
+/* Pauses a thread that polls the device or another thread and has waited since `since_s`: it yields during the first
+ * 20 us, and then sleeps for a five-hundredth of the time waited, within 5 to 50 us, so that an end is seen soon and
+ * a long wait keeps no processor busy. */
 void cuda_rest(double since_s);
-/* Below: with the rank's lock held; false: the run has failed. */
+/* Called with the rank's lock held: record the end of an op, record an event after it, and make the stream wait for
+ * an event. False: the run has failed. */
 bool cuda_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
@@ -162,21 +164,21 @@ bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Fills all planned memory that is not bound with NaNs, so that what is read before it has been
- * written shows in the results. */
+/* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
+ * results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);
-/* NUMA node of the processor that a device hangs on; -1: unknown. */
+/* Returns the NUMA node to which a device is attached; -1: unknown. */
 int cuda_numa_node(int device);
 
 /* ---- times.c ---- */
 
-/* Around the launches of an op, with its rank's lock held: what the profiling interface records is
- * that op's. Not called for ops that launch nothing. */
+/* Called before and after the launches of an op, with its rank's lock held: the profiling interface ascribes what is
+ * launched between them to that op. Not called for ops that launch nothing. */
 void cuda_owns(const struct cuda_rank *rank, uint32_t op);
 void cuda_owned(void);
-/* Whether ops have events of their own to be timed by. */
+/* True if ops are timed by events of their own. */
 bool cuda_times_by_events(const struct exec_run *run);
-/* Before a step, with a profile: no op has a time. */
+/* Called before a step that is profiled: marks the times of all ops as unknown. */
 void cuda_forget_times(struct exec_run *run);
 /* Writes the times of a step that has ended; NaN: CUPTI has none of the op. */
 void cuda_read_times(struct exec_run *run);
@@ -190,7 +192,8 @@ void sm_hog_close(struct cuda *cuda);
 
 /* ---- describe.c ---- */
 
-/* Before the first call of CUDA or NCCL: what they read from the environment once. What the user has set stays. */
+/* Sets environment variables that CUDA and NCCL read at their first call; must be called before it. It keeps the
+ * user's CUDA_DEVICE_MAX_CONNECTIONS and overrides NCCL_COMM_BLOCKING. */
 void cuda_environment(void);
 /* Counts the GPUs, at least one. STATUS_SYSTEM: none can be used; the message says why. */
 enum status cuda_count_devices(int *count, struct diag *diag);
@@ -202,7 +205,7 @@ unsigned cuda_clock_mhz(int device);
 
 enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
 void cuda_unprepare(struct cuda *cuda);
-/* Whether communication stays where it is: of a group of one, in place. */
+/* True if a communication op moves no bytes: its group has one member and it works in place. */
 bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
@@ -210,8 +213,8 @@ extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct
 
 enum status loopback_open(struct cuda *cuda, struct diag *diag);
 void loopback_begin_step(struct cuda *cuda);
-/* The op at the head of its queue has come; launches it for all when it was the last. False: not
- * yet, or the run has failed. */
+/* Called when a communication op reaches the head of its queue. The last member that arrives launches the op for all.
+ * False: it is not launched yet, or the run has failed. */
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op);
 void loopback_close(struct cuda *cuda);
 

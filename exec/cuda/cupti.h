@@ -2,7 +2,7 @@
  *
  * The thread that launches pushes the op's id before each call and pops it afterwards; a record carries the number
  * of the call that launched it, and another record ties that number to the op. Times are on the
- * host's monotonic clock. The library is opened when it is asked for, before the first CUDA context
+ * host's monotonic clock. The library is opened on request, before the first CUDA context
  * of the process; only one tool may use it at a time (not under nsys or ncu). */
 #ifndef EXEC_CUDA_CUPTI_H
 #define EXEC_CUDA_CUPTI_H
@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to record, once per process. STATUS_SYSTEM: CUPTI's or the loader's words;
- * STATUS_BAD_INPUT: the program was built without it. */
+/* Begins to record, once per process. STATUS_SYSTEM: CUPTI or the loader failed, and the message has its words;
+ * STATUS_BAD_INPUT: the program was built without CUPTI. */
 enum status cupti_open(struct diag *diag);
-/* The version of CUPTI's API; 0: it is not open. */
+/* Returns the version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);
 
 void cupti_push(uint64_t id);
@@ -29,15 +29,15 @@ struct cupti_span {
     uint32_t records;
 };
 
-/* Gives all records since the last call, one row per id, by id; the caller frees *span. Everything
- * that was launched must have ended. Ids of which a record came without its times have no row.
- * Returns false, and why in `why` (of CUPTI_WHY bytes), when records were lost: then no row can be
- * believed, since what is left of an op may be a part of it; *span is NULL. */
+/* Returns all records since the last call in *span, one row per id, ordered by id; the caller frees *span. All
+ * launched work must have ended. An id with a record that lacks its times has no row. Returns false, with the reason
+ * in `why` (of CUPTI_WHY bytes), when records were lost: then no row can be trusted, since some of an op's records
+ * may be missing; *span is NULL. */
 enum { CUPTI_WHY = 256 };
 bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
 
-/* The computation of cupti_take() on given records, for tests. Both arrays are sorted in place. A record without times
- * has start 0 and end 0, or an end before its start. */
+/* The computation of cupti_take() on given records, for tests. Both arrays are sorted in place. A record without
+ * times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call;
     uint64_t start_ns, end_ns;

@@ -30,21 +30,21 @@ struct fused_shape {
 
 struct fused;
 
-/* An empty plan. */
+/* Returns a plan that is not built yet. */
 struct fused *fused_new(const struct cudnn *dnn, const struct fused_shape *shape);
 void fused_free(struct fused *fused);
 
-/* Builds it for the device of a handle, or, when device is not NULL, for that description of one
- * (handle is then NULL): that shows whether cuDNN takes the graph without having a device. False:
- * refused, and `words` says by which call with which words. */
+/* Builds the plan for the device of a handle or, if device is not NULL, for that description of a device (handle is
+ * then NULL), which shows without a GPU whether cuDNN takes the graph. False: cuDNN refused, and `words` holds the
+ * call and its error message. */
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
                  char *words, size_t size);
 
-/* Bytes of scratch of a plan that was built; statistics (heads, q) in fp32 aside. */
+/* Returns the bytes of scratch of a built plan, without the statistics (heads, q) in fp32. */
 size_t fused_scratch(const struct fused *fused);
 
-/* Enqueues on the handle's stream; NULL, or the library's words. stats: natural logarithms of
- * sums, fp32 (heads, q). */
+/* Enqueue a forward or backward on the handle's stream; return NULL, or the library's error message. stats: the
+ * log-sum-exp of each row's scores, fp32 (heads, q). */
 const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
                           const void *k, const void *v, void *o, float *stats, void *scratch);
 const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, const void *q,

@@ -1,7 +1,7 @@
 /* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused.c.
  *
- * Everything that is made belongs to the struct and goes with it. After the first refusal nothing is called
- * any more, and `words` has what cuDNN said. */
+ * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called
+ * any more, and `words` holds its error message. */
 #ifndef EXEC_CUDA_FUSED_GRAPH_H
 #define EXEC_CUDA_FUSED_GRAPH_H
 

@@ -1,12 +1,12 @@
-/* exec/cuda/host_memory.h: memory of the host that a GPU copies from and to. Needs no CUDA. */
+/* exec/cuda/host_memory.h: host memory that a GPU copies from and to. Needs no CUDA. */
 #ifndef EXEC_CUDA_HOST_MEMORY_H
 #define EXEC_CUDA_HOST_MEMORY_H
 
 #include <stddef.h>
 
-/* Zeroed memory, all of it there, on a NUMA node (-1: wherever the system likes); NULL with errno set:
- * there is none. From 2 MiB on it begins at a multiple of 2 MiB and large pages are asked for: they are
- * found, zeroed and page-locked several times as fast as pages of 4 KiB. Several threads touch it. */
+/* Returns zeroed memory whose pages are all present, on a NUMA node (-1: wherever the system puts it); NULL with
+ * errno set: there is none. From 2 MiB on it begins at a multiple of 2 MiB and asks for large pages, which are found,
+ * zeroed and page-locked several times as fast as pages of 4 KiB. Several threads touch the pages. */
 void *host_memory_new(size_t bytes, int node);
 /* Frees memory of that many bytes; does nothing for NULL. */
 void host_memory_free(void *memory, size_t bytes);

@@ -1,4 +1,4 @@
-/* exec/cuda/kernels.h: the kernels that no library has, as C functions that launch them.
+/* exec/cuda/kernels.h: C functions that launch the kernels which no library has.
  *
  * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their
  * element type, so one kernel serves fp32, bf16 and fp16; all arithmetic is fp32, sums over many
@@ -50,12 +50,13 @@ int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_a
 struct cuda_adamw {
     float beta1, beta2, keep1, keep2, eps, decay, rate, root, max_norm;
 };
-/* squares: of all gradients' elements; NULL: they are not clipped. */
+/* squares: the sum of the squares of all gradients' elements; NULL: gradients are not clipped. */
 int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cuda_array m_new,
                struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
                struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
                struct cuda_adamw constants, cudaStream_t stream);
-/* y = x at most so long that its elements' squares, of which there are *squares, are max_norm^2. */
+/* y = x min(1, max_norm / (sqrt(*squares) + 1e-6)), where *squares is the sum of the squares of all gradients'
+ * elements; y = x for max_norm 0. */
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream);
 /* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch() bytes. */
@@ -63,7 +64,8 @@ size_t cuda_square_sum_scratch(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
-/* Rotates by direction 1 or -1. stride: elements of a row; those after heads x dim are copied. */
+/* Applies RoPE; direction 1 rotates and -1 rotates back. stride: elements of a row; those after heads x dim are
+ * copied. */
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
               int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
               cudaStream_t stream);
@@ -73,10 +75,10 @@ enum { CUDA_REDUCE_MEMBERS = 64 };
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
                 int64_t count, cudaStream_t stream);
 
-/* ---- what moves elements: kernels_layout.cu ---- */
+/* ---- kernels that move elements: kernels_layout.cu ---- */
 
-/* Between whole (rows, parts w0 + parts w1 + parts w2) and one (parts, rows, w) per w that is not
- * 0; element: bytes. */
+/* The operands of cuda_pack(), which copies `whole`, (rows, parts w0 + parts w1 + parts w2), into one block of
+ * (parts, rows, w) per w that is not 0, and of cuda_unpack(), which copies back. element: bytes. */
 struct cuda_pack {
     void *whole, *block[3];
     int64_t rows, parts, w[3];
@@ -119,7 +121,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* ---- loss: kernels_loss.cu ---- */
 
-/* A label that is neither -1 nor in the vocabulary puts `mark` into *fault. before NULL: 0. */
+/* In all of these, a label that is neither -1 nor in the vocabulary writes `mark` into *fault, and before NULL is 0. */
 /* *sum = *before (NULL: 0) + the sum of `rows` terms over count, in a fixed order. */
 int cuda_add_terms(float *sum, const float *before, const float *term, int64_t rows, double count,
                    cudaStream_t stream);
@@ -178,9 +180,9 @@ int cuda_set(float *x, float value, int64_t count, cudaStream_t stream);
 /* ---- for measurements: kernels_measure.cu ---- */
 
 int cuda_empty(cudaStream_t stream);
-/* `blocks` blocks that copy memory, as the channels of a collective do, until *stop (memory of the host that
- * the device sees) is not 0, at most for so long. Their shared memory leaves no room for a block of a
- * product beside them. */
+/* Launches `blocks` blocks that copy memory, as the channels of a collective do, until *stop (host memory that the
+ * device sees) is not 0, for at most `nanoseconds`. Their shared memory leaves no room for a block of a matrix
+ * product on the same multiprocessor. */
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                 const int32_t *stop, cudaStream_t stream);
 

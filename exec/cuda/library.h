@@ -1,11 +1,10 @@
 /* exec/cuda/library.h: NVIDIA's libraries, opened when the backend is.
  *
- * The program does not depend on them, so it starts without them and in no time; what is missing
- * becomes a message with the loader's words, and what has a version that is known to be wrong (versions.h) is refused.
- * A library is looked for by its name (LD_LIBRARY_PATH, the system's folders), then where it was when the program was
- * built, then in the toolkit's folders: $CUDA_HOME and /usr/local/cuda, then among the wheels of the python3 in PATH
- * (wheels.h). Functions are called through a table of their
- * own names: cublaslt->cublasLtMatmul(...). */
+ * The program does not link them, so it starts fast and also without them; a missing library becomes a message with
+ * the loader's words, and one whose version is known to be wrong (versions.h) is refused. A library is looked for by
+ * its name (LD_LIBRARY_PATH, the system's folders), then where it was when the program was built, then in the
+ * toolkit's folders: $CUDA_HOME and /usr/local/cuda, then among the wheels of the python3 in PATH (wheels.h).
+ * Functions are called through a table of their own names: cublaslt->cublasLtMatmul(...). */
 #ifndef EXEC_CUDA_LIBRARY_H
 #define EXEC_CUDA_LIBRARY_H
 
@@ -106,15 +105,16 @@ struct cupti {
 };
 #endif
 
-/* The tables, made at the first call and kept until the program ends; NULL and a message
- * (STATUS_SYSTEM) when the library cannot be opened, lacks a function or has a refused version. Any thread may call. */
+/* Each ..._open() and cupti_library() returns a library's table, made at the first call and kept until the program
+ * ends; NULL and a message (STATUS_SYSTEM) when the library cannot be opened, lacks a function or has a refused
+ * version. Any thread may call. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
-/* From now on cublaslt_open() returns this table; for tests that emulate a device. */
+/* Makes cublaslt_open() return this table from now on; for tests that emulate a device. */
 void cublaslt_use(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);
 void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
-/* Why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. After cudnn_open(). */
+/* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. Call after cudnn_open(). */
 const char *cudnn_compiler_missing(void);
 #endif
 #ifdef HAVE_NCCL
@@ -126,13 +126,13 @@ const struct cupti *cupti_library(struct diag *diag);
 void cupti_use(const struct cupti *table); /* as cublaslt_use() */
 #endif
 
-/* Opens any other library of which several names may be there, "libx.so.13", ...; NULL and the
- * loader's words in *diag. folder: where it was when the program was built. */
+/* Opens any other library by the first of its possible names that works ("libx.so.13", ...). On failure returns NULL,
+ * with the loader's words in *diag. folder: where the library was when the program was built. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
-/* Opens a library that was installed with another one, of which `near` is a function: in its folder, or in one beside
- * that as pip's wheels have them. NULL: it is in none. */
+/* Opens a library that was installed with another one, of which `near` is a function: it is looked for in that
+ * library's folder and in the neighbouring folders that pip's wheels use. NULL: it was not found. */
 void *library_open_near(const char *name, const void *near);
-/* Its function, or NULL and a message. */
+/* Returns a function of an opened library, or NULL and a message. */
 void *library_find(void *library, const char *library_name, const char *function,
                    struct diag *diag);
 

@@ -1,9 +1,9 @@
 /* exec/cuda/matmul.h: matrix products by cuBLASLt, planned before the step.
  *
- * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B
- * and no orders are turned (its bias and epilogues are defined for columns, which are our rows).
- * Products accumulate in fp32, also where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to
- * sizes, forms, types and alignments: ops that agree in these share it. */
+ * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B and no matrix is
+ * transposed (its bias and epilogues are defined for columns, which are our rows). Products accumulate in fp32, also
+ * where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to sizes, forms,
+ * types and alignments: ops that agree in these share it. */
 #ifndef EXEC_CUDA_MATMUL_H
 #define EXEC_CUDA_MATMUL_H
 
@@ -33,18 +33,18 @@ struct products;
 struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag);
 void products_free(struct products *products);
 
-/* The plan of a shape; NULL and a message when the library has no algorithm for it. Not for several
- * threads at once. */
+/* Returns the plan of a shape; NULL and a message when the library has no algorithm for it. Only one thread may call
+ * this at a time. */
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
-/* Enqueues the product. c is what is added when accumulating (usually y). Several threads may call this, but only one at
- * a time for a plan with a bias (ranks launch with a lock held). Returns a cublasStatus_t. */
+/* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. Several threads may call this,
+ * but only one at a time for a plan with a bias (ranks launch with a lock held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *workspace, cudaStream_t stream);
 
-/* log2 of what an address is aligned to, at most 8. */
+/* Returns log2 of an address's alignment in bytes, at most 8. */
 uint8_t product_alignment(const void *address);
 const char *product_error(const struct products *products, int status);
 

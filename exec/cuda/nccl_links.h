@@ -1,5 +1,5 @@
-/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl.c keeps and exec/cuda/nccl_open.c connects,
- * and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
+/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl.c keeps and exec/cuda/nccl_open.c
+ * connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
 #ifndef EXEC_CUDA_NCCL_LINKS_H
 #define EXEC_CUDA_NCCL_LINKS_H
 
@@ -8,7 +8,7 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* Collectives of a group, or messages that flow by `flow` within it on one channel. */
+/* The communicator of a group instance's collectives, or of its messages by `flow` ranks on one channel. */
 struct nccl_link {
     uint32_t group, instance, channel;
     int64_t flow;    /* 0: collectives; NCCL_BARRIERS */
@@ -17,9 +17,9 @@ struct nccl_link {
 
 #define NCCL_BARRIERS INT64_MAX
 
-/* Communicators are blocking: a call returns when it is done, made by the calling thread, which CUPTI's records are tied
- * to. One thread at a time calls NCCL. It says which communicator it is in, so that whoever ends the run does not take
- * the communicator from under it. */
+/* Communicators are blocking: a call returns when it is done, made by the calling thread, which CUPTI's records are
+ * tied to. One thread at a time calls NCCL. `inside` is the link that this thread uses, so that a thread which ends
+ * the run does not abort that communicator under the call. */
 struct nccl_links {
     const struct nccl *nccl;
     struct nccl_link *link;
@@ -38,7 +38,7 @@ struct nccl_links {
 bool nccl_enter(struct nccl_links *links, struct nccl_link *link);
 void nccl_leave(struct nccl_links *links);
 
-/* Ends every communicator, once, whoever waits in a call of one. */
+/* Aborts every communicator, once, even if a thread waits in a call on one. */
 void nccl_abort(struct nccl_links *links);
 
 /* Connects all links of this process's rank: id[i] is that of link i. Must be called by all processes. */
@@ -55,7 +55,7 @@ struct nccl_part {
     size_t element;
 };
 
-/* The part of a rank, with index `index` of the link's group of `size` ranks, in a call. */
+/* Returns the part in a call of the rank with index `index` among the `size` ranks of the link's group. */
 struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_link *link,
                               uint32_t size, uint32_t index, const struct call *call,
                               cudaStream_t stream);

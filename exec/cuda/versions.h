@@ -1,8 +1,9 @@
 /* exec/cuda/versions.h: which versions of NVIDIA's libraries are known to be wrong.
  *
- * One table of rules says what is wrong with a range of versions, what would do instead, and who says so. A library is
- * asked for its version when it is opened (library.c), and refused when a rule refuses it; rules that forbid a part of
- * a library are asked for where that part would be used. Versions are numbers as each library counts them. */
+ * Each rule of one table says what is wrong with a range of versions, which version works, and the source. A
+ * library's version is checked when it is opened (library.c), and the library is refused if a rule says so; rules
+ * that forbid a part of a library are checked where that part would be used. Versions are numbers in each library's
+ * own encoding. */
 #ifndef EXEC_CUDA_VERSIONS_H
 #define EXEC_CUDA_VERSIONS_H
 
@@ -12,11 +13,11 @@
 #include <stdint.h>
 
 enum nvidia_library {
-    NVIDIA_DRIVER, /* counted by the CUDA version that it takes: cudaDriverGetVersion() */
+    NVIDIA_DRIVER, /* its version is the newest CUDA that it supports: cudaDriverGetVersion() */
     NVIDIA_CUBLASLT,
     NVIDIA_CUDNN,
     NVIDIA_NCCL,
-    NVIDIA_CUPTI, /* counted by its API */
+    NVIDIA_CUPTI, /* its version is that of its API */
     NVIDIA_LIBRARY_COUNT
 };
 
@@ -36,15 +37,16 @@ struct version_rule {
 extern const struct version_rule version_rules[];
 extern const size_t version_rule_count;
 
-/* "cuDNN" */
+/* Returns a library's name: "cuDNN". */
 const char *version_library(enum nvidia_library library);
-/* "9.19.0" */
+/* Writes a version into text: "9.19.0". */
 void version_print(enum nvidia_library library, int version, char *text, size_t size);
 
-/* The rule with that effect on a version; NULL: none. */
+/* Returns the rule with that effect on a version; NULL: there is none. */
 const struct version_rule *version_rule(enum nvidia_library library, enum version_effect effect,
                                         int version);
-/* STATUS_SYSTEM when a version is refused: "cuDNN: error: version 9.5.1 ...; 9.10.2 or later would do". */
+/* Returns STATUS_SYSTEM and a message if a version is refused: "cuDNN: error: version 9.5.1 ...; 9.10.2 or later
+ * would do". */
 enum status version_check(enum nvidia_library library, int version, struct diag *diag);
 
 #endif

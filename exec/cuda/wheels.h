@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* The folders nvidia/NAME/lib of what the python3 in PATH imports from, found by the first call, which runs
- * python3; *count is 0 without it. They stay as they are until the program ends. Any thread may call. */
+/* Returns the folders nvidia/NAME/lib below the folders from which the python3 in PATH imports. The first call runs
+ * python3 to find them; *count is 0 without it. The array is valid until the program ends. Any thread may call. */
 const char *const *wheel_folders(size_t *count);
 
 #endif
