@@ -1,10 +1,10 @@
-/* Clocks: what traces say, and what emulated links do to them. */
+/* tests/exec/test_measure.c: the times in traces, and how emulated links lengthen them. */
 #include "tests/exec/hand.h"
 #include "tests/exec/step.h"
 
 #include "traces/stats.h"
 
-/* Two copies of 1 MB each way and a message, on links of 20 MB/s: 50 ms each. */
+/* Two copies of 1 MB to the device, one from it and a message, on links of 20 MB/s: 50 ms each. */
 static const char transfers[] = "longhaul schedule 1\nmesh g=2\ngroup g axes=g\n"
                                 "stream comm comm\nstream h2d h2d\nstream d2h d2h\n"
                                 "buffer a0 hbm f32 [250000] activation persistent\n"
@@ -29,7 +29,7 @@ static struct op_row {
     return (struct op_row){-1, -1};
 }
 
-/* Links of one rank work side by side; copies in one direction come one after the other. */
+/* The links of a rank work at the same time; copies in one direction run one after the other. */
 static void links_are_as_slow_as_asked_and_overlap(void)
 {
     struct hand h;
@@ -65,7 +65,7 @@ static void without_limits_nothing_sleeps(void)
     hand_release(&h);
 }
 
-/* A whole step: every op once per rank, streams in order, memory within the plan. */
+/* The trace of a step has every op once per rank, the ops of a stream in order, and memory within the plan. */
 static void traces_hold_the_whole_step(void)
 {
     struct request request = step_request(&small_llama, 2, 24);
@@ -117,7 +117,7 @@ static void traces_hold_the_whole_step(void)
     step_release(&step);
 }
 
-/* Ops wait for what they say: no op starts before one that it waits for has ended. */
+/* No op starts before every op that it waits for has ended. */
 static void waits_are_kept(void)
 {
     struct request request = step_request(&small_gpt, 4, 16);

@@ -1,5 +1,5 @@
-/* Microbenchmarks: every kind can be timed, a point says what was timed, and links are as slow as
- * they were asked to be. How fast anything is, no test says. */
+/* tests/exec/test_microbench.c: every kind can be timed, a point describes what was timed, and emulated links
+ * are as slow as requested. No test checks how fast anything is. */
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
@@ -10,7 +10,7 @@
 static const struct microbench_options brief = {
     .seconds = 1e-4, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_F32};
 
-/* The smallest work of a kind that its shape allows. */
+/* Returns the smallest work of a kind. */
 static struct work smallest(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
@@ -67,11 +67,11 @@ static void every_kind_can_be_timed(void)
     }
 }
 
-/* However busy the machine is, an op that reads megabytes takes longer than any memory can be read in;
- * one that leaves its operands out does not. */
+/* However busy the machine is, an op that reads megabytes takes longer than the fastest memory needs for them;
+ * an op that skipped its operands would not. */
 static void work_on_megabytes_takes_its_time(void)
 {
-    static const double BYTES_PER_S_MAX = 1e12; /* of one core */
+    static const double BYTES_PER_S_MAX = 1e12; /* for one core */
     static const struct work rows[] = {
         {.kind = WORK_ADD, .elements = {1 << 20, 0}},
         {.kind = WORK_CLIP, .elements = {1 << 20, 0}},
@@ -121,7 +121,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
             CHECK(work_kind_info((enum work_kind)kind)->name,
                   there[kind] || !is_alone((enum work_kind)kind) ||
                       kind == WORK_CROSS_ENTROPY_FINISH);
-        for (int i = 0; i <= POINT_HOST; i++) /* the others are of a GPU's set */
+        for (int i = 0; i <= POINT_HOST; i++) /* the other roles are only in the GPU's set */
             CHECK(point_role_name((enum point_role)i), role[i]);
         struct text out = {0};
         struct diag diag = {0};
@@ -142,7 +142,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
     arena_release(&arena);
 }
 
-/* In company: each role on the work it is of, and refused on the other. */
+/* Roles that time work while other work runs: a kind that each role accepts, and one that it refuses. */
 static const struct {
     enum point_role role;
     enum work_kind kind, not ;
@@ -173,7 +173,7 @@ static void work_is_timed_in_company(void)
         }
 }
 
-/* Sleeping never ends early: links that are slower than the machine take what they say at least. */
+/* A link that is slower than the machine takes at least the requested time, since a sleep never ends early. */
 static void emulated_links_take_their_time(void)
 {
     struct microbench_options options = brief;
@@ -257,7 +257,7 @@ static void the_whole_set_begins_with_the_quick_one(void)
                 in_quick = quick[k].role == whole[i].role &&
                            memcmp(&quick[k].work, &whole[i].work, sizeof quick[k].work) == 0;
             same += in_quick;
-            late += in_quick && i > few; /* the sustained product is among them */
+            late += in_quick && i > few; /* for example the sustained product */
             for (size_t k = 0; k < i; k++)
                 twice += whole[k].role == whole[i].role && whole[k].impl == whole[i].impl &&
                          memcmp(&whole[k].work, &whole[i].work, sizeof whole[k].work) == 0;
@@ -270,7 +270,7 @@ static void the_whole_set_begins_with_the_quick_one(void)
     }
 }
 
-/* Two ranks share a node (docs/measuring.md, "Links"). */
+/* Returns the seconds of a transfer between two ranks that share a node (docs/measuring.md, "Links"). */
 static double link_s(const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
@@ -281,7 +281,7 @@ static double link_s(const struct microbench_case *wanted)
            ways * (double)work_payload_bytes(work) / 5e10;
 }
 
-/* The time that a device with these costs takes. */
+/* Returns the seconds that a device with these costs takes for a case. */
 static double true_s(const struct device_cost *cost, const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
@@ -305,7 +305,8 @@ static double true_s(const struct device_cost *cost, const struct microbench_cas
     }
 }
 
-/* However many are there: what they cannot tell is the base's, and the whole quick set can tell everything. */
+/* Any number of first points of a set can be fitted: the base gives what they do not determine, and the whole
+ * quick set determines everything. */
 static void points_of_a_set_that_was_stopped_are_fitted(void)
 {
     for (size_t s = 0; s < ARRAY_LEN(sets); s++) {
@@ -333,7 +334,7 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
                                       .repeats = 20};
                 point.work.in = point.work.out = (uint8_t)sets[s].dtype;
                 const struct microbench_case wanted = {cases[k].role, cases[k].impl, point.work};
-                struct device_cost unlimited = base; /* points are short runs */
+                struct device_cost unlimited = base; /* without a power limit, as in short runs */
                 unlimited.device_power = 0;
                 point.median_s = point.p10_s = point.p90_s = true_s(&unlimited, &wanted);
                 points_add(&points, &point);
@@ -364,8 +365,8 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
     }
 }
 
-/* A case that takes no longer besides than the first did never goes over the limit, and cheap ones are taken where dear
- * ones do not fit. */
+/* A case whose overhead is at most that of the first case never exceeds the limit, and cheap cases still run
+ * when expensive ones no longer fit. */
 static void a_limit_of_time_is_kept(void)
 {
     struct microbench_budget budget = {.within_s = 100};
@@ -392,7 +393,7 @@ static void a_limit_of_time_is_kept(void)
     CHECK("seconds of it", microbench_guess_s(&long_, &options) > 5);
 }
 
-/* Other GPU benchmarks use the same numbers (bench/gpu/attention_alone.c). */
+/* Operands of benchmarks are random numbers; other GPU benchmarks use the same (bench/gpu/attention_alone.c). */
 static void operands_are_random_and_not_zero(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};

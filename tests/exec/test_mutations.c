@@ -1,4 +1,5 @@
-/* Broken schedules are found: by the verifier, or by the numbers. 2,300 of them run at night. */
+/* tests/exec/test_mutations.c: the verifier or the numeric check finds broken schedules.
+ * test_mutations_nightly.c makes 2,300 of them. */
 #include "tests/exec/mutation_check.h"
 
 static void broken_schedules_are_found(void)

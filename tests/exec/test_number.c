@@ -44,7 +44,7 @@ static void numbers_round_to_nearest_even(void)
     }
 }
 
-/* Every 16-bit pattern that is a number comes back as it was. */
+/* Every 16-bit pattern that is a number is unchanged by a conversion to f32 and back. */
 static void all_halves_come_back(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
@@ -63,7 +63,7 @@ static void all_halves_come_back(void)
     }
 }
 
-/* Half the distance to the next number is lost in rounding, and no more. */
+/* Rounding loses at most half the distance to the next number. */
 static void digits_are_those_of_rounding(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};

@@ -1,5 +1,5 @@
-/* Activations that leave by ratio come back as they were: each pipeline, with tensors that are split,
- * with and without the waits of an implementation, computes the reference's step. */
+/* tests/exec/test_offload_ratio.c: activations that are offloaded by ratio return unchanged. Each pipeline,
+ * with tensors that are split, with and without the waits of an implementation, computes the reference's step. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -21,7 +21,7 @@ static const struct {
     {CHOICE_PIPELINE_INTERLEAVED, 2, 1, 4, 0.8, 0, true, 0},
     {CHOICE_PIPELINE_ZB_1P, 2, 2, 4, 0.5, 0, false, 0},
     {CHOICE_PIPELINE_ZB_V, 2, 1, 4, 0.9, 0, true, 0},
-    /* the last of four stages that share 8 tokens has the same of them as that of three */
+    /* with 7 subsequences, the last of four stages that share 8 tokens has as many as the last of three */
     {CHOICE_PIPELINE_MSP, 4, 1, 1, 1, 0, true, 7},
     {CHOICE_PIPELINE_MSP, 4, 1, 2, 0.7, 0, false, 7},
 };
@@ -80,7 +80,7 @@ static void what_leaves_comes_back(void)
     }
 }
 
-/* Twice the ratio, twice the bytes, of what the classes say may leave. */
+/* Twice the ratio moves twice the bytes of those activations that may be offloaded. */
 static void bytes_follow_the_ratio(void)
 {
     struct choices choices;

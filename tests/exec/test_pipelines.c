@@ -1,5 +1,5 @@
-/* Every pipeline computes exact gradients: over stages, units, models (tied embeddings, grouped
- * queries), weights and recomputation. */
+/* tests/exec/test_pipelines.c: every pipeline computes exact gradients, over stages, units, models (tied
+ * embeddings, grouped queries), weights and recomputation. */
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/pipeline/pipeline.h"
@@ -121,7 +121,7 @@ static void stages_share_their_weights_as_one_rank_would(void)
     }
 }
 
-/* Those of two sequences side by side, in several micro-batches. */
+/* Each of several micro-batches has two sequences, which are cut into the same subsequences. */
 static void sequences_of_a_micro_batch_are_cut_alike(void)
 {
     static const int pipelines[] = {CHOICE_PIPELINE_NONE,        CHOICE_PIPELINE_TERAPIPE,
@@ -152,7 +152,8 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
         }
 }
 
-/* Subsequences without stages, and sums of their keys' gradients in fp32 beside 16-bit tiles. */
+/* Subsequences compute the reference, with stages and without, also with 16-bit dtypes, where gradients of keys
+ * are summed in fp32. */
 static void subsequences_compute_the_reference(void)
 {
     for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
@@ -172,7 +173,7 @@ static void subsequences_compute_the_reference(void)
             struct diag diag = {0};
             if (wide) {
                 request.dtype = DTYPE_BF16;
-                request.model = &shapes[1]; /* whose rounding is held to a tolerance */
+                request.model = &shapes[1]; /* the check has a tolerance for its rounding */
             }
             CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
             check_choices(&choices, true);
@@ -180,7 +181,7 @@ static void subsequences_compute_the_reference(void)
         }
 }
 
-/* Tensor ranks inside stages, whole sequences and subsequences. */
+/* Stages of tensor ranks compute the reference, on whole sequences and on subsequences. */
 static void stages_of_tensor_ranks_compute_the_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
@@ -209,7 +210,7 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
     }
 }
 
-/* Subsequences of several lengths, over head ranks and over tensor ranks. */
+/* Subsequences of one sequence may have different lengths, over head ranks and over tensor ranks. */
 static void lengths_may_differ(void)
 {
     static const int64_t lengths[] = {10, 2, 14, 6};
@@ -241,11 +242,11 @@ static void lengths_may_differ(void)
     }
 }
 
-/* All that the phases have, the first alone, some of each, the last alone. */
+/* How many subsequences are shared: all, all of the first, some of the first and of the last, one of the last. */
 static const struct shared_units extents[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 2}, {0, 1}};
 
-/* Idle stages share the first and the last subsequences, or some of them. */
+/* Idle stages share the first and the last subsequences, or some of them, and compute the reference. */
 static void shared_subsequences_compute_the_reference(void)
 {
     static const struct {
@@ -278,7 +279,7 @@ static void shared_subsequences_compute_the_reference(void)
     }
 }
 
-/* The same with tensor ranks in every stage: even pieces, a shorter last one, learned positions, as many
+/* Stages of tensor ranks share subsequences, too: even pieces, a shorter last one, learned positions, as many
  * tensor ranks as heads and more than key and value heads. */
 static void stages_of_tensor_ranks_share_subsequences(void)
 {

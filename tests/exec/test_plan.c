@@ -1,4 +1,5 @@
-/* What cannot be run is refused before anything runs, with what would do. */
+/* tests/exec/test_plan.c: a schedule that cannot run is refused before anything runs, with a message that says
+ * what would be right. */
 #include "exec/plan.h"
 #include "tests/exec/hand.h"
 

@@ -77,7 +77,7 @@ static void reads_before_writes_are_found(void)
         snprintf(text, sizeof text, "%s%s", HEAD, rows[i].text);
         if (hand_load(&h, text)) {
             h.options.poison = true;
-            h.options.steps = 2; /* the second step starts from nothing, too */
+            h.options.steps = 2; /* poison fills memory before the second step, too */
             bool wrong = rows[i].message[0] != '\0';
             CHECK_INT(rows[i].label, hand_run(&h), wrong ? STATUS_NO : STATUS_OK);
             const char *said = h.diag.text ? h.diag.text : "";

@@ -85,7 +85,7 @@ static struct reference *make(const struct row *row)
     struct transformer t = row->t;
     t.vocab = VOCAB;
     t.norm_eps = 1e-5;
-    t.rope_theta = t.positions == POSITIONS_ROPE ? 100 : 0; /* small: slow pairs turn too */
+    t.rope_theta = t.positions == POSITIONS_ROPE ? 100 : 0; /* small: slow pairs rotate visibly */
     struct diag diag = {0};
     CHECK_INT(row->label, transformer_check(&t, (struct loc){row->label, 0, 0}, &diag), STATUS_OK);
     diag_release(&diag);
@@ -94,7 +94,7 @@ static struct reference *make(const struct row *row)
     return r;
 }
 
-/* Two sequences of nine with repeated tokens; besides their last positions one more counts not. */
+/* Two sequences of nine with repeated tokens. The labels of their last positions, and one more, are ignored. */
 #define SEQUENCES 2
 #define SEQ_LEN 9
 static const int32_t tokens[SEQUENCES * SEQ_LEN] = {3, 1, 4, 1, 5, 9, 2, 6, 5,
@@ -185,12 +185,12 @@ static void gradients_are_finite_differences(void)
  * difference seen is under 1e-14. */
 #define TORCH_TOLERANCE 1e-13
 
-/* Where a gradient is 0 but for rounding (a bias of K moves all scores of a row alike), AdamW
- * divides rounding, up to 1e-16 a step, by eps, 1e-8, and multiplies it by lr, 1e-2: 1e-10, three
- * times. */
+/* Where a gradient is 0 except for rounding (a bias of K moves all scores of a row equally), AdamW divides the
+ * rounding error, up to 1e-16 a step, by eps, 1e-8, and multiplies it by lr, 1e-2: 1e-10, in each of three
+ * steps. */
 #define TORCH_STEP_TOLERANCE 1e-9
 
-/* Hugging Face's models take RoPE's angles, RMSNorm and the loss in float, whatever the weights. */
+/* Hugging Face's models compute RoPE's angles, RMSNorm and the loss in float, whatever the type of the weights. */
 #define HUGGING_FACE_TOLERANCE 2e-6
 
 static const char fixture[] = "data/reference/pytorch.json";
@@ -313,7 +313,7 @@ static void check_recorded_model(struct json_node model, const struct reference_
         if (step == 1) {
             check_recorded_gradients(r, rows);
             if (hugging_face.value != NULL) {
-                b.labels = NULL; /* they shift the labels themselves */
+                b.labels = NULL; /* Hugging Face's models shift the labels */
                 CHECK_CLOSE(word(hugging_face, "class"), loss_of(r, &b),
                             number(hugging_face, "loss"), HUGGING_FACE_TOLERANCE);
                 b.labels = wanted;
@@ -377,7 +377,7 @@ static void labels_are_next_tokens_unless_given(void)
     reference_free(r);
 }
 
-/* 8 tokens of the first sequence count and 7 of the second. */
+/* The loss of a batch is the mean over counted tokens: 8 of the first sequence count and 7 of the second. */
 static void a_batch_is_the_mean_of_counted_tokens(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
@@ -391,7 +391,7 @@ static void a_batch_is_the_mean_of_counted_tokens(void)
     }
 }
 
-/* Only the label of token 3 counts, so tokens 4.. must not matter and token 3 must. */
+/* Only the label of token 3 counts: tokens from 4 on must not change the loss, and token 3 must. */
 static void a_token_sees_none_after_it(void)
 {
     int32_t changed[SEQ_LEN], only[SEQ_LEN];
@@ -411,7 +411,7 @@ static void a_token_sees_none_after_it(void)
     }
 }
 
-/* The last loss moves when two earlier tokens change places, but only where positions are known. */
+/* Swapping two earlier tokens changes the loss of the last position if and only if the model has positions. */
 static void positions_matter_where_there_are_any(void)
 {
     int32_t swapped[SEQ_LEN], only[SEQ_LEN];
@@ -420,7 +420,7 @@ static void positions_matter_where_there_are_any(void)
         only[i] = i == SEQ_LEN - 2 ? labels[i] : -1;
     }
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        /* In one layer: deeper ones tell order by what the causal mask let each token see. */
+        /* A model of one layer: deeper ones know the order from what the causal mask lets each token see. */
         struct row row = models[i];
         row.t.layers = 1;
         struct reference *r = make(&row);
@@ -435,7 +435,7 @@ static void positions_matter_where_there_are_any(void)
     }
 }
 
-/* A long sequence crosses the blocks in which logits are made; two runs give the same bits. */
+/* The logits of a long sequence are made in several blocks; two runs give the same bits. */
 static void runs_repeat_to_the_bit(void)
 {
     enum { LONG = 150 };
@@ -445,7 +445,7 @@ static void runs_repeat_to_the_bit(void)
     const struct reference_batch b = {ids, NULL, 1, LONG, NULL};
     struct reference *first = make(&models[0]), *second = make(&models[0]);
     const double once = gradients_of(first, &b), again = gradients_of(second, &b);
-    gradients_of(second, &batch); /* gradients of another batch do not stay */
+    gradients_of(second, &batch); /* gradients of another batch are overwritten */
     CHECK_CLOSE("loss", gradients_of(second, &b), once, 0);
     CHECK_CLOSE("loss", again, once, 0);
     for (size_t n = 0; n < first->count; n++)
@@ -457,9 +457,9 @@ static void runs_repeat_to_the_bit(void)
 
 /* ---- AdamW and weights ---- */
 
-/* p 1, g 0.5, lr 0.1, decay 0.01, betas 0.9 and 0.99, eps 0.1. Decay: 0.999. Step 1: m/(1 - 0.9) =
- * 0.5, v/(1 - 0.99) = 0.25, so p = 0.999 - 0.1 0.5 / 0.6. Step 2 with g = 0: m = 0.045 of 0.19, v =
- * 0.002475 of 0.0199. */
+/* Two steps by hand, with p 1, g 0.5, lr 0.1, decay 0.01, betas 0.9 and 0.99, eps 0.1. The decay makes p 0.999.
+ * Step 1: m / (1 - 0.9) = 0.5, v / (1 - 0.99) = 0.25, so p = 0.999 - 0.1 0.5 / 0.6. Step 2 with g = 0: m =
+ * 0.045, divided by 0.19; v = 0.002475, divided by 0.0199. */
 static void adamw_is_hand_worked(void)
 {
     struct reference *r = make(&models[0]);

@@ -1,4 +1,5 @@
-/* The rule of exec/reference_check.h where terms are few: models of 4 to 12 columns, in every type. */
+/* tests/exec/test_reference_check.c: the tolerance rule of exec/reference_check.h where sums have few terms:
+ * models of 4 to 12 columns, in every dtype. */
 #include "exec/reference_check.h"
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
@@ -38,7 +39,7 @@ static void draw(struct drawn *d, struct check_random *random, int64_t hidden, e
     d->seed = (uint64_t)check_random_i64(random, 0, 100000);
 }
 
-/* scale: the gradients are that many times as small. */
+/* Runs the request and returns the verdict of the check. scale: all gradients are divided by it. */
 static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
 {
     struct choices choices;
@@ -93,7 +94,8 @@ static void few_terms_are_not_called_wrong(void)
     CHECK("some cannot be told", count[REFERENCE_CHECK_UNDECIDED] > 0);
 }
 
-/* An error that rounding could cause does not excuse another fault. */
+/* A difference that rounding could cause does not hide another fault: gradients that are half as large are
+ * never accepted. */
 static void half_a_gradient_is_never_right(void)
 {
     struct check_random random = {4};

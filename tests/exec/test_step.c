@@ -1,5 +1,5 @@
-/* Whole training steps: every product of choices computes the reference's loss, gradients and
- * parameters, with every element written before it is read. */
+/* tests/exec/test_step.c: whole training steps. Every product of choices computes the reference's loss,
+ * gradients and parameters, and every element is written before it is read. */
 #include "tests/exec/step.h"
 
 enum { OPEN = -1 }; /* the strategy's default */
@@ -15,7 +15,7 @@ enum {
     HOST = CHOICE_OPTIMIZER_HOST
 };
 
-/* 0: open, but for the three choices. */
+/* Configurations; 0 leaves a field open, and OPEN leaves weights, activations or optimizer open. */
 static const struct row {
     const char *label;
     const struct transformer *model;
@@ -135,7 +135,7 @@ static void steps_compute_what_the_reference_computes(void)
     }
 }
 
-/* bf16 keeps 8 bits: products of a few layers of it are right to some per cent of the largest. */
+/* bf16 has 8 significant bits: results of a few layers are accurate to some per cent of the largest element. */
 static void sixteen_bits_come_close(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
@@ -167,7 +167,7 @@ static void sixty_four_tiny_ranks(void)
     step_release(&step);
 }
 
-/* The same loss, bit for bit, whatever the order in which threads ran. */
+/* The loss is the same, bit for bit, in whatever order threads run. */
 static void results_do_not_depend_on_timing(void)
 {
     struct request request = step_request(&small_gpt, 4, 16);
@@ -185,7 +185,7 @@ static void results_do_not_depend_on_timing(void)
     }
 }
 
-/* Three steps on the same tokens: the loss of each is the reference's. */
+/* Several steps on the same tokens: the loss of each equals the reference's. */
 static void losses_follow_the_reference(void)
 {
     struct request request = step_request(&small_llama, 2, 24);

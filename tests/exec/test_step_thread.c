@@ -1,4 +1,4 @@
-/* Whole steps under the thread sanitizer, on at most 4 ranks. */
+/* tests/exec/test_step_thread.c: whole steps on at most 4 ranks, for the thread sanitizer. */
 #include "tests/exec/step.h"
 
 static const struct row {

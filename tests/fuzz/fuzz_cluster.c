@@ -1,5 +1,6 @@
-/* Whatever the text, a cluster that is read has passed its checks and can be resized, placed and
- * printed; one that is not has a message. Text that starts with a digit is the one-line form. */
+/* tests/fuzz/fuzz_cluster.c: whatever the text, a cluster that is read has passed its checks and can be
+ * resized, placed and printed; if none is read, there is a message. A text that starts with a digit is taken as
+ * the one-line form. */
 #include "models/cluster.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,6 @@
-/* Whatever the text, rows of training steps are read that print and read back to the same bytes, or there is
- * exactly one message. What their args hold is split into words, or there is one message as well. */
+/* tests/fuzz/fuzz_external.c: whatever the text, either rows of training steps are read, which print and read
+ * back to the same bytes, or there is exactly one message. The args of a row are split into words, or there is
+ * one message. */
 #include "cli/common/options.h"
 #include "tests/fuzz/fuzz.h"
 #include "traces/external.h"

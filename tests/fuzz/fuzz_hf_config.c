@@ -1,6 +1,6 @@
-/* Whatever the text, a model is one that passes its check and has parameters, or exactly one
- * message. The same bytes are read as a Hugging Face file, with and without keys ignored, and as
- * our own schema. */
+/* tests/fuzz/fuzz_hf_config.c: whatever the text, either a model is read that passes its check and has
+ * parameters, or there is exactly one message. The same bytes are read as a Hugging Face file, with and without
+ * ignored keys, and as our own schema. */
 #include "models/hf_config.h"
 #include "tests/fuzz/fuzz.h"
 

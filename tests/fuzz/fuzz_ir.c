@@ -1,5 +1,5 @@
-/* Whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the same
- * bytes again, or in exactly one message. */
+/* tests/fuzz/fuzz_ir.c: whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the
+ * same bytes again, or in exactly one message. */
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"
 #include "tests/fuzz/fuzz.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What every reader of a schedule asks about its rows. */
+/* Computes for every op what readers of a schedule ask: flops, bytes, workspace, group, role and operands. */
 static void visit(const struct ir *ir)
 {
     double sum = 0;
@@ -37,7 +37,7 @@ static void visit(const struct ir *ir)
     assert(sum >= 0);
 }
 
-/* Could the loops of a text, one within the other, be written out to more lines than there is time for? */
+/* True if the loops of a text, nested in each other, could expand to more lines than there is time for. */
 static bool is_long(const uint8_t *data, size_t size)
 {
     enum { LINES_MAX = 20000 };
@@ -57,7 +57,7 @@ static bool is_long(const uint8_t *data, size_t size)
     return product > LINES_MAX;
 }
 
-/* With loops and back it is the same list, but for offsets. */
+/* Checks that the schedule, printed with loops and read back, is the same list except for offsets. */
 static void check_loops(struct ir *ir)
 {
     struct ir again = {0};

@@ -1,6 +1,6 @@
-/* Whatever the text, a recording is read whose rows are a trace that our CSV reader takes back, or
- * there is exactly one message and no row. What was read is also aligned with itself as if it were
- * a prediction; no more is matched than there is. */
+/* tests/fuzz/fuzz_kineto.c: whatever the text, either a recording is read whose rows our CSV reader accepts, or
+ * there is exactly one message and no row. A recording is also aligned with itself as if it were a prediction;
+ * at most all its rows are matched. */
 #include "tests/fuzz/fuzz.h"
 #include "traces/compare.h"
 #include "traces/csv.h"

@@ -1,5 +1,5 @@
-/* Whatever the text, and whichever kind of file it is taken for, what was read makes options, or there is exactly one
- * message. */
+/* tests/fuzz/fuzz_launch.c: whatever the text, and whichever kind of launch file it is taken for, it is
+ * converted to options, or there is exactly one message. */
 #include "predict/launch/launch.h"
 #include "tests/fuzz/fuzz.h"
 

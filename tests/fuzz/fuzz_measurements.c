@@ -1,5 +1,5 @@
-/* Whatever the text, measurements are read that print and read back to the same bytes, or there
- * is exactly one message. */
+/* tests/fuzz/fuzz_measurements.c: whatever the text, either measurements are read, which print and read back to
+ * the same bytes, or there is exactly one message. */
 #include "tests/fuzz/fuzz.h"
 #include "traces/measurements.h"
 

@@ -1,5 +1,5 @@
-/* Whatever the text, the output of nccl-tests is read into points that print and read back, or
- * there is exactly one message. */
+/* tests/fuzz/fuzz_nccl_tests.c: whatever the text, either the output of nccl-tests is read into points, which
+ * print and read back, or there is exactly one message. */
 #include "models/nccl_tests.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,5 @@
-/* Whatever the bytes, a pickle is plain data in an arena, or one message. */
+/* tests/fuzz/fuzz_pickle.c: whatever the bytes, either a pickle is read as plain data in an arena, or there is
+ * one message. */
 #include "tests/fuzz/fuzz.h"
 #include "traces/pickle.h"
 

@@ -1,5 +1,6 @@
-/* Whatever the text, points are read that print and read back to the same bytes, or there is
- * exactly one message. What was read is calibrated: every fit ends, with numbers or a refusal. */
+/* tests/fuzz/fuzz_points.c: whatever the text, either points are read, which print and read back to the same
+ * bytes, or there is exactly one message. Points are also calibrated: every fit ends, with numbers or a
+ * refusal. */
 #include "models/calibrate.h"
 #include "models/calibrate_links.h"
 #include "tests/fuzz/fuzz.h"
@@ -33,7 +34,7 @@ static void hold_fits(const struct points *points)
     assert(status == STATUS_OK);
     status = calibrate_device(&device, points, &base, &options, &diag);
     assert((diag.errors > 0) == (status != STATUS_OK));
-    if (status == STATUS_OK || status == STATUS_NO) { /* what was refused is as the base has it */
+    if (status == STATUS_OK || status == STATUS_NO) { /* a refused number keeps the base's value */
         struct text out = {0};
         struct device_cost again;
         calibration_print_device(&device, "fuzz", "cpu-generic", NULL, &out);

@@ -1,6 +1,6 @@
-/* Whatever the text, a trace is read that prints and reads back to the same bytes, or there is
- * exactly one message. The same bytes are read as op rows and as memory rows; what was read also
- * goes through the statistics and the Perfetto writer. */
+/* tests/fuzz/fuzz_trace_csv.c: whatever the text, either a trace is read, which prints and reads back to the
+ * same bytes, or there is exactly one message. The same bytes are read as op rows and as memory rows; a trace
+ * also passes through the statistics and the Perfetto writer. */
 #include "base/json.h"
 #include "tests/fuzz/fuzz.h"
 #include "traces/csv.h"

@@ -1,4 +1,5 @@
-/* Whatever the text, a quantity is a finite number that is not negative, or one message. */
+/* tests/fuzz/fuzz_units.c: whatever the text, either a quantity is read, which is finite and not negative, or
+ * there is one message. */
 #include "base/units.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     int64_t tokens;
     if (units_parse_tokens(text, size, &tokens, at, NULL) == STATUS_OK) {
-        /* What is printed reads back as the same count. */
+        /* A printed count reads back as the same count. */
         struct text out = {0};
         int64_t again;
         assert(tokens >= 1);

@@ -1,6 +1,6 @@
-/* tests/fuzz/replay.c: hands every file of a corpus to a fuzz target, so that what fuzzing once
- * found stays found. Each file also comes cut short and with bytes changed, in the same way every
- * time, which is a little fuzzing in every test run. */
+/* tests/fuzz/replay.c: passes every file of a corpus to a fuzz target, so that faults that fuzzing once found
+ * do not return. It also passes each file cut short and with bytes changed, in the same way every time, which
+ * is a little fuzzing in every test run. */
 #include "base/arena.h"
 #include "base/text.h"
 #include "tests/fuzz/fuzz.h"
@@ -21,7 +21,7 @@ static size_t pick(size_t below)
     return (size_t)((state >> 33) % below);
 }
 
-/* A copy of exactly the size, so that the address sanitizer sees a read behind the end. */
+/* Passes a copy of exactly this size to the target, so that the address sanitizer notices a read past the end. */
 static void replay(const char *data, size_t size)
 {
     uint8_t *copy = heap_alloc(size, 1);
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
                 return 2;
             }
             printf("%s: %zu bytes\n", entry->d_name, text.size);
-            fflush(stdout); /* names the culprit if the target ends the program */
+            fflush(stdout); /* so the file's name is printed if the target ends the program */
             replay_variants(text.data, text.size);
             files++;
             text_release(&text);

@@ -1,5 +1,5 @@
-/* Calibration: numbers that made the points come back, what points cannot tell is refused, and the
- * file that comes of it is read as any device file. */
+/* tests/models/test_calibrate.c: calibration finds the numbers from which points were made, refuses numbers
+ * that points do not determine, and writes a file that reads as any device file. */
 #include "tests/models/calibrate_fixture.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void add_threads(struct fixture *f)
         add(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
 }
 
-/* Another A100 than the preset's. */
+/* Changes the costs to those of another A100 than the preset's. */
 static void make_truth(struct device_cost *truth)
 {
     truth->device_kernel_start_s = 5e-6;
@@ -67,7 +67,7 @@ static void make_truth(struct device_cost *truth)
     }
 }
 
-/* A number of a fixture f: its name, what it was, what came. */
+/* A number of a fixture f: its name, its true value, its fitted value. */
 #define ROW(family, field)                                                                         \
     {                                                                                              \
 #family "." #field, f.truth.family##_##field, f.result.cost.family##_##field               \
@@ -121,7 +121,7 @@ static void the_numbers_that_made_the_points_come_back(void)
             ROW(cpu, stream_fraction),
             ROW(cpu, start_s),
         };
-        /* Four standard errors, and what the error of the numbers fitted before adds. */
+        /* Four standard errors, and the share of the errors of numbers that were fitted before. */
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             double error = 0;
             for (size_t k = 0; k < f.result.numbers; k++)
@@ -149,7 +149,7 @@ static void the_file_is_read_back(void)
     struct fixture f;
     fixture_init(&f, "a100-80g", 0.01);
     make_truth(&f.truth);
-    f.truth.kind_fraction[WORK_FILL] = 0.1; /* a kind far from its class */
+    f.truth.kind_fraction[WORK_FILL] = 0.1; /* much slower than its class of kinds */
     add_products(&f);
     add_memory_bound(&f);
     add_attention(&f);
@@ -281,7 +281,7 @@ static const struct {
     const char *label;
     void (*make)(struct fixture *f);
     enum status status;
-    const char *message; /* its beginning */
+    const char *message; /* the beginning of the message */
 } refusals[] = {
     {"one point", one_product, STATUS_NO,
      "error: matmul: m is 4096 in every point; what grows with it cannot be told from what does "
@@ -331,8 +331,9 @@ static void what_points_cannot_tell_is_refused(void)
     }
 }
 
-/* Every third median is five times as long as the op, since others ran; the fastest tenth is what the
- * op takes, but of adds it is anything. The slowest tenth is far from it where `spread` is more than 1. */
+/* Adds points that other programs disturbed. Every third median is five times the op's time; the fastest tenth
+ * is the op's time, except that for adds it is arbitrary. Where `spread` is more than 1, the slowest tenth is
+ * far from it. */
 static void add_disturbed(struct fixture *f, double spread)
 {
     for (int i = 0; i < 30; i++) {
@@ -358,8 +359,8 @@ static void fits_that_others_disturb_are_said_to_be(void)
         double spread;
         bool go_on;
         enum status status;
-        const char *word; /* of the message; NULL: there is none */
-        bool disturbed;   /* why both fits fell */
+        const char *word; /* a word of the message; NULL: there is no message */
+        bool disturbed;   /* both fits were refused as disturbed */
     } rows[] = {
         {"others ran", 4, false, STATUS_NO, "other programs disturbed these points", false},
         {"nobody did", 1.1, false, STATUS_NO, "add products", false},
@@ -382,7 +383,8 @@ static void fits_that_others_disturb_are_said_to_be(void)
     }
 }
 
-/* Of one size latency and rate cannot be told apart, however quiet the machine is. */
+/* Points of one size cannot separate latency from rate, however quiet the machine is; the message must not
+ * blame other programs. */
 static void what_more_points_would_mend_is_not_put_down_to_others(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {
@@ -456,7 +458,7 @@ static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
     fixture_release(&f);
 }
 
-/* Products can be fitted; adds of one size cannot, of one direction of attention there is nothing. */
+/* Products can be fitted; adds of one size cannot, and one direction of attention has no points. */
 static void what_can_be_fitted_is_beside_what_is_refused(void)
 {
     struct fixture f;
@@ -499,7 +501,7 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     fixture_release(&f);
 }
 
-/* Times that no device has: what is fitted to them still makes a file that can be read. */
+/* Even points with times that no device has are fitted to a file that can be read. */
 static void numbers_stay_in_their_range(void)
 {
     struct fixture f;
@@ -507,7 +509,7 @@ static void numbers_stay_in_their_range(void)
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
     for (int64_t q = 1024; q <= 16384;
-         q *= 2) { /* the rate goes to its bound, other dims' beyond */
+         q *= 2) { /* the rate reaches its bound, those of other dims exceed it */
         struct work tile = {.kind = WORK_ATTENTION, .attention = {q, q, 8, 8, 64, MASK_FULL, 0, 0}};
         add(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
     }
@@ -537,7 +539,7 @@ static void numbers_stay_in_their_range(void)
     fixture_release(&f);
 }
 
-/* Names of files have any bytes; a JSON file has UTF-8. */
+/* A file name may have any bytes; a JSON file must be UTF-8. */
 static void names_that_are_no_utf8_are_written_all_the_same(void)
 {
     struct fixture f;

@@ -1,10 +1,11 @@
-/* Calibration: numbers that follow from points instead of being fitted to them. */
+/* tests/models/test_calibrate_derived.c: numbers of a calibration that follow from points without a fit. */
 #include "tests/models/calibrate_fixture.h"
 
-/* Both by hand: products at 200 TFLOP/s under a limit of 400 W. 4096^3 are 137.4 Gflop, 687.2 us at that rate. */
+/* Powers by hand, for products at 200 TFLOP/s under a limit of 400 W. 4096^3 are 137.4 Gflop, 687.2 us at that
+ * rate. */
 static const struct {
     const char *label;
-    double sustained_s; /* less the start of the kernel; 0: as the short run */
+    double sustained_s; /* without the start of the kernel; 0: as in the short run */
     double watts;
 } powers[] = {
     {"at 160 TFLOP/s the limit leaves 0.8: 400 W / 0.8", 859.0e-6, 500},
@@ -35,7 +36,7 @@ static void a_product_of_seconds_gives_the_power(void)
     }
 }
 
-/* Points of single kernels do not contain the base's time per op of an eager step. */
+/* Points of single kernels do not include the base's time per op of an eager step, so the fit sets it to 0. */
 static void memory_points_leave_no_start_beside_the_kernels(void)
 {
     struct fixture f;

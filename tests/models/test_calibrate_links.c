@@ -1,11 +1,12 @@
-/* Calibration of links: latencies and bandwidths that made the points come back, and are read back. */
+/* tests/models/test_calibrate_links.c: calibration of links finds the latencies and bandwidths from which
+ * points were made; the cluster that it prints reads back. */
 #include "models/calibrate_links.h"
 
 #include "tests/models/calibrate_fixture.h"
 
 #include <string.h>
 
-/* A DGX A100 with the links, written and read back. */
+/* Returns a DGX A100 with the calibrated links, printed and read back. */
 static struct cluster written_and_read(struct fixture *f, const struct link_calibration *links)
 {
     struct cluster cluster, again;
@@ -59,7 +60,8 @@ static void latency_and_bandwidth_of_links_come_back(void)
     fixture_release(&f);
 }
 
-/* What one GPU alone can be asked: between ranks that share it, both ways, from and to pageable memory. */
+/* The links that one GPU can measure: between ranks that share it, in both directions at once, from and to
+ * pageable memory. */
 static void links_of_one_gpu_come_back(void)
 {
     struct fixture f;
@@ -67,7 +69,7 @@ static void links_of_one_gpu_come_back(void)
     static const enum work_kind kinds[] = {WORK_ALL_GATHER, WORK_ALL_TO_ALL, WORK_SHIFT};
     for (int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
         double b = (double)bytes;
-        /* of 2 ranks: 2 copies each and 4 b, 2 b; one copy each and 2 b */
+        /* between 2 ranks: gather and all-to-all start 2 copies, a shift one; bytes moved are 4 b, 2 b, 2 b */
         const double starts[] = {2, 2, 1}, moved[] = {4 * b, 2 * b, 2 * b};
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
             struct work work = {.kind = (uint8_t)kinds[i], .p = {2, bytes}};
@@ -97,7 +99,7 @@ static void links_of_one_gpu_come_back(void)
     fixture_release(&f);
 }
 
-/* Copies to a device keep their fastest times, those from it are anything. */
+/* Copies to a device are undisturbed at their fastest; copies from it have arbitrary times. */
 static void links_that_others_disturb_fall_as_fits_do(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {

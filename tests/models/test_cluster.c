@@ -43,7 +43,7 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
                     CHECK(field->path, !cluster_field_needed(c, field));
                     continue;
                 }
-                CHECK(field->path, strlen(fact->source) >= 7); /* "lspci" is no source we ship */
+                CHECK(field->path, strlen(fact->source) >= 7); /* not "lspci" */
                 CHECK(field->path, fact->at.name != NULL && fact->at.line > 0);
             }
             for (size_t k = 1; k < c->facts.count; k++)

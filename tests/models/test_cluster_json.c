@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What differs is what each case is about; the rest is a preset's. */
+/* The start of each case: a case gives what it tests, the preset the rest. */
 #define HEAD "{\"name\": \"t\", \"summary\": \"s\", \"base\": \"dgx-a100\",\n"
 
 /* clang-format 14 crashes on rows of texts with several lines. */
@@ -278,7 +278,8 @@ static void a_value_without_a_source_is_given(void)
     release(&f);
 }
 
-/* dgx-a100: 300 GB/s with 38, 60 and 140 of it, 31.5 GB/s with 25, 25 GB/s with 21.4. */
+/* When a file changes a nominal bandwidth of its base, derived ones scale. dgx-a100 has a fabric of 300 GB/s
+ * (derived 38, 60 and 140), PCIe of 31.5 GB/s (25) and NICs of 25 GB/s (21.4). */
 static void what_a_base_gave_is_adapted(void)
 {
     struct fixture f = {0};
@@ -315,7 +316,7 @@ static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
     struct fixture f = {0};
     if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"nic\": {\"count\": 4,\n"
                   "\"of_gpu\": [2, 2, 2, 2, 0, 0, 0, 3]}}")) {
-        static const int64_t switch_of_nic[] = {2, 1, 0, 3}; /* NIC 1 serves none */
+        static const int64_t switch_of_nic[] = {2, 1, 0, 3}; /* no GPU uses NIC 1 */
         for (int n = 0; n < 4; n++)
             CHECK_INT("switch", f.cluster.switch_of_nic[n], switch_of_nic[n]);
         CHECK_TEXT("of_gpu", cluster_find_fact(&f.cluster, "nic.of_gpu")->source, "given");
@@ -323,7 +324,7 @@ static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
     release(&f);
 }
 
-/* The i-th line of text, from 1. */
+/* Returns the start of a line of text; lines count from 1. */
 static char *line_of(char *text, uint32_t line)
 {
     while (--line > 0)

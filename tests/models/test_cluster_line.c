@@ -60,7 +60,7 @@ static void numbers_follow_any_name(void)
 {
     static const struct {
         const char *line;
-        int64_t nodes; /* 0: the preset's */
+        int64_t nodes; /* 0: as in the preset */
     } rows[] = {
         {"dgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 0},
         {"2x8xdgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 2},
@@ -84,7 +84,7 @@ static void numbers_follow_any_name(void)
     release(&preset);
 }
 
-/* The reached rate scales with the nominal one, unless it is given too. */
+/* The achievable rate scales with the nominal one, unless it is given too. */
 static void rates_that_are_not_given_are_scaled(void)
 {
     static const struct {
@@ -118,7 +118,7 @@ static void rates_that_are_not_given_are_scaled(void)
         release(&f);
     }
     struct fixture f = {0};
-    if (load(&f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal ones stay equal, to the last bit */
+    if (load(&f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal rates stay equal to the last bit */
         CHECK("all of the lanes", f.cluster.fabric.peer_bytes_per_s == 77.7e9);
     release(&f);
 }

@@ -1,4 +1,5 @@
-/* Costs: cases a person can compute, and laws. test_cost_published.c has the published points. */
+/* tests/models/test_cost.c: costs of cases that can be computed by hand, and laws of costs.
+ * test_cost_published.c compares with published points. */
 #include "models/states.h"
 #include "tests/models/cost_fixture.h"
 
@@ -99,7 +100,7 @@ static void causal_tiles_lose_half_of_the_longest_block(void)
                     work / 4 + (0.9 * longest) / 2, 1e-12);
         struct work none = attention(WORK_ATTENTION, 10, 10, 1, 1, 100, MASK_CAUSAL);
         none.attention.offset =
-            -10; /* no key is visible: one empty block; its output is memory's */
+            -10; /* no key is visible: one empty block, and memory limits the time */
         CHECK("no pairs take no products", seconds(&f.cost, none) <= 0.5e-3 + 1e-3);
         CHECK_CLOSE("no keys",
                     seconds(&f.cost, attention(WORK_ATTENTION, 1, 0, 1, 1, 100, MASK_FULL)), 1e-3,
@@ -124,7 +125,8 @@ static const struct {
     {"column_sum: 20200 bytes, 1/2", WORK_COLUMN_SUM, {100, 100, 0, 0}, 40.4e-6},
 };
 
-/* A chain takes a kernel and an issue for each of its kernels, and what it moves streams. */
+/* An op that runs as a chain of kernels takes a start and an issue for each kernel, and the bytes that the
+ * chain moves are streamed. */
 static void chains_take_their_own_bytes_and_kernels(void)
 {
     struct fixture f;
@@ -239,7 +241,7 @@ static void every_kind_has_its_functions(void)
     fixture_release(&f);
 }
 
-/* More of anything takes no less time; how uneven blocks are is an average, good to 1 %. */
+/* Greater sizes never take less time, within the 1 % to which the average unevenness of blocks is known. */
 static void time_grows_with_every_size(void)
 {
     struct check_random random = check_random_make();
@@ -420,7 +422,7 @@ static const struct {
     {"not an object", "[]", "object"},
 };
 
-/* The interval in which machines of a device disagree is printed beside the number. */
+/* The interval of values that machines of one device have is printed with the number. */
 static void a_number_may_have_an_interval(void)
 {
     static const char file[] =

@@ -1,4 +1,4 @@
-/* Attention over documents: laws of its time. */
+/* tests/models/test_cost_documents.c: laws of the time of attention over packed documents. */
 #include "tests/models/cost_fixture.h"
 
 #include "models/cost.h"
@@ -8,7 +8,7 @@ static const struct work whole = {.kind = WORK_ATTENTION,
                                   .out = DTYPE_BF16,
                                   .attention = {65536, 65536, 32, 8, 128, MASK_CAUSAL}};
 
-/* A document of a kernel for packed documents. */
+/* Returns one document as a piece of a kernel for packed documents. */
 static struct attention_piece document(int64_t begin, int64_t length)
 {
     return (struct attention_piece){begin, begin, length, length, 0, 0};
@@ -46,7 +46,7 @@ static void documents_obey_laws(void)
         }
         double seconds = pieces_s(&cost, kinds[k], piece, 8);
         CHECK("documents cost less than one", seconds < causal);
-        /* the sum is taken in another order, no more */
+        /* only the order of the sum differs */
         CHECK_CLOSE("order is nothing", pieces_s(&cost, kinds[k], turned, 8), seconds, 1e-12);
         struct attention_piece halves[2] = {document(0, 32768), document(32768, 32768)};
         double share = pieces_s(&cost, kinds[k], halves, 2) / causal;

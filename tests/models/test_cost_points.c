@@ -1,5 +1,5 @@
-/* Measured points over formulas: a product of one cube on one multiprocessor of 1 Gflop/s takes 2 s
- * by the formula (m = n = k = 1000). */
+/* tests/models/test_cost_points.c: measured points take precedence over formulas. By the formula, a product
+ * with m = n = k = 1000 on one multiprocessor of 1 Gflop/s takes 2 s. */
 #include "tests/models/cost_fixture.h"
 
 static const char toy[] = TOY_HEAD TOY_DEVICE("1", "\"0 s\"")
@@ -36,11 +36,11 @@ static void a_measured_shape_takes_what_was_measured(void)
     fixture_release(&f);
 }
 
-/* All at ln 2 from the cube, so that all weigh the same; seconds over the formula's. */
+/* Points near the cube, all at distance ln 2 from it, so that they weigh the same. */
 static const struct {
     const char *label;
     double ratio[4];
-    int sides, form; /* of the points; sides: how many times as large one side is */
+    int sides, form; /* sides: factor of one side of the points' shape; form: of the points */
     size_t count;
     double cube_s;
 } nearby[] = {
@@ -73,7 +73,8 @@ static void shapes_near_measured_ones_are_corrected(void)
     }
 }
 
-/* Ten points: eight near ones at twice the formula, and two farther ones that would say 100 times. */
+/* Only the eight nearest of ten points count: eight near ones take twice the formula's time, two farther ones
+ * 100 times. */
 static void the_eight_nearest_count(void)
 {
     struct fixture f;

@@ -1,10 +1,11 @@
-/* Costs beside the published points that the device files are calibrated on. */
+/* tests/models/test_cost_published.c: compares costs with the published points that the device files are
+ * calibrated on. */
 #include "tests/models/cost_fixture.h"
 
 #include <math.h>
 
-/* One rank's ring of LoongTrain's 2D attention, as models of schedules have it: one causal
- * square, then half tiles; each rank of a step waits for the slowest (arXiv 2406.18485, section 4). */
+/* The ring of one rank in LoongTrain's 2D attention, as schedules model it: one causal square, then half tiles.
+ * In each step every rank waits for the slowest (arXiv 2406.18485, section 4). */
 struct ring {
     const struct device_cost *cost;
     int64_t rows, heads, kv_heads; /* tokens and heads of one rank */
@@ -35,8 +36,8 @@ static double ring_s(const struct ring *ring, enum work_kind kind)
            (double)(ring->steps - 1) * fmax(half_queries, half_keys);
 }
 
-/* hp = 8, cp = 8, GQA 32/8 on 64 A100. Forward: the difference that SC++ makes to a step, per
- * layer (Table 6). Both: the operator less its all-to-alls (Table 4). */
+/* Published times for hp 8, cp 8, GQA 32/8 on 64 A100. forward_s: what SC++ takes off a step, per layer (Table
+ * 6). both_s: forward and backward of the operator without its all-to-alls (Table 4). */
 static const struct {
     int64_t tokens;
     double forward_s, both_s;
@@ -70,7 +71,7 @@ static void loongtrain_operators_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* Other shapes of the same operator, on which nothing was fitted (Table 4, compute-bound cells). */
+/* Published times of other shapes of the operator, to which nothing was fitted (Table 4, compute-bound cells). */
 static const struct {
     const char *label;
     int64_t tokens, hp, cp;
@@ -100,7 +101,7 @@ static void other_rings_follow(void)
     fixture_release(&f);
 }
 
-/* cuDNN 9.19.1 on an H200, GQA 64/8, dim 128: TFLOP/s, causal counted half. */
+/* Rates of cuDNN 9.19.1 on an H200 in TFLOP/s, GQA 64/8, dim 128; a causal mask counts half the flops. */
 static const struct {
     int64_t tokens;
     double full[2], causal[2];
@@ -180,8 +181,8 @@ static void hopper_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* FlashAttention-2 (arXiv 2307.08691, section 4.1): 1.3 to 1.5 times as fast as the kernel in Triton
- * forward, about 2 times backward; on short sequences as on long ones. */
+/* Checks what FlashAttention-2 publishes (arXiv 2307.08691, section 4.1): it is 1.3 to 1.5 times as fast as the
+ * kernel in Triton forward and about 2 times backward, on short sequences and on long ones. */
 static void triton_is_slower_as_published(void)
 {
     static const char *const devices[] = {"a100-80g", "h100"};
@@ -202,8 +203,8 @@ static void triton_is_slower_as_published(void)
     }
 }
 
-/* The same section: around 2 times as fast as FlashAttention's own kernels; section 1: these reach 30 to 50 % of
- * an A100's 312 TFLOP/s forward and 25 to 35 % backward. */
+/* Checks what FlashAttention-2 publishes of the first FlashAttention: it takes around twice as long (section
+ * 4.1), and reaches 30 to 50 % of an A100's 312 TFLOP/s forward and 25 to 35 % backward (section 1). */
 static void the_first_flash_attention_is_slower_as_published(void)
 {
     struct fixture f;
@@ -225,8 +226,8 @@ static void the_first_flash_attention_is_slower_as_published(void)
     fixture_release(&f);
 }
 
-/* FPDT's 2.7B model has 32 heads of 80: two forwards and a backward reach 141 TFLOP/s where dim
- * 128 reaches 203 (derived from its MFU): the ratio is what padding to 96 costs. */
+/* FPDT's 2.7B model has 32 heads of 80 columns. Two forwards and a backward reach 141 TFLOP/s where dim 128
+ * reaches 203 (derived from its MFU): the ratio is the cost of padding 80 to 96. */
 static void head_dim_80_pays_for_96(void)
 {
     struct fixture f;

@@ -20,7 +20,7 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     return status;
 }
 
-/* What the publishers print as the number of parameters. */
+/* The numbers of parameters that the publishers state. */
 static const struct {
     const char *file, *ignore;
     int64_t parameters;
@@ -58,7 +58,7 @@ static void public_models_have_the_published_parameters(void)
     }
 }
 
-/* Scaled angles are no other work: the same model as without them, and a note. */
+/* Scaled RoPE angles do not change the work: the model is the same as without scaling, and a note says so. */
 static void scaled_angles_are_read_with_a_note(void)
 {
     struct arena arena = {0};
@@ -111,7 +111,7 @@ static void families_differ_in_what_they_leave_out(void)
     arena_release(&arena);
 }
 
-/* The smallest config of each family, to which the cases add or from which they take. */
+/* The smallest config of each model family; the cases add keys to it or leave some out. */
 #define LLAMA                                                                                      \
     "\"model_type\": \"llama\", \"hidden_size\": 8, \"intermediate_size\": 16, "                   \
     "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"vocab_size\": 9"
@@ -180,7 +180,7 @@ static void small_configs_are_read(void)
     }
 }
 
-/* Which layers see a window, by Transformers' configuration classes. */
+/* Which layers have a sliding window, as Transformers' configuration classes decide. */
 static void windows_are_read_per_layer(void)
 {
 #define LAYERS(rest)                                                                               \

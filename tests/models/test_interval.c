@@ -1,11 +1,11 @@
-/* Intervals from residuals, worked by hand. */
+/* tests/models/test_interval.c: intervals from residuals, computed by hand. */
 #include "models/interval.h"
 #include "tests/check.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Source A measured two runs, B one. */
+/* Returns residuals of three runs: source A measured two, B one. */
 static struct residuals two_sources(void)
 {
     static const char rows[] = "source,run,device,framework,nodes,time,memory\n"
@@ -49,7 +49,7 @@ static void of_a_new_device(void)
     residuals_release(&residuals);
 }
 
-/* One source gives no interval: neither time without A, nor memory. */
+/* One source is not enough for an interval: time without A has only B, and only A measured memory. */
 static void of_one_source(void)
 {
     struct residuals residuals = two_sources();
@@ -60,7 +60,7 @@ static void of_one_source(void)
     residuals_release(&residuals);
 }
 
-/* The residuals that ship: intervals without a row's source hold the row in at least 85 of 100 runs. */
+/* The shipped residuals: an interval made without a row's source contains the row in at least 85 of 100 runs. */
 static void of_what_ships(void)
 {
     struct residuals residuals = {0};

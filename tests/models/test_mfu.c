@@ -12,7 +12,7 @@ static struct transformer load(const char *name)
     return t;
 }
 
-/* What a source printed, from its own throughput: tokens per second and rank. */
+/* MFUs that a source printed, computed again from its own throughput in tokens per second and rank. */
 static const struct {
     const char *label, *model;
     enum mfu_convention convention;
@@ -46,8 +46,8 @@ static void loongtrain_is_its_formula(void)
                 1e-14);
 }
 
-/* A model small enough for a pencil: L 2, h 4, q 4, kv 2, f 6 gated, V 10, s 8.
- * weights a layer: q 16, k 8, v 8, o 16, FFN 72 = 120; head 40. */
+/* A model whose flops can be computed by hand: L 2, h 4, q 4, kv 2, f 6 gated, V 10, s 8. Weights of a layer: q
+ * 16, k 8, v 8, o 16, FFN 72, in all 120; head 40. */
 static const struct transformer small = {
     .layers = 2,
     .hidden = 4,
@@ -103,7 +103,8 @@ static void four_groups_count_no_keys_in_deepspeed(void)
                 3 * (2 * (64 + 144) + 80) * 8 + 6144, 1e-15);
 }
 
-/* Chunks of 4 tokens of which later ones keep 2: 8 + 8 pairs of their own and 4 x 2 others, 24 for 32. */
+/* Chunks of 4 tokens, of which later ones see 2 of an earlier one: 8 + 8 pairs within chunks and 4 x 2 others
+ * make 24 instead of 32. */
 static void sparse_attention_counts_what_is_computed(void)
 {
     struct transformer t = small;

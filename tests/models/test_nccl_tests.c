@@ -1,4 +1,5 @@
-/* Output of nccl-tests: which collective, how many ranks on how many hosts, what one rank sends. */
+/* tests/models/test_nccl_tests.c: reads output of nccl-tests: the collective, the ranks and hosts, the bytes
+ * that one rank sends. */
 #include "models/nccl_tests.h"
 
 #include "models/calibrate_links.h"
@@ -22,7 +23,7 @@ static void the_recorded_forms_are_read(void)
 {
     static const struct {
         const char *file, *test;
-        int64_t rows, ranks, bytes; /* of the last row */
+        int64_t rows, ranks, bytes; /* bytes: of the last row */
         int nodes;
         enum work_kind kind;
         double seconds;

@@ -1,9 +1,9 @@
-/* Whether points were disturbed by other programs. */
+/* tests/models/test_noise.c: recognizes points that other programs disturbed. */
 #include "models/noise.h"
 
 #include "tests/check.h"
 
-/* n points whose p90 is so many times their p10. */
+/* Adds n points whose p90 is `spread` times their p10. */
 static void add(struct points *points, size_t n, double spread, int64_t repeats)
 {
     for (size_t i = 0; i < n; i++) {
@@ -22,7 +22,7 @@ static void the_middle_point_says_how_far_they_spread(void)
 {
     static const struct {
         const char *label;
-        size_t first, second; /* points of each spread */
+        size_t first, second; /* numbers of points with either spread */
         double spread, other;
         int64_t repeats;
         double want;

@@ -1,4 +1,4 @@
-/* Files of measured points: printing and reading again, and what the reader refuses. */
+/* tests/models/test_points.c: files of measured points print and read back, and faults in them are refused. */
 #include "models/points.h"
 #include "tests/check.h"
 

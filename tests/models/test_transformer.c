@@ -18,7 +18,7 @@ static const struct transformer llama2_7b = {
     .norm_eps = 1e-5,
 };
 
-/* A model with every tensor there is. */
+/* A model that has every kind of tensor. */
 static const struct transformer gpt = {
     .name = "m",
     .layers = 2,
@@ -98,7 +98,7 @@ static void parameters_are_exact(void)
     CHECK_INT("llama-2-7b", transformer_parameters(&llama2_7b), INT64_C(6738415616));
     CHECK_INT("a layer", transformer_layer_parameters(&llama2_7b),
               4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096);
-    /* 6+6 +96+16 +2+2 +48+6 +6+6 +60+10 +60+6 by hand from the list above */
+    /* parameters by hand, from the list above: 6+6 +96+16 +2+2 +48+6 +6+6 +60+10 +60+6 */
     CHECK_INT("gpt layer", transformer_layer_parameters(&gpt), 330);
     CHECK_INT("gpt", transformer_parameters(&gpt), 2 * 330 + 66 + 42 + 12 + 66);
 }
@@ -357,7 +357,7 @@ static void a_preset_equals_the_config_it_is_from(void)
     "\"norm\": \"layernorm\", \"norm_eps\": 1e-5, "
 
 static const struct {
-    const char *label, *text, *message; /* NULL: it is right */
+    const char *label, *text, *message; /* NULL: the text is correct */
 } files[] = {
     {"whole", "{" SIZES "\"vocab\": 9, \"positions\": \"none\", \"sources\": {\"*\": \"me\"}}",
      NULL},
@@ -401,7 +401,7 @@ static void files_are_read_or_refused_with_their_place(void)
             CHECK_INT(files[i].label, status, STATUS_OK);
             CHECK_TEXT(files[i].label, diag.text != NULL ? diag.text : "", "");
         } else {
-            /* what the json reader itself says is tested there: compare our part */
+            /* messages of the JSON reader are tested with it; here only our part is compared */
             CHECK_INT(files[i].label, status, STATUS_BAD_INPUT);
             CHECK_INT(files[i].label, (int64_t)diag.errors, 1);
             const size_t size = strlen(files[i].message);
