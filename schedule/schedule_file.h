@@ -5,8 +5,8 @@
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
 
-/* ir_load(), and where the file gives no buffer an offset (text with loops never does), offsets are planned
- * as compose_build() plans them. Not where ops wait for later ones: the verifier says so. */
+/* As ir_load(); where the file gives no buffer an offset (text with loops never does), offsets are then planned as
+ * compose_build() plans them, unless ops wait for later ones, which the verifier reports. */
 enum status schedule_load(struct ir *ir, const char *path, struct diag *diag);
 
 #endif

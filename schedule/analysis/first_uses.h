@@ -1,7 +1,7 @@
 /* schedule/analysis/first_uses.h: when each buffer of a role comes to life.
  *
- * A buffer is born with its first touch in list order. Others of its touches may not be ordered
- * behind that one (two halves written on two streams); what has ended at its first use is then what
+ * A buffer's life starts with its first touch in list order. Others of its touches may not be ordered
+ * after that one (two halves written on two streams); what has ended at its first use is then what
  * has ended at the start of every one of them: the least of their clocks. The planner of arenas
  * and the verifier of plans ask the same question here. */
 #ifndef SCHEDULE_ANALYSIS_FIRST_USES_H
@@ -27,11 +27,11 @@ void first_uses_release(struct first_uses *first_uses);
 /* Starts without a first use for any of the buffers; the caller then visits the ops of a role in list order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
-/* A touch that is not ordered behind the first. */
+/* Records a touch that is not ordered after the first. */
 void first_uses_touch_early(struct first_uses *first_uses, const struct order *order,
                             uint32_t buffer, uint32_t op);
 
-/* An op, whose clock the order holds, touches a buffer. */
+/* Records that an op, whose clock the order holds, touches a buffer. */
 static inline void first_uses_touch(struct first_uses *first_uses, const struct order *order,
                                     uint32_t buffer, uint32_t op)
 {
@@ -44,11 +44,11 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
     }
 }
 
-/* The first uses of all buffers that ops of the role touch whose clocks `order` holds. */
+/* Fills the first uses of all buffers that ops of a role touch, the role whose clocks `order` holds. */
 void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
 
-/* The clock of a buffer's first use. */
+/* Returns the clock of a buffer's first use. */
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)
 {
@@ -57,7 +57,7 @@ static inline const uint32_t *first_uses_clock(const struct first_uses *first_us
                             : first_uses->clock + (size_t)early * first_uses->width;
 }
 
-/* Have all ops of a free set ended when a buffer of that first use starts to live? */
+/* True if all ops of a free set have ended when a buffer of that first use starts to live. */
 bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
                       uint32_t buffer, const op_id *set, uint32_t count);
 

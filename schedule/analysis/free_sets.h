@@ -21,16 +21,16 @@ struct free_sets {
     uint32_t *before;                /* and the list of the others, newest first */
 };
 
-/* For buffers 0 .. buffers, none of which has been touched. */
+/* Starts sets for buffers 0 .. buffers, none of which has been touched. */
 void free_sets_init(struct free_sets *sets, uint32_t buffers);
 void free_sets_release(struct free_sets *sets);
 
-/* A buffer that has candidates before the newest, or whose newest has not ended. */
+/* As free_sets_touch(), for a buffer that has candidates before the newest, or whose newest has not ended. */
 void free_sets_touch_beside(struct free_sets *sets, const struct order *order, uint32_t buffer,
                             uint32_t op);
 
-/* `op`, whose clock the order holds, touches the buffer: it replaces the candidates that have ended before it
- * starts. */
+/* Records that `op`, whose clock the order holds, touches the buffer: it replaces the candidates that have ended
+ * before it starts. */
 static inline void free_sets_touch(struct free_sets *sets, const struct order *order,
                                    uint32_t buffer, uint32_t op)
 {

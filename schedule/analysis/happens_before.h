@@ -53,8 +53,8 @@ struct order {
 
 void order_release(struct order *order);
 
-/* The clocks of all ops of a role, replacing what *order held and keeping its memory. Waits that
- * name no earlier op of the role are left out (the verifier reports them). */
+/* Computes the clocks of all ops of a role, replacing what *order held and keeping its memory. Waits that name no
+ * earlier op of the role are left out (the verifier reports them). */
 void order_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
@@ -63,8 +63,8 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
 /* Makes room for a list of `ops` at once. */
 void order_reserve(struct order *order, uint32_t ops);
 
-/* Opens the next op (its id is begin + count): its clock without any waits, which is valid until
- * the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
+/* Opens the next op (its id is begin + count) and returns its clock without any waits, which is valid until the
+ * next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);
 
 /* Adds a wait of the open op for an earlier one. Anything else is left out. */
@@ -73,7 +73,7 @@ void order_join(struct order *order, uint32_t op);
 /* Closes the open op. */
 void order_finish(struct order *order);
 
-/* The place of an op of a schedule. */
+/* Returns how an op of a schedule takes part in the order. */
 enum order_place order_place_of(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_row(const struct order *order, uint32_t op)
@@ -81,7 +81,7 @@ static inline const uint32_t *order_row(const struct order *order, uint32_t op)
     return order->row + (size_t)(op - order->begin) * order->width;
 }
 
-/* Has op a ended when an op with this clock starts? The clock is that of op `b`. */
+/* True if op a has ended when an op with this clock starts. The clock is that of op `b`. */
 static inline bool order_before(const struct order *order, uint32_t a, uint32_t b)
 {
     uint8_t stream = order->stream[a - order->begin];
@@ -90,7 +90,7 @@ static inline bool order_before(const struct order *order, uint32_t a, uint32_t 
     return order_row(order, b)[stream] > a;
 }
 
-/* The same for the open op: is a wait for op a already implied? */
+/* True if a wait of the open op for op a is already implied. */
 static inline bool order_covers(const struct order *order, uint32_t a)
 {
     return order_before(order, a, order->begin + order->count);

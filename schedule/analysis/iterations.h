@@ -23,20 +23,20 @@ struct iterations_wanted {
     bool of_units;       /* blocks are units, else layers */
     uint32_t least;      /* iterations in a row */
     uint32_t blocks_max; /* of an iteration */
-    /* Whether iterations may begin where these do; NULL: anywhere. */
+    /* Returns true if iterations may begin where these do; NULL: they may begin anywhere. */
     bool (*begins)(const void *context, const struct iterations *iterations);
     const void *context;
 };
 
-/* All that a role's list has, in its order, of the shortest iterations that come often enough. Heap; *count: how
+/* Returns all iterations of a role's list, in its order: the shortest that come often enough. Heap; *count: how
  * many. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role,
                                    const struct iterations_wanted *wanted, uint32_t *count);
 
-/* The layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */
+/* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */
 int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);
 
-/* The layer that a bundle is of, or the first of them; -1: none. */
+/* Returns the layer of a bundle, or the first of its layers; -1: none. */
 int32_t bundle_layer(const struct ir *ir, uint16_t bundle);
 
 #endif

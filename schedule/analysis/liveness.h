@@ -1,6 +1,6 @@
 /* schedule/analysis/liveness.h: when a buffer's memory is free again, and where in its arena it lies.
  *
- * A buffer is touched by the ops that read or write it. It is born with the first of them, and its
+ * A buffer is touched by the ops that read or write it. It lives from the first of them on, and its
  * memory is free when all ops of its free set have completed. Two buffers may share bytes when
  * every op of the free set of the one is ordered (schedule/analysis/happens_before.h) before every touch of the
  * other: then no timing whatever lets both be live. Persistent and bound buffers live throughout
@@ -13,21 +13,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does the buffer exist during the whole step? Those that are bound are flagged, too. */
+/* True if the buffer exists during the whole step. Bound buffers are flagged, too. */
 static inline bool lifetimes_persistent(const struct ir *ir, uint32_t buffer)
 {
     return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;
 }
 
-/* Does the implementation hold the buffer during the whole step as one of its own? */
+/* True if the implementation holds the buffer during the whole step as one of its own. */
 static inline bool lifetimes_held(const struct ir *ir, uint32_t buffer)
 {
     return lifetimes_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
 }
 
-/* Replaces all free sets by the smallest right ones: the last op of each stream that touches the
- * buffer, less those ordered before another of them. A buffer that nothing touches gets an empty
- * set. Members are in list order. */
+/* Replaces all free sets by the smallest correct ones: the last op of each stream that touches the buffer, less
+ * those ordered before another of them. A buffer that no op touches gets an empty set. Members are in list order. */
 void lifetimes_free_sets(struct ir *ir);
 
 #endif

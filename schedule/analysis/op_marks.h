@@ -1,8 +1,8 @@
 /* schedule/analysis/op_marks.h: ops of a list at which something happens, as bits.
  *
- * What is looked up by op (who ends there) takes an array as long as the list; of which of its rows mean
- * anything, and which one comes next, the marks tell. So rows need no first value, and a list of many ops
- * of which few matter is walked at the price of the few. */
+ * Data per op (such as the live ranges that end there) takes an array as long as the list. The marks tell which of
+ * its rows mean anything, and which comes next: rows need no first value, and a walk over a long list visits only
+ * the marked ops. */
 #ifndef SCHEDULE_ANALYSIS_OP_MARKS_H
 #define SCHEDULE_ANALYSIS_OP_MARKS_H
 
@@ -13,7 +13,7 @@
 
 /* Heap; free `bit`. */
 struct op_marks {
-    uint32_t begin, ops; /* ops begin .. begin + ops, and the one behind the last */
+    uint32_t begin, ops; /* ops begin .. begin + ops, and one more after the last */
     uint64_t *bit;
 };
 
@@ -32,7 +32,7 @@ static inline bool op_marks_add(struct op_marks *m, uint32_t op)
     return is_new;
 }
 
-/* The first marked op from `op` on; UINT32_MAX: there is none. */
+/* Returns the first marked op from `op` on; UINT32_MAX: there is none. */
 static inline uint32_t op_marks_next(const struct op_marks *m, uint32_t op)
 {
     uint32_t at = op - m->begin, word = at / 64;

@@ -2,7 +2,7 @@
  *
  * Every buffer keeps the accesses that a later op may have to wait for: writes, and reads since.
  * An op conflicts with each overlapping access of another stream of which one writes, unless the
- * clocks say that it is ordered behind it already. Accesses that a later access of the same
+ * clocks say that it is ordered after it already. Accesses that a later access of the same
  * stream or a covering write has superseded are forgotten, so the lists stay short and inferring
  * all waits of a schedule is near-linear. */
 #ifndef SCHEDULE_ANALYSIS_WAITS_H
@@ -24,20 +24,20 @@ struct touch {
 
 struct waits;
 
-/* For buffers 0 .. buffers; holds on to order, whose open op is the one asked about. */
+/* Makes the state for buffers 0 .. buffers; keeps the pointer to order, whose open op is the one asked about. */
 struct waits *waits_new(const struct order *order, uint32_t buffers);
 void waits_free(struct waits *waits);
 
 /* Adds an op that the open op is to wait for, whatever it touches. */
 void waits_add(struct waits *waits, uint32_t op);
 
-/* Adds those with which touches of the open op, which runs on `stream`, conflict. Returns how many have been
+/* Adds the ops with which touches of the open op, which runs on `stream`, conflict. Returns how many have been
  * added for it in all. */
 uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t count,
                      uint8_t stream);
 
-/* Joins what was added to the open op's clock, and forgets it. Returns the ops that no other one
- * implies, in list order, in memory of `waits`. */
+/* Joins what was added to the open op's clock, and forgets it. Returns the added ops that no other one implies, in
+ * list order, in memory of `waits`. */
 const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Notes touches of op `op` for those that come later. */

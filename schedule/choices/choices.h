@@ -22,13 +22,13 @@ enum attention_choice {
     CHOICE_ATTENTION_COUNT
 };
 
-/* By which axes the ranks of a sequence share it, by choice; corner: a degree of 1 leaves a simpler choice. */
+/* The axes by which the ranks of a sequence share it, by choice; corner: a degree of 1 leaves a simpler choice. */
 struct attention_axes {
     bool cp, hp, corner;
 };
 extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 
-/* Which of the two are neighbours in the order of ranks. */
+/* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
 /* Where the stages of a pipeline lie: outermost, so that all ranks of a stage are neighbours, as frameworks
@@ -53,12 +53,12 @@ enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P,        /* a message to the next rank in every step */
     ROTATE_ALL_TO_ALL, /* the same as an all-to-all with one peer: a step starts with the last rank */
-    ROTATE_ALL_GATHER, /* all at once, behind the first tile */
+    ROTATE_ALL_GATHER, /* all at once, after the first tile */
     ROTATION_COUNT
 };
 
-/* What the backward of a chunked sequence loops over outside: chunks of keys and values, whose
- * gradients then stay, or of queries. */
+/* The outer loop of the backward of a chunked sequence: over chunks of keys and values, whose gradients then stay,
+ * or over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
 /* Whether what other chunks will read of a chunk waits on the host. */
@@ -83,7 +83,7 @@ enum pipeline_choice {
     CHOICE_PIPELINE_1F1B,
     CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
     CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
-    CHOICE_PIPELINE_ZB_V,        /* the same, down the stages and back up */
+    CHOICE_PIPELINE_ZB_V,        /* also split off; two chunks a stage, down and back up */
     CHOICE_PIPELINE_TERAPIPE,    /* GPipe over subsequences */
     CHOICE_PIPELINE_SEQ1F1B,     /* 1F1B over subsequences */
     CHOICE_PIPELINE_MSP,         /* TeraPipe with multiplexed sequence partitioning (SPPO) */
@@ -99,8 +99,8 @@ enum helper_weights {
     HELPERS_COUNT
 };
 
-/* Subsequences that such stages share, as far as the pipeline's phases have them: so many of the first, while
- * it fills, and of the last, while it drains. SHARED_ALL: as many as the phases have. */
+/* How many subsequences such stages share, as far as the pipeline's phases have them: of the first, while it
+ * fills, and of the last, while it drains. SHARED_ALL: as many as the phases have. */
 struct shared_units {
     uint32_t first, last;
 };
@@ -124,10 +124,9 @@ enum dropout { DROPOUT_PROFILE, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 
-/* What is scheduled: the training step of the whole model; one layer, forward, recomputed and
- * backward, with its weights' gathers and reductions and no optimizer; or its attention operator
- * alone, from the projected queries, keys and values to the output and back, without positions and
- * head norms. */
+/* What is scheduled: the training step of the whole model; one layer, forward, recomputed and backward, with its
+ * weights' gathers and reductions and no optimizer; or only its attention operator, from the projected queries,
+ * keys and values to the output and back, without positions and head norms. */
 enum scope {
     SCOPE_STEP,
     SCOPE_LAYER,
@@ -182,7 +181,7 @@ struct choices {
     /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
        offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
     double offload_ratio, offload_hidden;
-    const double *offload_hidden_of; /* the same of each subsequence's computation; NULL: alike.
+    const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: equal.
                                         Memory of the caller. */
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
@@ -205,13 +204,13 @@ struct request {
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
     const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
-    /* Where lengths are not given: 0: equal ones. Above: a rule of the caller's, who makes them
-       before he builds; the request resolves without them. */
+    /* Where lengths are not given: 0 makes equal ones; above 0 the caller has a rule, by which it makes them
+     * before building; the request resolves without them. */
     int partition;
     int pipeline;                      /* enum pipeline_choice; 0: left open */
     int helpers;                       /* enum helper_weights */
     const struct shared_units *shared; /* NULL: all. Borrowed. */
-    bool shared_open;                  /* the caller makes `shared` of costs before he builds */
+    bool shared_open;                  /* the caller computes `shared` from costs before building */
     int placement, ring_layout;        /* enum placement, enum ring_layout */
     int stage_placement;               /* enum stage_placement */
     int64_t window;
@@ -220,14 +219,14 @@ struct request {
     bool compile;
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
-    /* What the sequences of the batch are packed of (schedule/ir/documents.h), for as many as global_batch says; NULL:
-       each is one document. Borrowed, also by the choices. */
+    /* The documents of which the sequences of the batch are packed (schedule/ir/documents.h), for global_batch
+     * sequences; NULL: each is one document. Borrowed, also by the choices. */
     const struct documents *documents;
     int64_t loss_chunks, ffn_chunks;
     double offload_ratio;  /* 0: open: all of it */
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
-    const double *offload_hidden_of; /* the same of each subsequence's; NULL: alike. Borrowed. */
-    bool offload_adaptive;           /* the caller makes offload_hidden of costs before he builds */
+    const double *offload_hidden_of; /* that of each subsequence; NULL: equal. Borrowed. */
+    bool offload_adaptive; /* the caller computes offload_hidden from costs before building */
     int64_t chunk;
     int kv_offload, chunk_order, fetch;
     int sm; /* compute capability of the cluster's device times ten; 0: not known */

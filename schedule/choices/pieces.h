@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Rows of piece i when rows are cut into `pieces` (the last may be shorter), and where it begins. */
+/* Where piece i begins, and its rows, when rows are cut into `pieces`; the last may be shorter. */
 struct piece {
     int64_t begin, rows;
 };

@@ -93,10 +93,11 @@ struct profile {
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
-    bool gathers_behind_core; /* these, when attention's core is over; else when the layer begins */
+    bool
+        gathers_behind_core; /* gathers start when attention's core is over; else when the layer begins */
     bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
                          nothing waits for soon another; else one stream per direction */
-    bool chunk_sync; /* the host waits behind every tile, and at a barrier behind all-to-alls */
+    bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */
     bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
                           of the queries goes to the host behind each */
     bool chunk_norm;   /* the normed input of a chunk goes to the host too */

@@ -24,7 +24,7 @@ struct strategy {
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);
-/* Whether there is such a strategy and such a profile; NULL is not asked about. */
+/* Checks that there is such a strategy and such a profile; a NULL name is not checked. */
 enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag);
 /* Text names of the values of each choice, as many as its enum counts. */
 /* clang-format off */

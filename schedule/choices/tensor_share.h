@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or
- * are copied. */
+/* True if tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
-/* The transformer that each of them sees: the vocabulary's part is rounded up to a multiple of `unit` rows. */
+/* Returns the transformer that each of tp ranks sees: its part of the vocabulary is rounded up to a multiple of
+ * `unit` rows. */
 struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
-/* That unit of an implementation. */
+/* Returns the unit that an implementation rounds the vocabulary to. */
 int64_t tensor_vocabulary_unit(const struct profile *profile);
-/* Ranks that hold the same key and value heads. */
+/* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
 /* How a tensor of the whole model, by its name in a part ("wqkv.weight"), is cut: blocks of rows, each

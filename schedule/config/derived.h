@@ -7,20 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ranks hold parts of the parameters: with ZeRO-3 and HSDP. */
+/* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP. */
 bool weights_sharded_params(const struct choices *choices);
-/* Gradients are reduced in every micro-batch, since whole ones must not stay: with these and ZeRO-2. */
+/* True if gradients are reduced in every micro-batch, since whole ones must not stay: with ZeRO-2, ZeRO-3 and
+ * HSDP. */
 bool weights_reduce_each_micro_batch(const struct choices *choices);
-/* Whole gradients are zeroed before the step, and looked through before they are reduced, in passes over memory
+/* True if whole gradients are zeroed before the step, and checked before they are reduced, in passes over memory
  * of their own, as Megatron-LM does. */
 bool weights_pass_over_gradients(const struct choices *choices);
-/* How many layers are gathered, or reduced, as one bundle. */
+/* Returns how many layers are gathered, or reduced, as one bundle. */
 int64_t weights_layers_together(const struct choices *choices);
-/* The step clips gradients by the norm of all of them. */
+/* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
-/* FPDT keeps on the host what other chunks read of a chunk: where there are other chunks, and it is asked for. */
+/* True if FPDT keeps on the host what other chunks read of a chunk: where there are other chunks, and it is asked
+ * for. */
 bool fpdt_offloads(const struct choices *choices);
-/* One rank keeps and fetches a chunk for all of them (FETCH_ONE). */
+/* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);
 
 #endif

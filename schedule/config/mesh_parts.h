@@ -24,7 +24,7 @@ struct mesh_part {
     uint8_t order; /* among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
-/* The parts in the order of ranks, slowest first; returns how many. */
+/* Fills part with the parts in the order of ranks, slowest first; returns how many. */
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 
 #endif

@@ -7,35 +7,35 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
 
-/* "1, 2, 4 or 8" */
+/* Appends the numbers as a list, "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* The divisors of n that divide `other` too (0: any), at most `most` of them, the largest. */
+/* Appends the divisors of n that divide `other` too (0: all of n's), of these the `most` largest. */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 
-/* "OPTION: error: WHAT; WOULD would do"; releases would. */
+/* Reports "OPTION: error: WHAT; WOULD would do" to diag; releases would. */
 enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
                              struct text *would);
 
-/* The degree of tensor parallelism, filled and checked; *inside becomes the request of what each tensor
- * rank sees: a transformer of its share (*share) on the ranks that are left. */
+/* Fills and checks the degree of tensor parallelism; *inside becomes the request of what each tensor rank sees: a
+ * transformer of its share (*share) on the ranks that are left. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
-/* Whether tp tensor ranks fit the ranks, the tokens and the model of a request. */
+/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
 bool resolve_tensor_fits(const struct request *r, int64_t tp);
 
-/* Degrees, placement, layout and window of the sequence, filled and checked; the attention choice
- * becomes what is left of it where a degree is 1. ranks and seq of *c are set. */
+/* Fills and checks degrees, placement, layout and window of the sequence; the attention choice becomes what is
+ * left of it where a degree is 1. ranks and seq of *c are set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
-/* Chunks of the sequence, and whether and in which order they go to the host; what is left open of
- * the pieces of the loss and of the feed-forward part follows from them in *pieces. */
+/* resolve_sequence_chunks() fills the chunks of the sequence, and whether and in which order they go to the host;
+ * the numbers of pieces of the loss and of the feed-forward part that are left open follow from them in *pieces. */
 struct resolve_pieces {
     int64_t loss, ffn;
 };
-/* Those that FPDT's public code has; chunks of *c are set. */
+/* Returns the numbers of pieces that FPDT's public code has; chunks of *c are set. */
 struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);

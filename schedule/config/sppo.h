@@ -12,11 +12,11 @@
 /* Mean tokens of a subsequence: the bounds of section 5.3, and what is filled in. */
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 
-/* Tensor ranks, stages and subsequences where they are open; nothing where a sequence is shorter than
- * two subsequences. What is given stays, fitting or not. */
+/* Fills tensor ranks, stages and subsequences where they are open; does nothing where a sequence is shorter than
+ * two subsequences. What is given stays, even if it does not fit. */
 void sppo_fill(struct request *request);
 
-/* Says what was filled in, and of ratios of a step of one unit that nothing leaves. */
+/* Notes what was filled in, and, of ratios for a step of one unit, that nothing leaves. */
 void sppo_note(const struct choices *choices, const struct request *asked, struct diag *note);
 
 #endif

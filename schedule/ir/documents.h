@@ -31,7 +31,7 @@ struct documents {
     uint32_t *list_of;          /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
 };
 
-/* For a batch of so many sequences, none of which is set yet. */
+/* Starts documents for a batch of `sequences` sequences, none of which is set yet. */
 void documents_init(struct documents *documents, struct arena *arena, uint32_t sequences);
 
 /* Sets the documents of a sequence by their ends, or by their lengths; both are copied. */
@@ -42,23 +42,23 @@ void documents_set_lengths(struct documents *documents, struct arena *arena, uin
 
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
-/* The list of a sequence; NULL: the sequence is one document. */
+/* Returns the list of a sequence; NULL: the sequence is one document. */
 const struct document_list *documents_of(const struct documents *documents, uint32_t sequence);
 
-/* Whether every sequence is set and is a single document. */
+/* True if every sequence is set and is a single document. */
 bool documents_are_single(const struct documents *documents);
 
-/* The same of the `sequence`-th sequence of each of `ranks` data-parallel ranks. */
+/* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document. */
 bool documents_is_single(const struct documents *documents, uint32_t sequence, uint32_t ranks);
 
-/* Whether all of `ranks` data-parallel ranks have the same. */
+/* True if all of `ranks` data-parallel ranks have the same documents. */
 bool documents_are_alike(const struct documents *documents, uint32_t ranks);
 
-/* The first n such that the n-th sequence has the documents of the `sequence`-th on each of `ranks` ranks. Ops that
- * name it instead are equal where micro-batches are. */
+/* Returns the first n such that the n-th sequence has the documents of the `sequence`-th on each of `ranks` ranks.
+ * Ops that name n instead are equal where micro-batches are. */
 uint32_t documents_first_like(const struct documents *documents, uint32_t sequence, uint32_t ranks);
 
-/* The number of the document that a position lies in, and where that document begins. */
+/* Returns the number of the document that a position lies in; document_begin() returns where a document begins. */
 uint32_t document_at(const struct document_list *list, int64_t position);
 static inline int64_t document_begin(const struct document_list *list, uint32_t document)
 {

@@ -15,7 +15,7 @@ struct expression_variable {
 bool expression_read(const char *at, const char *end, const struct expression_variable *variable,
                      uint32_t count, int64_t *value);
 
-/* Reads the digits at *at, and moves it behind them. False: there are none, or too many. */
+/* Reads the digits at *at, and moves *at past them. False: there are none, or too many. */
 bool expression_digits(const char **at, const char *end, int64_t *value);
 
 #endif

@@ -168,8 +168,8 @@ struct dims { /* a tensor shape, outermost first */
     uint64_t elements; /* of rows of ir.dims: their product */
 };
 
-/* Product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it exceeds
- * IR_ELEMENTS_MAX. */
+/* Sets *elements to the product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it
+ * exceeds IR_ELEMENTS_MAX. */
 bool dims_elements(const struct dims *dims, uint64_t *elements);
 
 struct op_table {
@@ -250,7 +250,7 @@ struct ir {
 
 void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 
-/* Whether a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
+/* True if a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
 bool ir_name_ok(const char *name, size_t size);
 
 /* --- rows that are few: each returns the id of an equal row when there is one. Names and sets
@@ -276,17 +276,17 @@ struct buffer_desc {
     uint16_t role, layer, binding;
     struct dims dims;
 };
-/* A buffer that is bound is made persistent. Names must differ; only the parser checks it. */
+/* Adds a buffer; one that is bound is made persistent. Names must differ; only the parser checks it. */
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
-/* One more of the same stem, bound to nothing. */
+/* Adds one more buffer of the same stem, bound to nothing. */
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
-/* The same under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
+/* As ir_add_buffer(), under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
 buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
                               const struct buffer_desc *desc);
-/* The buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their
- * names in a table behind `ir`: not for two threads at once. */
+/* Returns the buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their names in
+ * a table of `ir`, so two threads must not look up at once. */
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size);
-/* Its name into text[0..size); returns the length. */
+/* Writes a buffer's name into text[0..size); returns the length. */
 size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size);
 
 struct op_desc {
@@ -299,11 +299,11 @@ struct op_desc {
     const struct view *read, *write;
     const op_id *wait;
 };
-/* Ops go to the last role added (a role "all" of all ranks is made when there is none). Operand
- * counts are within the kind's, views within their buffers, tags' unused labels IR_NONE16. Nothing
- * is asked of waits here: the verifier reports bad ones. */
+/* Adds an op to the last role added (a role "all" of all ranks is made when there is none). Operand counts are
+ * within the kind's, views within their buffers, tags' unused labels IR_NONE16. Waits are not checked here: the
+ * verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* The same as an op that is there, in a phase, on other buffers of the same sizes and dtypes, one per
+/* Adds an op like one that is there, in another phase, on other buffers of the same sizes and dtypes, one per
  * operand. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
@@ -311,21 +311,21 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
 /* Says which ops must have completed before a buffer's memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay behind, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
-/* The same, with ops that are yet to be written to ir_free_set(). */
+/* As ir_set_free(), with ops that the caller has yet to write to ir_free_set(). */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* The row of ir.extent, and of a range of it one more of ir.range, for passes that write operands themselves. */
+/* Return the row of ir.extent, and a new row of ir.range, for passes that write operands themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
-/* ir.buffer.free_count[] of them, until rows are added. */
+/* Returns the free set of a buffer, ir.buffer.free_count[] ops; valid until rows are added. */
 static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
 {
     op_id *own = &ir->buffer.free_op[buffer];
     return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
-/* Makes room behind the rows that are there, for passes that write columns themselves. */
+/* Makes room after the rows that are there, for passes that write columns themselves. */
 struct ir_room {
     uint64_t ops, buffers, operands, waits, ranges, free_ops;
 };
@@ -357,7 +357,7 @@ static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
 }
-/* The buffer alone, which costs no look at its size: of an operand; of the k-th of an op, reads first. */
+/* Return only the buffer, without a look at its size: of an operand; of the k-th operand of an op, reads first. */
 static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
@@ -372,17 +372,17 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
     const struct ir_extent *extent = &ir->extent[range->extent];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
-/* The whole of a buffer. */
+/* Returns a view of a whole buffer. */
 struct view ir_whole(const struct ir *ir, buffer_id buffer);
 static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
 {
     return ir->dims[ir->buffer.dims[buffer.i]].elements;
 }
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
-/* The role an op belongs to. */
+/* Returns the role an op belongs to. */
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);
 
-/* Does the op hold the host until it ends (HOST_SYNC, BARRIER, blocking copies)? */
+/* True if the op holds the host until it ends (HOST_SYNC, BARRIER, blocking copies). */
 static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
@@ -391,7 +391,7 @@ static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
     return kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
 }
 
-/* Heap bytes of all tables, for the benchmark. ir_shrink() gives back unused capacity. */
+/* ir_memory() returns the heap bytes of all tables, for the benchmark; ir_shrink() gives back unused capacity. */
 size_t ir_memory(const struct ir *ir);
 void ir_shrink(struct ir *ir);
 

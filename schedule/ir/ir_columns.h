@@ -10,14 +10,14 @@
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
 
-/* The capacity of a table that has to hold so many rows. */
+/* Returns the capacity of a table that has to hold `needed` rows. */
 uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed);
 
-/* Room for one row more in all columns. */
+/* Make room for one more row in all columns. */
 void ir_grow_buffers(struct buffer_table *table);
 void ir_grow_ops(struct op_table *table);
 
-/* Makes room for `more` rows behind ir->NAME_count in the array ir->NAME. */
+/* Makes room for `more` rows after ir->NAME_count in the array ir->NAME. */
 #define RESERVE(ir, name, more)                                                                    \
     do {                                                                                           \
         uint64_t needed_ = (uint64_t)(ir)->name##_count + (more);                                  \

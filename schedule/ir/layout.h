@@ -22,7 +22,7 @@ enum layout_kind {
                             by chunk, so with cp = 1 the gathered order is the sequence's */
     LAYOUT_STRIPED,      /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,       /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
-    LAYOUT_ZIGZAG_2D, /* the same as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
+    LAYOUT_ZIGZAG_2D, /* zigzag as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
     /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
        (Megatron-LM with packed sequences; TransformerEngine's thd format) */
     LAYOUT_ZIGZAG_DOCUMENTS,
@@ -46,25 +46,25 @@ bool layout_find(const char *name, size_t size, enum layout_kind *kind);
 /* Whether the sizes divide as the layout needs; the message names lengths that would. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
-/* The global position of local position p on the rank with context index c and head index h. */
+/* Returns the global position of local position p on the rank with context index c and head index h. */
 int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p);
 
-/* The same after the head group has gathered its tokens: rank c owns tokens / cp
- * positions, and position p of them is this global position. */
+/* Returns a global position after the head group has gathered its tokens: rank c owns tokens / cp positions, and
+ * this is the global one of the p-th. */
 int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p);
 
-/* Both of a packed sequence, on whose documents ZIGZAG_DOCUMENTS depends. */
+/* As the two functions above for a packed sequence, on whose documents ZIGZAG_DOCUMENTS depends. */
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p);
 int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
                            uint32_t c, int64_t p);
 
-/* Whether the layout cuts each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
+/* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
 
-/* Gathered positions ascend. How many of rank c lie below a global position; and the end of the run of gathered
- * positions around `row` whose global ones are equally far apart: by cp in STRIPED, by 1 in the others. Of
- * RANK_ORDINAL with cp = 1 only. */
+/* Gathered positions ascend. The first function returns how many of rank c lie below a global position; the other
+ * the end of the run of gathered positions around `row` whose global ones are equally far apart: by cp in STRIPED,
+ * by 1 in the others. Of RANK_ORDINAL with cp = 1 only. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,

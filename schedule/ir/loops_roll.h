@@ -53,7 +53,7 @@ void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_
 /* Rolls nodes from `from` on, which become fewer. */
 void loops_roll(struct loops *loops, uint64_t from);
 
-/* Appends all nodes as text of version 2 of the format, aliases behind them. */
+/* Appends all nodes as text of version 2 of the format, with aliases at the end. */
 void loops_print(struct text *out, struct loops *loops);
 
 #endif

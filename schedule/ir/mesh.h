@@ -54,22 +54,23 @@ struct guard {
 /* Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in a group, or
  * in a role, at most once. */
 uint32_t mesh_ranks(const struct mesh *mesh);
-/* Index of an axis by name, or -1. */
+/* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);
 void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
 uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
 
-/* Ranks in one instance, and number of instances (the mesh without the group's axes). */
+/* Return the ranks in one instance, and the number of instances (the mesh without the group's axes). */
 uint32_t group_size(const struct mesh *mesh, const struct group *group);
 uint32_t group_instances(const struct mesh *mesh, const struct group *group);
-/* False when the rank is in no instance (an explicit set leaves it out). */
+/* Finds the instance of a rank and its index there. False when the rank is in no instance (an explicit set leaves
+ * it out). */
 bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t rank,
                   uint32_t *instance, uint32_t *index);
 uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
                       uint32_t index);
 
 bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
-/* A rank outside the guard's group fails the test. */
+/* True if the rank passes the guard's test; a rank outside its group fails. */
 bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
                   uint32_t rank);
 

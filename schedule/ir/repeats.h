@@ -45,37 +45,37 @@ struct repeat_place {
 
 struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
 
-/* The id that an op of the sample has in the whole list. */
+/* Returns the id that an op of the sample has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Where in the whole list the op stands (its iteration is counted there) that copy number `copy` of op `from` (0: the
- * op itself; 1: the first copy) refers to as `op`. run NULL: in no run. */
+/* Returns where in the whole list an op stands (its iteration is counted there): the op that copy number `copy` of
+ * op `from` (0: the op itself; 1: the first copy) refers to as `op`. run NULL: in no run. */
 struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                     uint32_t op);
 
-/* Its id in the whole list. */
+/* Returns the id of that op in the whole list. */
 uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_t copy,
                            uint32_t op);
 
-/* Whether an op of the sample is to an iteration of a value what another is to the next, `step` further. */
+/* True if op is to an iteration of value `value` what `other` is to an iteration of value + step. */
 bool repeats_alike(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                    int32_t step);
 
-/* How often an op of the sample stands in the whole list: once, or once and `copies` times more. */
+/* Returns how often an op of the sample stands in the whole list: once, or once and `copies` times more. */
 uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 
-/* Ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
+/* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
 /* One row of a table in the order of ops: of the whole list, number `row` of the sample's table, which stands
  * there for copy number `copy` of itself. */
 struct repeat_row {
     uint32_t row, copy;
-    uint32_t back; /* of copies: so many rows before it is the copy before, or the row itself */
+    uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */
 };
 
-/* The rows that a table of a role of the sample, sorted by the ops op[0 .. count), has in the whole list. Heap;
- * *rows: how many. */
+/* Returns the rows that a table of a role of the sample, sorted by the ops op[0 .. count), has in the whole list.
+ * Heap; *rows: how many. */
 struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
                                 uint32_t count, uint32_t *rows);
 

@@ -9,33 +9,35 @@
 
 #include "schedule/ir/ir.h"
 
-/* The axes called `name`, or `name`, '_' and more, as a mask; and the combined coordinate of a rank along the axes of a
- * mask, the first of which is the slowest, with their product. */
+/* ir_axes_named() returns the axes called `name`, or `name`, '_' and more, as a mask; ir_index_along() the
+ * combined coordinate of a rank along the axes of a mask, the first of which is the slowest, with the product of
+ * their sizes in *size. */
 uint32_t ir_axes_named(const struct ir *ir, const char *name);
 uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
 
-/* The context index of a rank: in the group `cp` where it has all axes of that name, since a ring may go round ranks in
- * another order than the mesh's; else along these axes. */
+/* Returns the context index of a rank: in the group `cp` where it has all axes of that name, since a ring may go
+ * round ranks in another order than the mesh's; else along these axes. */
 uint32_t ir_context_of(const struct ir *ir, uint32_t rank);
 
-/* Ranks of one data-parallel index and context index see the same of every op: their place, of ir_places() ones. */
+/* Return the place of a rank, and the number of places. Ranks of one data-parallel index and context index have
+ * one place: they see the same of every op. */
 uint32_t ir_place_of(const struct ir *ir, uint32_t rank);
 uint32_t ir_places(const struct ir *ir);
 
-/* The number in the batch of a rank's n-th sequence. */
+/* Returns the number in the batch of a rank's n-th sequence. */
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 
-/* Whether a shape's visible pairs depend on the rank. */
+/* True if a shape's visible pairs depend on the rank. */
 static inline bool work_has_documents(const struct work *work)
 {
     return (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD) &&
            work->attention.mask == MASK_DOCUMENTS;
 }
 
-/* Why the schedule can have no op with mask DOCUMENTS, in words that go on from "which"; NULL: it can. */
+/* Returns why the schedule can have no op with mask DOCUMENTS, in words that continue "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
-/* Why such an op's parameters do not fit the schedule, which can have it, in words that go on from "and"; NULL: they
- * do. */
+/* Returns why such an op's parameters do not fit the schedule, in words that continue "and"; NULL: they fit. The
+ * schedule must be one that can have it. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* Grows; all-zero is empty, and visible_release() frees it. */
@@ -48,12 +50,13 @@ struct visible_pieces {
  * schedule has passed verify's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
-/* The same as if the sequence were one document. */
+/* As visible_pieces(), as if the sequence were one document. */
 void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
                           struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
-/* Flops of a work on a rank, whatever its mask; and of every shape. Heap. */
+/* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() those of every shape, on the
+ * heap. */
 double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank);
 double *ir_flops(const struct ir *ir, uint32_t rank);
 

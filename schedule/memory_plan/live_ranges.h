@@ -1,7 +1,7 @@
 /* schedule/memory_plan/live_ranges.h: the buffers of one arena, and for how long each keeps its bytes.
  *
- * A live range is a buffer that is placed: born with an op, gone when its free set has completed. The
- * bytes of a live range may go to a later one when the later one's first use is ordered behind the whole
+ * A live range is a buffer that is placed: it starts with an op and ends when its free set has completed. The
+ * bytes of a live range may go to a later one when the later one's first use is ordered after the whole
  * free set, and first uses on different streams learn of that at different times. Live ranges are
  * therefore put into classes by the stream of their first use, and a live range has one end per class:
  * the first op of the list from which on every first use of that class may take its bytes. Two
@@ -24,7 +24,7 @@ struct live_ranges {
     uint32_t *buffer;
     uint32_t *first_use; /* op */
     uint8_t *class_of;
-    uint32_t *end;                  /* (count, classes); the op behind the last one is an end too */
+    uint32_t *end; /* (count, classes); the op number after the last op is an end too */
     uint32_t *first_end, *last_end; /* least and greatest of them: from where on some first uses may
                                        take the bytes, and from where on all may */
     uint64_t *size;
@@ -35,24 +35,24 @@ struct live_ranges {
 
 void live_ranges_release(struct live_ranges *live_ranges);
 
-/* Makes room for so many rows, of which ends are not part; there is never less than there was. */
+/* Makes room for `rows` rows, except for their ends; room never shrinks. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
-/* The buffers of a role and memory that are touched and not persistent; sizes are multiples of
+/* Fills the rows with the buffers of a role and memory that are touched and not persistent; sizes are multiples of
  * alignment. */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory, uint64_t alignment);
 
-/* Rows of a role of a sample become those of the whole list. Returns false, and changes nothing, unless those of the
- * iterations around each gap are alike. `live` is not known then, and 0. */
+/* Turns the rows of a role of a sample into those of the whole list. Returns false, and changes nothing, unless
+ * the rows of the iterations around each gap are alike. `live` is not known then, and 0. */
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
 
 /* Fills first_end and last_end from the other columns; ops of the role: begin .. begin + ops. */
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
-/* As `live`, a live range being live until some first use may take its bytes: no plan is smaller. Of live ranges that are
- * settled. */
+/* Returns the most bytes live if a live range lives until some first use may take its bytes: no plan is smaller.
+ * The live ranges must be settled. */
 uint64_t live_ranges_held(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_ends(const struct live_ranges *t, uint32_t i)
@@ -60,7 +60,7 @@ static inline const uint32_t *live_ranges_ends(const struct live_ranges *t, uint
     return t->end + (size_t)i * t->classes;
 }
 
-/* Must two live ranges have bytes of their own? */
+/* True if two live ranges must have bytes of their own. */
 static inline bool live_ranges_conflict(const struct live_ranges *t, uint32_t a, uint32_t b)
 {
     return live_ranges_ends(t, a)[t->class_of[b]] > t->first_use[b] &&

@@ -20,10 +20,10 @@ struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
                                     list order */
-    uint64_t
-        held[MEMORY_COUNT]; /* the same, a buffer being live until some later first use is ordered
-                                    behind its free set: no arena can be smaller. held - live is
-                                    what unordered ops may not share, arena - held is waste. */
+    uint64_t held
+        [MEMORY_COUNT]; /* most bytes live at once if a buffer lives until some later first use is
+                          ordered after its free set: no arena can be smaller. held - live is
+                          what unordered ops may not share, arena - held is waste. */
 };
 
 /* Plans an offset for every buffer from the free sets as they stand, one arena per memory and
@@ -40,9 +40,9 @@ struct plan_scope {
 };
 #define PLAN_ALL_MEMORIES (~0u)
 
-/* The same for one role, whose order and first uses may be known already (or both NULL); offsets of other roles and
- * ir->arena_bytes stay. Of a sample (ir->repeats), the arena is the whole list's, or what is returned is false: it does
- * not stand for it. */
+/* As lifetimes_plan() for one role, whose order and first uses may be known already (or both NULL); offsets of
+ * other roles and ir->arena_bytes stay. For a sample (ir->repeats) the arena is the whole list's; returns false if
+ * the sample does not stand for that list. */
 bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          const struct first_uses *first_uses, uint64_t alignment,
                          struct plan_scope scope, struct lifetimes_figures *figures);

@@ -49,7 +49,8 @@ struct caching_allocator {
     struct caching_free {
         struct caching_size **size; /* in order; of some there may be no block now */
         uint64_t *bytes;            /* of each */
-        uint32_t count, spare;      /* behind them so many that stand for no size, for later use */
+        uint32_t count,
+            spare; /* `count` sizes in use; after them `spare` rows without a size, for later use */
         uint32_t capacity;
         struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
     } free[CACHING_POOL_COUNT];
@@ -70,8 +71,8 @@ void caching_release(struct caching_allocator *allocator);
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* What an allocation of `bytes` takes: its own rounded size, and the segment made for it when no
- * free block will do. */
+/* Return what an allocation of `bytes` takes: its own rounded size, and the size of the segment made for it when
+ * no free block will do. */
 uint64_t caching_round(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 

@@ -21,7 +21,7 @@ struct replay {
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);
 void replay_release(struct replay *replay);
 
-/* The buffers of one memory. */
+/* Passes the buffers of one memory through the allocator. */
 void replay_run(const struct replay *replay, enum memory memory,
                 struct caching_allocator *allocator);
 

@@ -57,16 +57,16 @@ struct exchange {
 
 struct verifier;
 
-/* Made at the first call. */
+/* Returns the exchange, which the first call makes. */
 const struct exchange *verify_exchange(struct verifier *v);
 void exchange_release(struct exchange *exchange);
 
-/* All ranks as actors of their own (fold false), or as few as there can be. */
+/* Fills actors: every rank is one of its own (fold false), or there are as few as there can be. */
 void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
                  bool fold);
 void actors_release(struct actors *actors);
 
-/* Why a message has no partner. */
+/* Returns why a message has no partner. */
 enum message_fault message_fault(struct verifier *v, const struct actors *actors, uint32_t message);
 
 #endif

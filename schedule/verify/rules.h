@@ -50,14 +50,14 @@ struct verifier {
     const char *rule;             /* its name */
     struct arena arena;           /* texts, small tables */
     struct order order;
-    uint32_t order_role; /* whose clocks `order` holds; IR_NONE: nobody's */
+    uint32_t order_role; /* the role whose clocks `order` holds; IR_NONE: none */
     struct slots slots;
     struct rank_sets ranks;
     struct exchange exchange;
     bool forward_waits; /* some wait names no earlier op: known once check_waits() has run */
 };
 
-/* One fault. The text has no "rule: " and no newline. */
+/* Reports one fault. The text has no "rule: " and no newline. */
 void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What the rule has looked at, for the report. */
 void verify_checked(struct verifier *v, const char *format, ...)
@@ -67,12 +67,12 @@ const struct order *verify_order_of(struct verifier *v, uint32_t role);
 const struct slots *verify_slots(struct verifier *v);
 const struct rank_sets *verify_ranks(struct verifier *v);
 
-/* The slots that an operand (an entry of ir.operand) touches: *from .. *to. */
+/* Fills the slots that an operand (an entry of ir.operand) touches: *from .. *to. */
 void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
               uint32_t *from, uint32_t *to);
 
-/* The ranks of a role that run ops with a guard (IR_NONE16: all of them), as a set's number. 0 is
- * the empty set, and equal sets have equal numbers. */
+/* Returns the number of the set of a role's ranks that run ops with a guard (IR_NONE16: all of them). 0 is the
+ * empty set, and equal sets have equal numbers. */
 uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b);
@@ -81,13 +81,13 @@ uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index); /* of all
 uint32_t ranks_first(struct verifier *v, uint32_t set);                /* IR_NONE: it is empty */
 void rank_sets_release(struct rank_sets *sets);
 
-/* Texts for messages, in v->arena. */
+/* Return texts for messages, in v->arena. */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */
 const char *buffer_text(struct verifier *v, uint32_t buffer); /* "kv1" */
 const char *view_text(struct verifier *v, struct view view);  /* "kv1[0:64]", "kv1" when whole */
 const char *rank_text(struct verifier *v, uint32_t rank);     /* "rank 3 (cp=1 hp=1)" */
 
-/* Does an op take part in communication of its group by issue order: collectives, shifts, barriers? */
+/* True if an op takes part in communication of its group by issue order: collectives, shifts, barriers. */
 bool is_collective(enum work_kind kind);
 static inline bool is_message(enum work_kind kind)
 {

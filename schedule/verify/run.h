@@ -47,20 +47,20 @@ void run_begin(struct untimed_run *run, struct verifier *v, const struct exchang
                const struct actors *actors, const struct lanes *lanes);
 void run_release(struct untimed_run *run);
 
-/* Goes as far as it goes; an actor that has not come to its end, or IR_NONE. */
+/* Runs as far as possible; returns an actor that has not come to its end, or IR_NONE. */
 uint32_t run_all(struct untimed_run *run);
 
 /* --- where an actor stands --- */
 
-/* The op that holds the actor's host; nothing behind it has been issued. IR_NONE: all has. */
+/* Returns the op that holds the actor's host; nothing after it has been issued. IR_NONE: all has been issued. */
 uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
-/* The op at the head of a stream, or IR_NONE when all have ended. */
+/* Returns the op at the head of a stream, or IR_NONE when all have ended. */
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
-/* The first op that `op` waits for and that has not ended, or IR_NONE. */
+/* Returns the first op that `op` waits for and that has not ended, or IR_NONE. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
-/* Collectives of an actor in a group. */
+/* Returns how many collectives an actor has in a group. */
 uint32_t run_sequence_length(const struct untimed_run *run, uint32_t actor, uint32_t group);
-/* The row of a send or receive in run->actors->message. */
+/* Returns the row of a send or receive in run->actors->message. */
 uint32_t run_message_of(const struct untimed_run *run, uint32_t actor, uint32_t op);
 
 #endif

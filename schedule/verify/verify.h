@@ -31,7 +31,7 @@ struct verify_report {
     struct verify_result result[VERIFY_RULES]; /* in the order of verify_rule_name() */
 };
 
-/* The rules, in the order in which they run; rule < VERIFY_RULES. */
+/* Return the name and the guarantee of a rule, in the order in which rules run; rule < VERIFY_RULES. */
 const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 
