@@ -1,4 +1,4 @@
-/* models/calibrate.h: the numbers of a device file from measured points.
+/* models/calibrate.h: fits the numbers of a device file to measured points.
  *
  * Each family of numbers (start of a kernel, memory-bound work, products, each direction of each
  * implementation of attention, the issuing thread, the host's processors) that has points is
@@ -21,8 +21,8 @@ struct calibrate_options {
     /* A fit that disturbed points (models/noise.h) lie too far from is tried with p10_s, and when that is
      * refused too its numbers stay as the base has them: calibration.fallen says which. */
     bool despite_noise;
-    /* Points of recorded steps have few sizes. Where they cannot tell what grows with the size from what does not, only
-     * what grows is fitted: rates and shares; starts and ramps stay as the base has them, with a note. */
+    /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
+     * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
     bool few_sizes;
     double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
 };
@@ -38,7 +38,7 @@ struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
     double value, error; /* standard error; 0: none */
-    bool at_bound;       /* the best lies at an end of what the number may be */
+    bool at_bound;       /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
     int family;      /* of FITTED: row of calibration.family */
     const char *how; /* its source in words */
@@ -54,7 +54,7 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A family that could not be fitted as it was asked for. */
+/* A family whose fit was refused at first, and what took its place. */
 struct calibrate_fallen {
     const char *name;
     bool to_base; /* its numbers are the base's; else fitted to the fastest times */
@@ -94,9 +94,9 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends how far the repeats of the points lie apart, whether that is others' doing, which fits
- * they refused, which were refused otherwise, and what has no points: lines "spread", "fastest", "refused" and
- * "unmeasured". base: the preset that has what was not fitted. */
+/* Appends lines "spread", "fastest", "refused" and "unmeasured": how far the repeats of the points lie apart and
+ * whether other programs caused it, the fits that this refused, the fits refused for other reasons, and the families
+ * without points. base: the preset with the numbers that were not fitted. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

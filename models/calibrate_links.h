@@ -1,4 +1,4 @@
-/* models/calibrate_links.h: latency and bandwidth of links from measured copies and messages.
+/* models/calibrate_links.h: fits latency and bandwidth of links to measured copies and messages.
  *
  * Each class of links is one fit of
  *
@@ -36,7 +36,7 @@ enum calibrate_link {
 };
 
 struct calibrated_link {
-    size_t points; /* 0: none, and nothing else holds */
+    size_t points; /* 0: none, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
     double rms, worst, leave_one_out, low_bytes, high_bytes;
     const char *worst_what, *source;
@@ -53,7 +53,7 @@ void link_calibration_release(struct link_calibration *links);
 
 const char *calibrate_link_name(enum calibrate_link link);
 
-/* Whether a point is of a link, and of which. */
+/* Returns true and sets *link if a point measures a class of links. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 
 /* Fits every class that has points. STATUS_NO: one was refused. */
@@ -63,9 +63,9 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 /* Appends the table of the fits. */
 void link_calibration_print_report(const struct link_calibration *links, struct text *out);
 
-/* Appends a cluster file: what was fitted, over the preset `base`, which has been loaded into
- * *cluster. Bandwidths within a node need a fabric that is a switch. STATUS_NO: nothing of the
- * fits has a place in a cluster file. */
+/* Appends a cluster file: the fitted numbers over the preset `base`, which has been loaded into
+ * *cluster. Bandwidths within a node need a fabric that is a switch. STATUS_NO: none of the
+ * fitted numbers has a field in a cluster file. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
                                            const char *device, const char *base,
                                            const struct cluster *cluster, struct text *out,

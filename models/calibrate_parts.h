@@ -1,4 +1,4 @@
-/* models/calibrate_parts.h: what the files of models/calibrate*.c share; private to them. */
+/* models/calibrate_parts.h: types and functions that the files of models/calibrate*.c share; private to them. */
 #ifndef MODELS_CALIBRATE_PARTS_H
 #define MODELS_CALIBRATE_PARTS_H
 
@@ -26,11 +26,12 @@ struct calibrate_problem {
     double host_memory_bytes_per_s;
 };
 
-/* Adds a parameter that starts at what the cost has now. scale: as in struct fit_param. */
+/* Adds a parameter that starts at the cost's present value *slot. scale: as in struct fit_param. */
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* The same for a row of models/cost_params.def. */
+/* Adds a parameter as calibrate_add_param() does, with the name, unit and range of its row in
+ * models/cost_params.def. */
 void calibrate_add_cost_param(struct calibrate_problem *problem, const double *slot, double scale,
                               bool optional);
 
@@ -43,10 +44,10 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
 void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
                       double value, enum calibrate_origin origin, const char *how);
 
-/* The time of a point that counts. */
+/* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
 double calibrate_time(const struct calibrate_options *options, const struct point *point);
 
-/* Instead of a problem's own help where disturbed points scatter. */
+/* The help text of a refusal where disturbed points scatter, in place of the problem's own. */
 extern const char calibrate_disturbed[];
 
 /* Families, in the order in which they build on each other. Each fits its points, if there are
@@ -58,11 +59,12 @@ calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, c
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line "head: a, b" of the fits that fell as far for that reason; nothing where none did. */
+/* Appends a line "head: a, b" of the fits with these to_base and disturbed; nothing where there is none. */
 void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
                           bool disturbed, const char *head, struct text *out);
 
-/* Append "12.3456 GFLOP/s", and a JSON string, in which bytes that are no UTF-8 become U+FFFD. */
+/* calibrate_put_value() appends "12.3456 GFLOP/s"; calibrate_put_string() appends a JSON string, in which bytes that
+ * are no UTF-8 become U+FFFD. */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
 void calibrate_put_string(struct text *out, const char *string);
 

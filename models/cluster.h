@@ -185,10 +185,10 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 
-/* The preset that a device's one-line clusters are cut from; NULL: there is no such device. */
+/* Returns the preset whose nodes a device's one-line clusters have; NULL: there is no such device. */
 const char *cluster_line_preset(const char *device);
 
-/* Whether a path is of a number that may follow a cluster's name. */
+/* True if a path ("nic.bandwidth") names a number that may follow a cluster's name. */
 bool cluster_line_has(const char *path);
 
 /* Reads the one-line form, or a name with numbers after it. */
@@ -201,7 +201,7 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
                            int64_t gpus, struct diag *diag);
 
-/* Reports everything about a cluster that cannot be, each with the line that says so. */
+/* Reports every impossible or contradictory value of a cluster, each with the line that has it. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 
 /* Makes the first GPU of the cluster one that `ranks` ranks share: they have a share of its memory each, its
@@ -210,15 +210,15 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
                           struct loopback copies, struct diag *diag);
 
-/* Whether a fact was measured on the machine that the cluster's file describes, rather than taken from a
+/* True if a fact was measured on the machine that the cluster's file describes, rather than taken from a
  * data sheet or from published steps, or inferred: its source begins with "fitted to", as calibrate
  * writes, "measured" or "bench". */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
-/* Node and local GPU of a rank in [0, gpus): ranks fill node after node. */
+/* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 
-/* The socket a GPU of a node hangs on. */
+/* Returns the socket that a GPU of a node is attached to. */
 int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);
 
 /* The fact of a path, or NULL. */

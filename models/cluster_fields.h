@@ -46,7 +46,7 @@ extern const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT];
 /* The row of a path, or NULL. */
 const struct cluster_field *cluster_field_find(const char *path);
 
-/* Whether this cluster must give the field. */
+/* True if the file of this cluster must give the field. */
 bool cluster_field_needed(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Sets a field from text ("200 Gb/s", "8", "true", "mesh"; "infinite" in an ideal cluster) and

@@ -142,22 +142,23 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
-/* Whether the device has costs for an implementation of attention at a head dim (forward and
- * backward); if not, the message names what it has. To be called before costing attention. */
+/* Fails unless the device has costs for an implementation of attention at a head dim (forward and
+ * backward); the message names those that it has. To be called before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* The share of its highest rate at which work may go on for more than a second, when it would draw
+/* Returns the share of its highest rate that work sustains for more than a second, when it would draw
  * `watts` at that rate: limit / watts, at most 1. The energy of a flop hardly depends on the clock
  * (docs/costs.md, "What the power limit leaves"). */
 double cost_power_share(const struct device_cost *cost, double watts);
 
-/* The most flop/s that products sustain, and attention at dim[i] of a direction. */
+/* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i);
 
-/* Device time of one op in a training step, host issue not included. impl must have passed cost_check_attention()
+/* Returns the device seconds of one op in a training step, without host issue. impl must have passed
+ * cost_check_attention()
  * when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is of
  * links and of the issuing thread. */
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
@@ -174,19 +175,20 @@ double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 
-/* Time for which the issuing thread is busy with one op in an eager framework. HOST_SYNC: from
- * the end of what it waited for until the thread goes on. A profile scales it. */
+/* Returns the seconds for which the issuing thread is busy with one op in an eager framework; of HOST_SYNC those from
+ * the end of the awaited op until the thread goes on. A profile scales them. */
 double cost_issue_s(const struct device_cost *cost, const struct work *work);
 
-/* Time of an op on a host stream (CPU AdamW, fills, adds) when it gets
+/* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) when it gets
  * host_memory_bytes_per_s of its socket's memory bandwidth. */
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work);
 
-/* Bytes such an op moves through host memory: what to take from a shared link instead. */
+/* Returns the bytes that an op on a host stream moves through host memory, for callers that model it as a shared
+ * link. */
 double cost_host_work_bytes(const struct work *work);
 
-/* Floating-point work at a peak rate: flops / peak. What cost_work_s() is on an ideal device. */
+/* Returns flops / peak: the seconds of the work at a peak rate, which cost_work_s() returns for an ideal device. */
 double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
 /* Returns the calibration on which cost_work_s() of this work rests; NULL for work that takes 0. */
@@ -194,12 +196,12 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* Whether the prediction lies outside what was calibrated. When it does and reason is not NULL,
+/* True if the work lies outside the calibrated sizes. Then, if reason is not NULL,
  * one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 
-/* The bytes that device memory moves for an op: work_memory_bytes(), for a merge the passes of its
+/* Returns the bytes that device memory moves for an op: work_memory_bytes(), for a merge the passes of its
  * implementation, for an attention backward also those of the small kernels around it. */
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work);

@@ -1,4 +1,4 @@
-/* models/cost_parts.h: what the files of models/cost*.c share; private to them.
+/* models/cost_parts.h: types and functions that the files of models/cost*.c share; private to them.
  *
  * Formulas return device seconds of one op. docs/costs.md has the derivations. */
 #ifndef MODELS_COST_PARTS_H
@@ -12,34 +12,36 @@ typedef double cost_function(const struct device_cost *cost, enum attention_impl
 /* cost_memory_s() is of every kind that memory limits. */
 cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
-/* An attention whose mask leaves these pieces, by the formula. */
+/* Returns the seconds, by the formula, of an attention whose mask leaves these pieces. */
 double cost_attention_pieces_s(const struct device_cost *cost, enum attention_impl impl,
                                const struct work *work, const struct attention_piece *piece,
                                size_t count);
 
-/* The chain of kernels that the work runs as; NULL: it is one kernel. */
+/* Returns the chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
-/* The least time of a matrix product or an attention in a step: all multiprocessors busy, at the
+/* Return the least seconds of a matrix product or an attention in a step: all multiprocessors are busy, at the
  * rate that the power limit leaves. */
 double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
                               const struct work *work);
 
-/* The share of device_memory_bytes_per_s a kind reaches; 0 for kinds not limited by memory. */
+/* Returns the share of device_memory_bytes_per_s that a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
 /* Returns the offset in struct device_cost of the bandwidth share of a kind's class; 0 for kinds that memory does not
  * limit. */
 size_t cost_memory_class(enum work_kind kind);
 
-/* Bytes of the kernels before and after an attention backward. */
+/* Returns the bytes that the small kernels before and after an attention backward move. */
 double cost_attention_around_bytes(const struct work *work);
 
-/* bytes at the asymptotic share of the bandwidth, and the ramp to it; no kernel start. */
+/* Returns the seconds of `bytes` at the asymptotic share of the bandwidth and of the ramp to it, without a kernel
+ * start. */
 double cost_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
-/* The parameters of an attention op and the place of its head dim in dim[]; false: none fits. */
+/* Finds the parameters of an attention op and the index of its head dim in dim[]; false: no listed dim is large
+ * enough. */
 bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
                          const struct work *work, const struct cost_attention **attention,
                          size_t *dim);

@@ -16,7 +16,7 @@ enum status cost_points_read(struct cost_reader reader, struct json_node node);
 /* Drops what was read of attention (true) or of products (false). */
 void cost_points_drop(struct cost_points *points, bool attention);
 
-/* The time of work for which `law` is the formula; what the formula says where no point is near. */
+/* Returns the seconds of the work by measured points; where no point is near, those of the formula `law`. */
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law);
 

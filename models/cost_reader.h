@@ -15,15 +15,15 @@ struct cost_reader {
     int depth; /* of bases */
 };
 
-/* A copy of text that lives as long as the costs. */
+/* Returns a copy of text that lives as long as the costs. */
 const char *cost_read_keep(struct cost_reader reader, const char *text);
 
-/* {"value": ..., "source": "..."} in the unit and range of param, with "interval": [lowest, highest]
- * where machines disagree; its fact is kept as `name`. */
+/* Reads {"value": ..., "source": "..."} in the unit and range of param, with "interval": [lowest, highest]
+ * where machines disagree, and keeps the fact as `name`. */
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 
-/* The "calibrated" or "estimated" of a family, when the object has one. */
+/* Reads the member "calibrated" or "estimated" of a family, if the object has one. */
 enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
                                   struct cost_calibration *calibration);
 

@@ -1,7 +1,7 @@
 /* models/fit.h: non-linear least squares over measured times, through GSL.
  *
- * The sum of squares of (predicted / measured - 1) is made least over the parameters of a model.
- * What the points cannot tell is refused rather than guessed: fewer points than parameters,
+ * The fit minimises the sum of squares of (predicted / measured - 1) over the parameters of a model.
+ * Parameters that the points do not determine are refused rather than guessed: fewer points than parameters,
  * parameters that no point depends on or that points cannot tell apart (the Jacobian's rank), and
  * fits that lie too far from their points. A refusal is STATUS_NO with one message that says what
  * is wrong and which points would help. */

@@ -1,10 +1,10 @@
 /* models/hf_config.h: a Hugging Face config.json as a struct transformer.
  *
- * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. What an absent key means differs
- * from family to family; the rows in hf_config.c say, after the configuration classes of the
- * Transformers library. What changes the work and is not modelled is rejected by name, never
- * passed over: mixtures of experts, orders of windowed layers without a period, activations other than silu (gated) and gelu's
- * tanh form, quantised weights. So is a key we do not know. RoPE scaling of types llama3, yarn and
+ * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. The default of an absent key differs
+ * from family to family; models/hf_keys.h has it, after the configuration classes of the
+ * Transformers library. A feature that changes the work and is not modelled is rejected by name: mixtures of experts,
+ * orders of windowed layers without a period, activations other than silu (gated) and gelu's
+ * tanh form, quantised weights. So is an unknown key. RoPE scaling of types llama3, yarn and
  * linear (its angles) changes no work: diag gets a note, and runs compute without it.
  *
  * Dropout and numbers that only serve initialisation or generation are known and left unread.

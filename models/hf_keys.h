@@ -53,7 +53,7 @@ struct hf_key {
 /* The row of the key name[0..size) in a family, or NULL. */
 const struct hf_key *hf_key_find(const char *name, size_t size, enum hf_family_bit family);
 
-/* The key of a family that is read and looks most like name, or NULL. */
+/* Returns the key, among those that are read in a family, that is most similar to name, or NULL. */
 const char *hf_key_nearest(const char *name, enum hf_family_bit family);
 
 #endif

@@ -12,15 +12,15 @@
 
 #include <stdbool.h>
 
-/* Whether model_type is in the table. */
+/* True if model_type is in the table. */
 bool hf_proxy_has(const char *model_type);
 
-/* Reads the nearest dense transformer; t->proxy names the parts that are missing. Keys are not checked: what the
- * proxy does not need is left unread. */
+/* Reads the nearest dense transformer; t->proxy names the parts that are missing. Keys that the proxy does not need
+ * are left unread and unchecked. */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, struct diag *diag);
 
-/* The error of a family of the table: which part is missing, and what the nearest dense model would be. */
+/* Reports the error of a family of the table: the part that is not modelled, and the nearest dense model. */
 enum status hf_proxy_refuse(struct json_node root, const char *model_type, struct diag *diag);
 
 #endif

@@ -36,17 +36,18 @@ struct interval {
     bool is_new[TRAIT_COUNT];  /* traits that no run has */
 };
 
-/* The interval of a run; without: a source whose rows are left out, or NULL. There is no interval where fewer
+/* Returns the interval of a run; without: a source whose rows are left out, or NULL. There is no interval where fewer
  * than two sources are left. */
 struct interval interval_make(const struct residuals *residuals, enum residual_of of,
                               struct interval_run run, const char *without);
 
-/* The ends of the interval of a predicted value; NAN: there is none. */
+/* Return the ends of the interval of a predicted value; NAN: there is none. */
 double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
-/* Appends where it is from: "22 runs of 1 source on a100, with profile deepspeed, on several nodes", "150 runs of 8 sources on
- * several nodes, none of them with profile megatron, and nothing was measured on h200". */
+/* Appends the runs that an interval rests on: "22 runs of 1 source on a100, with profile deepspeed, on several
+ * nodes", "150 runs of 8 sources on several nodes, none of them with profile megatron, and nothing was measured on
+ * h200". */
 void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run);
 
 #endif

@@ -44,17 +44,18 @@ bool mfu_find(const char *name, enum mfu_convention *convention);
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
-/* The same where a share `seen` of the causal pairs is visible: of packed documents too, not only of the model's windows. */
+/* Returns the flops of mfu_model_flops() where only a share `seen` of the causal pairs is visible, because of packed
+ * documents and of the model's windows. */
 double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                       int64_t sequences, bool recomputes, double seen);
 
-/* The fraction: flops over what `devices` could do in step_s seconds at their peak. */
+/* Returns MFU as a fraction: the model's flops over those that `devices` could do in step_s seconds at their peak. */
 double mfu_fraction(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
-/* Appends why fractions of more than 1 are no fault, where a convention that counts what the mask leaves out
- * has one; nothing where none has. A fraction of 0 is of a convention that is not shown. */
+/* Appends why a fraction above 1 is no fault, if a convention that counts masked pairs has one; else appends nothing.
+ * A fraction of 0 means that the convention is not shown. */
 void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "models/points.h"
 
-/* Whether a text looks like the output of nccl-tests rather than a file of points. */
+/* True if a text looks like the output of nccl-tests rather than a file of points. */
 bool nccl_tests_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size) of at least min_bytes. test: the program that printed them,

@@ -10,13 +10,13 @@
 
 #include <stdbool.h>
 
-/* p90 over p10 of the middle one of the points that were repeated often enough to have both; 0: none
- * was. 1 is no spread at all. */
+/* Returns the median of p90 / p10 over the points that were repeated often enough to have both; 0: no
+ * point was. 1 means that all repeats took the same time. */
 double noise_spread(const struct point *const *point, size_t count);
 double noise_spread_of_all(const struct points *points);
 
-/* Whether what a fit to some points refuses is to be put down to others: all points spread, or these
- * do by far. Spreads of 0 are unknown and say nothing. */
+/* True if other programs are to blame when a fit is refused: the repeats of all points lie apart (spread `all`), or
+ * those of the fit's own points far apart (`own`). A spread of 0 is unknown and never counts. */
 bool noise_disturbs(double all, double own);
 
 #endif

@@ -14,7 +14,7 @@
  *   median_s, p10_s, p90_s, repeats
  *
  * A header key that names a number of a device file ("device.sm_count",
- * "attention.cpu.forward.tile") states it: what a backend knows of itself need not be fitted. Texts
+ * "attention.cpu.forward.tile") states it: a number that a backend knows of itself need not be fitted. Texts
  * live in the arena of struct points. */
 #ifndef MODELS_POINTS_H
 #define MODELS_POINTS_H

@@ -1,4 +1,4 @@
-/* models/states.h: the precision of what AdamW keeps and updates.
+/* models/states.h: the precision of the parameters and moments that AdamW keeps and updates.
  *
  * docs/strategies.md, "Optimizer states", has the sources and the bytes of a parameter. */
 #ifndef MODELS_STATES_H

@@ -25,9 +25,9 @@
  *     "attention_window": 4096,              // optional: a query sees this many keys, its own included; 0 = all
  *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
  *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
- * known "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false, "tied_head":
- * false,                    // these five may be left out and are then false "sources": {"vocab":
- * "...", "*": "..."}  // where each value is from; "*" is for all the rest
+ *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
+ *     "tied_head": false,                    // these five may be left out and are then false
+ *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
@@ -100,18 +100,19 @@ struct transformer {
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
 
-/* The same; of a config.json whose family has parts that are not modelled, the nearest dense transformer
- * (models/hf_proxy.h). Its name ends in "(dense proxy)", and t->proxy says what is left out. */
+/* Does the same as transformer_load(), but a config.json whose family has parts that are not modelled becomes the
+ * nearest dense transformer (models/hf_proxy.h). Its name ends in "(dense proxy)"; t->proxy names the missing
+ * parts. */
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag);
 
-/* Whether a name is a model's fields on one line, which transformer_load() takes, too:
- * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". What is left out is as many K/V heads as heads, heads that
- * are as wide as the hidden size together, SwiGLU, RMSNorm with 1e-5, rotary positions with base 10000, no biases and a
- * head of its own. A field "proxy" names the parts of a model for which a dense one stands ("proxy=experts"). */
+/* True if a name is a model's fields on one line, which transformer_load() takes, too:
+ * "layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000". The defaults of fields that are left out: as many K/V heads
+ * as heads, heads that together are as wide as the hidden size, SwiGLU, RMSNorm with 1e-5, rotary positions with base
+ * 10000, no biases, an untied head. A field "proxy" names parts that the dense model lacks ("proxy=experts"). */
 bool transformer_is_line(const char *name);
 
-/* Appends that line; has_vocab false leaves the vocabulary out. */
+/* Appends a model's fields on one line; has_vocab false leaves the vocabulary out. */
 void transformer_put_line(struct text *out, const struct transformer *t, bool has_vocab);
 
 /* Reads a model in our schema from a text in memory; messages call it by `name`. */
@@ -127,8 +128,8 @@ enum status transformer_presets(const char *const **names, size_t *count, struct
 enum status transformer_override(struct transformer *t, const char *field, const char *value,
                                  struct diag *diag);
 
-/* Every size positive and within limits; kv_heads divides heads; head_dim even under RoPE;
- * fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
+/* Fails unless every size is positive and within limits, kv_heads divides heads, head_dim is even under RoPE, and
+ * there are fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* ---- parameters ---- */
@@ -143,20 +144,22 @@ struct tensor_spec {
 
 /* The tensors of one layer in canonical order (those it has of):
  *   norm1.weight norm1.bias            [hidden]
- *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v
- * rows wqkv.bias                          [(heads + 2 kv_heads) head_dim] q_norm.weight
- * k_norm.weight        [head_dim] wo.weight wo.bias                  [hidden, heads head_dim],
- * [hidden] norm2.weight norm2.bias            [hidden] w13.weight w13.bias                [2 ffn,
- * hidden], [2 ffn]   SwiGLU: gate rows, then up rows w1.weight w1.bias                  [ffn,
- * hidden], [ffn]       GELU w2.weight w2.bias                  [hidden, ffn], [hidden] Writes at
- * most max and returns how many there are. */
+ *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v rows
+ *   wqkv.bias                          [(heads + 2 kv_heads) head_dim]
+ *   q_norm.weight k_norm.weight        [head_dim]
+ *   wo.weight wo.bias                  [hidden, heads head_dim], [hidden]
+ *   norm2.weight norm2.bias            [hidden]
+ *   w13.weight w13.bias                [2 ffn, hidden], [2 ffn]   SwiGLU: gate rows, then up rows
+ *   w1.weight w1.bias                  [ffn, hidden], [ffn]       GELU
+ *   w2.weight w2.bias                  [hidden, ffn], [hidden]
+ * Writes at most max tensors to out[] and returns how many there are. */
 size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
-/* Before the layers: embedding.weight [vocab, hidden]; positions.weight [max_positions, hidden]. */
+/* The tensors before the layers: embedding.weight [vocab, hidden]; positions.weight [max_positions, hidden]. */
 size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
                                      size_t max);
 
-/* After the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless tied. */
+/* The tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
 /* Exact counts of parameters (elements): all of the model; one layer; before; after the layers. A
@@ -185,7 +188,8 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
  * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
-/* Keys that a query of this layer (counted from 0) sees at most; 0: no window, it sees all keys before it. */
+/* Returns the most keys that a query of this layer (counted from 0) sees; 0: no window, it sees all keys before
+ * it. */
 int64_t transformer_window(const struct transformer *t, int64_t layer);
 
 /* Counts the layers whose attention has a window. */

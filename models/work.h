@@ -158,11 +158,10 @@ struct work_kind_info {
 const struct work_kind_info *work_kind_info(enum work_kind kind);
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 
-/* Whether a kind's write may be the same elements as its read: it works in place there. */
+/* True if a kind may work in place: write number `write` may be the same elements as read number `read`. */
 bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write);
 
-/* Whether ops of a kind may be on a stream of that class. SYNC kinds may name any stream: it is
- * the one they wait for. */
+/* True if ops of a kind may be on a stream of that class. SYNC kinds may name any stream: they wait for it. */
 bool work_runs_on(enum work_kind kind, enum stream_class stream);
 
 const char *stream_class_name(enum stream_class stream);
@@ -172,10 +171,10 @@ const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
 size_t dtype_bytes(enum dtype dtype);
 
-/* The group a communication op works in, or -1 for other kinds. */
+/* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_group(const struct work *work);
-/* The group over which the vocabulary is cut whose part the work is about (parameter `part`), or -1:
- * the first row of a rank's part is `first` + vocab times its index there. */
+/* Returns the group over which the vocabulary is cut, if the work computes one part of it (parameter `part`), else
+ * -1: the first row of a rank's part is `first` + vocab times the rank's index in that group. */
 int64_t work_part(const struct work *work);
 /* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
 int64_t work_payload_bytes(const struct work *work);
@@ -191,7 +190,7 @@ double attention_piece_pairs(const struct attention_piece *piece);
 /* Number of (query, key) pairs that the mask lets through, which is not DOCUMENTS; exact, in double because it
  * exceeds 2^63 for long sequences only in products. docs/costs.md, "Attention". */
 double work_attention_pairs(const struct work *work);
-/* Flops of an attention that computes so many pairs. */
+/* Returns the flops of an attention that computes `pairs` pairs. */
 double work_attention_flops(const struct work *work, double pairs);
 
 /* Floating-point operations of the matrix products inside a piece of work, a multiply-add is 2:

@@ -14,7 +14,7 @@ enum work_side { WORK_READS, WORK_WRITES };
 /* The dtypes that an operand may have. */
 enum work_type {
     WORK_TYPE_STEP,  /* the floating-point one that the step computes in */
-    WORK_TYPE_SUM,   /* that one, or f32: of what is added up over a step */
+    WORK_TYPE_SUM,   /* the step's, or f32: an operand that is added up over a step */
     WORK_TYPE_OP,    /* a floating-point one, the same in all such operands of an op */
     WORK_TYPE_FLOAT, /* any floating-point one */
     WORK_TYPE_MOVED, /* any at all, the same in all such operands of an op */
@@ -26,7 +26,7 @@ struct work_operand {
     uint32_t formula_size;
     bool in_bytes;  /* the count is of bytes: of communication and copies */
     bool optional;  /* may be left out */
-    bool rare;      /* optional, and an op that is made up goes without */
+    bool rare;      /* optional, and left out of an op that a microbenchmark makes up */
     bool any_count; /* a schedule's op may have another count than the usual one, which this is */
     uint8_t type;   /* enum work_type */
     uint8_t dtype;  /* enum dtype of an op that is made up; DTYPE_COUNT: the one it computes in */
@@ -34,8 +34,8 @@ struct work_operand {
     uint64_t count; /* elements or bytes; UINT64_MAX when it is more than 64 bits say */
 };
 
-/* The operands of work with its parameters, in order; returns how many. members: of the group of
- * communication, 1 for other kinds. Optional ones are the last of their side. */
+/* Fills operand[] with the operands of work on one side, in order, and returns their number. members: ranks of the
+ * group of communication, 1 for other kinds. Optional operands are the last of their side. */
 uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
                        struct work_operand operand[static WORK_OPERANDS_MAX]);
 

@@ -1,4 +1,5 @@
-/* predict/link_classes.h: the sorts of links that a schedule uses, and which were measured on the machine. */
+/* predict/link_classes.h: the classes of links that a schedule uses, and which of them were measured on the
+ * machine. */
 #ifndef PREDICT_LINK_CLASSES_H
 #define PREDICT_LINK_CLASSES_H
 
@@ -12,8 +13,8 @@ enum { LINK_CLASSES_MAX = 10 };
 
 struct link_class {
     const char *name;   /* "copies to a device" */
-    bool measured;      /* cluster_fact_is_measured() of the number that decides */
-    const char *source; /* its source; "the device's costs" where the cluster says nothing */
+    bool measured;      /* cluster_fact_is_measured() of the number that sets its rate */
+    const char *source; /* of that number; "the device's costs": the cluster file has none */
 };
 
 /* Lists the classes of links that ops of the schedule use on this cluster; returns how many. */

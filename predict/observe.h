@@ -1,17 +1,18 @@
-/* predict/observe.h: measured points of the work of a schedule, from recorded steps of the program that it describes.
+/* predict/observe.h: derives measured points of a schedule's work from recorded steps of the program that it
+ * describes.
  *
  * The caller predicts the configuration that was recorded (every rank, prediction_time(p, true, ...)) and adds the
  * recordings one by one: of the PyTorch profiler, a file for each rank, or folders of `run -o`. A recorded step gives
  * each op of the schedule seconds: a trace of ours names its ops; another one is aligned with the prediction
  * (traces/row_matches.h), and time that several ops share is split between them in proportion to what they are
- * predicted to take. Time between products and attentions is that of work that memory limits, of which several kinds
- * stand in each place: the kinds' rates are first made to agree with all places at once (multiplicative updates, Lucy,
- * Astronomical Journal 79 (1974)), and the time of each place is then split by them.
+ * predicted to take. Time between products and attentions belongs to work that memory limits, several kinds of it in
+ * each gap: the kinds' rates are first made to agree with all gaps at once (multiplicative updates, Lucy,
+ * Astronomical Journal 79 (1974)), and the time of each gap is then split by them.
  *
- * A collective, or a message, counts on the rank that is last to come: the least of what its ranks measured.
+ * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that comes last.
  *
- * The time of a step in which no row runs is what starting ops takes: of a recording on processors the operators'
- * dispatch, which is given to all ops alike; of a GPU the middle gap between kernels of one stream. */
+ * The time of a step in which no row runs is the time to start ops: in a recording on processors the operators'
+ * dispatch, shared equally by all ops; on a GPU the median gap between kernels of one stream. */
 #ifndef PREDICT_OBSERVE_H
 #define PREDICT_OBSERVE_H
 
@@ -40,8 +41,8 @@ struct observed {
     double *span_s;           /* (steps) */
     double *start_s;          /* (steps): what starting an op took, a mean of the step */
     size_t capacity_steps;
-    double busy_s, stray_s; /* of rows; of those without an op, over all steps */
-    struct text strays;     /* the longest of them, in words */
+    double busy_s, stray_s; /* over all steps: of rows; of rows without an op */
+    struct text strays;     /* the longest rows without an op, in words */
     bool host_is_device;    /* recorded on processors by another program */
 };
 
@@ -52,12 +53,12 @@ enum status observed_add(struct observed *observed, const struct prediction *pre
                          const struct trace *trace, bool foreign, const char *name,
                          struct diag *diag);
 
-/* Appends a point for every shape of the schedule that was measured, and one of starts. name stands for them in
- * messages. Notes kinds that cannot become points. */
+/* Appends a point for every shape of the schedule that was measured, and one for the start of an op. name stands for
+ * the points in messages. Lists in *notes the kinds that cannot become points. */
 void observed_points(const struct observed *observed, const struct prediction *prediction,
                      const char *name, struct points *points, struct text *notes);
 
-/* Median, and both ends, of the recorded steps' spans. */
+/* Median, lowest and highest of the recorded steps' spans. */
 struct observed_spread {
     double median_s, low_s, high_s;
 };

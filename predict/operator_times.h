@@ -1,5 +1,4 @@
-/* predict/operator_times.h: what became of a part of the model, one layer or its attention operator, in a
- * simulation. */
+/* predict/operator_times.h: the simulated times of a part of the model: one layer or its attention operator. */
 #ifndef PREDICT_OPERATOR_TIMES_H
 #define PREDICT_OPERATOR_TIMES_H
 
@@ -10,19 +9,19 @@ struct operator_times {
     double elapsed_s; /* from the first op of the part on any rank to its last */
     /* of rank 0: */
     double exchange_s; /* some all-to-all, or a pack or unpack around it, is running */
-    bool all_to_all;   /* there is one; else there is only the packing */
+    bool all_to_all;   /* there is an all-to-all; else exchange_s is only of packing */
     double compute_s;  /* sum of the kernels, without those of the exchange */
     double ring_s;     /* sum of the messages with keys, values and their gradients, on the busiest
                          stream */
-    double rotation_s; /* the mean of what keys and values take for one step of the forward */
-    double pair_s, set_s; /* of SCOPE_FETCH: what a forward and a backward tile fetch, one by one */
+    double rotation_s; /* mean time to pass keys and values on, for one step of the forward */
+    double pair_s, set_s;   /* SCOPE_FETCH: the fetches of one forward and one backward tile */
     double communication_s; /* elapsed when kernels take no time; operator_times_alone() */
 };
 
-/* The prediction must have been simulated, for a part of the model (--scope). */
+/* Returns the times of a prediction that was simulated for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
-/* Simulates it once more without kernels, for communication_s. */
+/* Simulates the prediction once more without kernels and sets communication_s. */
 enum status operator_times_alone(struct operator_times *times, const struct prediction *prediction,
                                  bool exact, struct diag *diag);
 

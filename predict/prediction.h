@@ -31,8 +31,8 @@ struct prediction {
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    bool whole;    /* wanted by the caller: the whole list, not a sample that stands for it */
-    size_t sample; /* which length the sample has that is in ir */
+    bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
+    size_t sample; /* number of the sample length that ir has */
     bool
         verdict_only; /* the caller sets it, who asks what fits and how long it takes: arenas that the verdict does
                           not depend on are not planned, which takes half of the time, and are 0 bytes */
@@ -68,7 +68,7 @@ enum status prediction_memory(struct prediction *prediction, const struct setup 
 enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
                                       const char *path, struct diag *diag);
 
-/* Simulates what prediction_memory() built. */
+/* Simulates the schedule that prediction_memory() built. */
 enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
 
 /* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
@@ -79,22 +79,23 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
  * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
 double prediction_bound_s(const struct prediction *prediction);
 
-/* Both, without notes. */
+/* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *prediction, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag);
 
-/* The first of the ranks whose device memory is fullest at its peak; what it holds then. */
+/* prediction_fullest_rank() returns the first of the ranks whose device memory has the highest peak;
+ * prediction_peak() returns that peak. */
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
 const struct sim_peak *prediction_peak(const struct prediction *prediction);
 
-/* Which loop of the step was simulated in part, and how often it goes round. */
+/* The loop of the step that was simulated in part, with its simulated and all iterations. */
 struct prediction_sample {
     const char *loop; /* "layers", "micro-batches"; NULL: all was */
     int64_t simulated, all;
 };
 struct prediction_sample prediction_sample(const struct prediction *prediction);
 
-/* An op of the list as the whole list has it. */
+/* The number that an op of a sample has in the whole list. */
 struct prediction_op {
     uint32_t id;
     uint16_t layer; /* IR_NONE16: none */

@@ -16,7 +16,7 @@ struct result_name result_name_of_cause(enum cause cause);             /* "all_t
 struct result_name result_name_of_peak(enum category category);        /* "peak_kv_bytes" */
 struct result_name result_name_of_reserved(enum reserved_part part);   /* "reserved_nccl_bytes" */
 
-/* Words as one name: "does not fit" is "does_not_fit". */
+/* Returns words joined into one name: "does not fit" gives "does_not_fit". */
 struct result_name result_name_of_words(const char *words);
 
 #endif

@@ -1,4 +1,4 @@
-/* predict/verdict.h: whether the memory that a configuration needs is there, and how near that is. */
+/* predict/verdict.h: whether the memory that a configuration needs is available, and by which margin. */
 #ifndef PREDICT_VERDICT_H
 #define PREDICT_VERDICT_H
 
@@ -9,32 +9,32 @@
 
 enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 
-/* Bytes needed and there: of one device, of one node's host. */
+/* Bytes needed and available: of one device, and of one node's host. */
 struct verdict {
     bool fits;
     enum prediction_limit limit; /* the one that fails, or the one nearer to its end */
     uint64_t needed[LIMIT_COUNT];
     uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     bool by_reserved;                /* the device's figure is a framework's */
-    bool tight;                      /* it fits, and would not with a little less device memory */
+    bool tight;                      /* it fits, but not with a little less device memory */
     uint64_t cache; /* bytes of the device's figure that hold nothing, and are given back where
                             memory would be refused */
 };
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
-/* Whether what decides is nearer than the model of memory can tell: a memory that is nearly full, of
- * tensors and not of an allocator's cache alone, or what does not fit by little. */
+/* True if the verdict is closer than the memory model's error: a memory is nearly full of more than an allocator's
+ * cache, or too small by little. */
 bool verdict_close(const struct verdict *verdict);
-/* Whether a device that fits seems full of what its allocator caches alone. */
+/* True if it fits, and a device seems full only because of its allocator's cache. */
 bool verdict_is_cached(const struct verdict *verdict);
 /* Appends "; too close to call", or how much of a device that seems full is cache, or nothing. */
 void verdict_put_close(struct text *out, const struct verdict *verdict);
-/* How much of a memory is taken; above 1 it does not fit. */
+/* Returns the needed share of a memory; above 1 it does not fit. */
 double verdict_share(const struct verdict *verdict, enum prediction_limit limit);
-/* available - needed; DBL_MAX where there is no end. */
+/* Returns available - needed, in bytes; DBL_MAX where the memory is infinite. */
 double verdict_margin(const struct verdict *verdict, enum prediction_limit limit);
-/* Bytes that are not there, of all memories; 0: it fits. */
+/* Returns the missing bytes, summed over all memories; 0: it fits. */
 double verdict_missing(const struct verdict *verdict);
 
 const char *prediction_limit_name(enum prediction_limit limit);

@@ -1,4 +1,4 @@
-/* predict/workers.h: the same function over many jobs, in child processes, as many at once as there are
+/* predict/workers.h: runs one function for many jobs, in child processes, as many at once as there are
  * cores. Results come back as plain bytes, in the order of the jobs whatever order they end in. */
 #ifndef PREDICT_WORKERS_H
 #define PREDICT_WORKERS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child: what
- * it changes elsewhere is lost. */
+ * it changes outside result is lost. */
 typedef void workers_function(void *context, size_t job, void *result);
 
 /* Runs jobs 0..count. results holds count * result_size bytes. progress, if not NULL, has begun, and goes on

@@ -5,8 +5,8 @@
  * array are separated by blanks. An argument of a program keeps its dashes: "--seq-length". A value that is null is
  * not set, and makes no setting.
  *
- * A value that only a run of the script knows ($1, `hostname`) holds what it depends on between two marks; such a
- * value is told apart by settings_open_part(). */
+ * A value that only a run of the script knows is open: it holds the text of the unknown part ($1, `hostname`) between
+ * two marks. settings_open_part() recognises such a value. */
 #ifndef PREDICT_LAUNCH_SETTINGS_H
 #define PREDICT_LAUNCH_SETTINGS_H
 
@@ -22,7 +22,7 @@ enum setting_kind {
     SETTING_LAUNCHER, /* an argument of torchrun, deepspeed, accelerate launch or srun */
 };
 
-/* The marks around what a value depends on. */
+/* The marks around the part of a value that only a run of the script knows. */
 #define SETTING_OPEN '\001'
 #define SETTING_CLOSE '\002'
 
@@ -42,14 +42,14 @@ struct settings {
 
 void settings_release(struct settings *settings);
 
-/* Adds one; name and value are copied, at.name is borrowed. value may be NULL. */
+/* Adds a setting; name and value are copied, at.name is borrowed. value may be NULL. */
 struct setting *settings_add(struct settings *settings, const char *name, const char *value,
                              struct loc at);
 
-/* The last one of that name; NULL: there is none. */
+/* Returns the last setting of that name; NULL: there is none. */
 const struct setting *settings_find(const struct settings *settings, const char *name);
 
-/* What a value depends on that only a run of the script knows, copied into arena; NULL: nothing. */
+/* Returns the part of a value that only a run of the script knows ("$1"), copied into arena; NULL: there is none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
 /* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in

@@ -5,9 +5,9 @@
  * ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over strings, numbers
  * and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes and GPUs there are.
  *
- * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. What depends on them
- * is open: it holds what it depends on between two marks (predict/launch/settings.h). A variable that the script
- * does not set is open too; its positional arguments are $1, ... (open) and "$@" (empty). */
+ * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. A word that depends on
+ * them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). A variable that
+ * the script does not set is open too, as are its positional arguments $1, ...; "$@" is empty. */
 #ifndef PREDICT_LAUNCH_SHELL_H
 #define PREDICT_LAUNCH_SHELL_H
 

@@ -1,4 +1,4 @@
-/* predict/launch/shell_parts.h: what the two sources of shell.h share. */
+/* predict/launch/shell_parts.h: types and functions that the two sources of shell.h share. */
 #ifndef PREDICT_LAUNCH_SHELL_PARTS_H
 #define PREDICT_LAUNCH_SHELL_PARTS_H
 
@@ -32,25 +32,26 @@ struct shell {
 
 void shell_add_word(struct shell *shell, struct shell_words *words, const char *text, size_t size,
                     uint32_t line);
-/* NULL: the script does not set it. */
+/* Returns the variable of that name; NULL: the script does not set it. */
 struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size);
-/* The variable of that name, made where there is none. */
+/* Returns the variable of that name; adds one if there is none. */
 struct shell_variable *shell_variable(struct shell *shell, const char *name, size_t size);
 /* Sets a variable to one word. */
 void shell_set(struct shell *shell, const char *name, size_t size, const char *value,
                uint32_t line);
 
-/* Length of the name of a variable at the beginning of text; 0: none. */
+/* Returns the length of the variable name at the beginning of text; 0: there is none. */
 size_t shell_name_size(const char *text, const char *end);
 
-/* The end of the word that begins at text, quotes and nested constructs included; *lines counts the line ends in
- * it. NULL: something in it has no end. */
+/* Returns the end of the word that begins at text, quotes and nested constructs included; *lines counts the line ends
+ * in it. NULL: a quote or a construct in it is not closed. */
 const char *shell_word_end(const char *text, const char *end, uint32_t *lines);
 
 /* Expands a raw word into any number of words. */
 enum status shell_expand(struct shell *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line);
-/* The same as one text, which is not split: of an assignment, or a here-document (document). */
+/* Expands the text of an assignment, or of a here-document (document), into one text, which is not split into
+ * words. */
 enum status shell_expand_text(struct shell *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document);
 

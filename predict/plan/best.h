@@ -1,9 +1,9 @@
 /* predict/plan/best.h: the best of a space of configurations, by branch and bound.
  *
- * Candidates are taken in the order of what they can at best be (predict/plan/space.h), in rounds of a fixed
+ * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed
  * size, so that the same question gives the same answer on any number of cores. Each is built,
  * which tells whether it fits; where it does, the work of its busiest stream is a second bound, and
- * only what that leaves is simulated. The search ends when the next candidate cannot be better. */
+ * only candidates that this bound leaves are simulated. The search ends when the next candidate cannot be better. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 
@@ -28,10 +28,11 @@ enum outcome_kind {
 
 struct outcome {
     enum outcome_kind kind;
-    struct request request; /* with what it took to fit: chunks, the optimizer on the host */
+    struct request
+        request; /* with the changes that made it fit: chunks, the optimizer on the host */
     uint8_t strategy;
     struct verdict verdict;
-    double missing_bytes;        /* of what does not fit */
+    double missing_bytes;        /* UNFIT: bytes by which it does not fit */
     double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
     double step_s, sequences;    /* of the step */
     struct intervals intervals;  /* TIMED */
@@ -50,16 +51,16 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
-    size_t gpus; /* that were asked about: of GOAL_GPUS the fewest on which something fits */
+    size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
 };
 
-/* *best must be all-zero; release it in either case. STATUS_NO: nothing fits. After a signal that
- * base/interrupt.h has noted, the search ends with what it has. */
+/* Searches the space and fills *best, which must be all-zero; release it in either case. STATUS_NO: nothing fits.
+ * After a signal that base/interrupt.h has noted, the search ends with the outcomes known so far. */
 enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);
 
-/* Whether a comes before b in the ranking. */
+/* True if a comes before b in the ranking. */
 bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

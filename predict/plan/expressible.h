@@ -1,4 +1,4 @@
-/* predict/plan/expressible.h: what a training framework has settings for, as far as choices are modelled here.
+/* predict/plan/expressible.h: which of the choices that are modelled here a training framework has settings for.
  *
  * One table says which choices a framework cannot express, and why. Settings list its rows in comments, and
  * a search may be restricted to choices that break none. Rows about the model stand apart: no other choice
@@ -20,24 +20,24 @@ enum framework {
 };
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
-/* Whether it has settings that mean these choices, whatever the model. */
+/* True if the framework has settings that mean these choices, whatever the model. */
 bool expressible(enum framework framework, const struct choices *choices);
 
-/* Appends what it cannot express, as lines that begin with '#'; nothing where there is nothing. */
+/* Appends the choices that the framework cannot express, as lines that begin with '#'. */
 void expressible_put_gaps(struct text *out, enum framework framework,
                           const struct choices *choices);
 
-/* The implementation that a framework runs a strategy with: the profile that is predicted where none is
- * asked for. */
+/* Returns the name of the profile that models how a framework runs a strategy; it is predicted where the user names
+ * none. */
 const char *expressible_profile(enum framework framework, const struct strategy *strategy);
 
-/* ---- what settings and rules both ask ---- */
-
-/* Ranks that hold the same weights of a stage and its tensor ranks. */
+/* ---- facts about choices that settings and rules both need ---- */
+/* Returns how many ranks hold the same weights: the ranks of a stage over its tensor ranks. */
 uint32_t expressible_sharing(const struct choices *choices);
-/* Whether activations are recomputed, or else kept. */
+/* True if activations are recomputed, false if they are saved. */
 bool expressible_recomputes(const struct choices *choices);
-/* Whether FSDP's shards, which hold all ranks of a sequence at the least, cannot be so small. */
+/* True if HSDP shards over a number of ranks that the ranks of a sequence (cp x hp) do not divide, which FSDP
+ * cannot. */
 bool expressible_has_small_shards(const struct choices *choices);
 
 #endif

@@ -23,6 +23,7 @@ struct ladder {
     bool chunked; /* it ends with LONGEST_CHUNKS of them */
 };
 
+/* Returns the length of a rung, in tokens. */
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung);
 
 /* Returns the last length; the ladder says why there is no longer one: "more than 32 chunks; ...". */
@@ -34,9 +35,9 @@ enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked ab
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
 int64_t longest_long(int64_t ranks);
 
-/* The lengths that the choices of a request can be cut into, in steps of 1K tokens or the next
- * multiple of it, up to 4G tokens (32 chunks). Degrees that are open are filled for a length that all
- * divide, and stay. An error is one of the choices. */
+/* Fills *ladder with the lengths that the choices of a request allow, in steps of 1K tokens or of the next
+ * multiple of it that they can be cut into, up to 4G tokens (32 chunks). Degrees that are open are filled for a
+ * length that all divide, and stay so. An error is one of the choices. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
@@ -50,9 +51,9 @@ struct longest {
     char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
 };
 
-/* Fails where the shortest length cannot be asked about. guess: a length to begin with; 0: the
- * shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted ends the search after
- * the length at hand. */
+/* Finds the longest length of the ladder that fits. Fails where no schedule of the shortest length can be built.
+ * guess: a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h
+ * has noted ends the search after the current length. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
                          struct progress *progress, struct diag *diag);

@@ -1,5 +1,5 @@
-/* predict/plan/longest_certificate.h: the longest sequence of one configuration, simulated on either side of the
- * boundary, and what other options would give. */
+/* predict/plan/longest_certificate.h: the longest sequence of one configuration, simulated on both sides of the
+ * boundary, and the longest sequence with each other option. */
 #ifndef PREDICT_PLAN_LONGEST_CERTIFICATE_H
 #define PREDICT_PLAN_LONGEST_CERTIFICATE_H
 

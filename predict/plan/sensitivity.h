@@ -1,4 +1,5 @@
-/* predict/plan/sensitivity.h: the step of one configuration on machines that differ from its own in one thing each. */
+/* predict/plan/sensitivity.h: the step of one configuration on machines each of which differs from its own in one
+ * part. */
 #ifndef PREDICT_PLAN_SENSITIVITY_H
 #define PREDICT_PLAN_SENSITIVITY_H
 
@@ -11,7 +12,7 @@ struct sensitivity {
     double step_s; /* 0: not known */
 };
 
-/* Machine i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" in JSON. */
+/* Return the name of machine i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" as JSON key. */
 const char *sensitivity_machine(int i);
 const char *sensitivity_key(int i);
 

@@ -1,8 +1,7 @@
-/* predict/plan/shortened.h: the time and the memory of a step of many micro-batches from steps of a few.
+/* predict/plan/shortened.h: the time and the memory of a step of many micro-batches, from steps of a few.
  *
- * When a pipeline has filled, every further micro-batch takes as long as the one before, so with m of them,
- * enough for that, a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). Schedules of few are as many times
- * smaller. */
+ * When a pipeline has filled, every further micro-batch takes as long as the one before. So with m micro-batches,
+ * enough to fill it, a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). The schedule of m is M / m times smaller. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
@@ -17,10 +16,10 @@
  * again as that, or it is refused. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
-/* Whether that step does not fit because one of few micro-batches, enough to fill the pipeline, does not:
- * what it has in flight is there in the longer one too. By more than RESERVED_ERROR, since what an
- * allocator caches differs. *verdict: the shorter one's, when true. False as well where a shorter one tells
- * nothing. */
+/* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not
+ * fit: the longer step has the same activations in flight. The shorter one must miss by more than RESERVED_ERROR,
+ * since allocator caches differ. *verdict: the shorter step's, when true. False also where no shorter step
+ * can be judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request);
 

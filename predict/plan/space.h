@@ -1,4 +1,4 @@
-/* predict/plan/space.h: the configurations that a plan may choose from, and what each can at best be.
+/* predict/plan/space.h: the configurations that a plan may choose from, and the bounds of each.
  *
  * Bounds are closed forms that no schedule can beat: the flops that the model and the chosen
  * recomputation need at the device's peak, and the bytes of states and layer inputs that must lie in
@@ -19,8 +19,8 @@ struct candidate {
     double tokens;          /* of a step */
     double bound_s;         /* no step is shorter */
     double least_bytes;     /* no GPU needs less */
-    double fixed_bytes;     /* of those, what does not grow with the length */
-    double host_bytes;      /* and what an optimizer on the host takes off the device */
+    double fixed_bytes;     /* the part of least_bytes that does not grow with the length */
+    double host_bytes;      /* the part of it that an optimizer on the host takes off the device */
 };
 
 struct space {
@@ -36,7 +36,7 @@ struct space_open {
         own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */
 };
 
-/* Whether a request is among what is open: it resolves, and the framework expresses it. */
+/* True if a request is part of the space: its choices resolve, and the framework expresses them. */
 bool space_allows(const struct space_open *open, const struct request *request);
 
 /* Adds all legal configurations of setup->request on `gpus` GPUs. An error says why there is none;

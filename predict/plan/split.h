@@ -1,7 +1,8 @@
-/* predict/plan/split.h: how much of a loser's distance from the winner is layout, attention kernels, framework.
+/* predict/plan/split.h: splits the time by which a configuration loses to the winner into layout, attention kernels
+ * and framework.
  *
- * Both are predicted with profile ideal, which has no framework: with the same attention kernels, the
- * difference is layout; what each one's own kernels add is kernels. The rest is framework: the host's
+ * Both are predicted with profile ideal, which has no framework. With the same attention kernels, the difference is
+ * layout; with the own kernels of each, the further difference is kernels. The rest is framework: the host's
  * time, waits, copies, and kernels that an implementation leaves unfused. The three add up. */
 #ifndef PREDICT_PLAN_SPLIT_H
 #define PREDICT_PLAN_SPLIT_H
@@ -13,7 +14,7 @@ struct split {
     double layout_s, kernels_s, framework_s; /* of a sequence; below 0: the loser takes less */
 };
 
-/* Fills split[i] for loser[i], count of them. NULL is not asked about. */
+/* Fills split[i] for loser[i], i < count. A loser that is NULL is skipped. */
 enum status splits_find(struct split *split, const struct outcome *const *loser, size_t count,
                         const struct outcome *winner, struct setup *setup, struct diag *diag);
 

@@ -54,14 +54,14 @@ struct catalogue_grid {
     struct placement_pattern at;
 };
 
-/* Points by their place; what is left open is free. */
+/* Selects points by their place; a member that is not set selects any. */
 struct point_selector {
     const char *entry; /* a name; NULL: the claim's own */
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, xs;
-    bool lowest; /* of several series or xs the lowest counts, else the highest */
-    bool each;   /* each of them is compared */
+    bool lowest; /* of several series or xs the lowest value counts, else the highest */
+    bool each;   /* every one of several series or xs is compared */
 };
 
 enum claim_kind {
@@ -72,7 +72,7 @@ enum claim_kind {
     CLAIM_KIND_COUNT
 };
 
-/* Along x: of the best series, in the order of the series; of a ratio. */
+/* How the best series, in the order of the series, or a ratio moves along x. */
 enum claim_moves { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {

@@ -1,15 +1,14 @@
-/* predict/reproduce/catalogue_claims.h: the claims of a catalogue read, and what readers of it share: members that
- * may be absent. */
+/* predict/reproduce/catalogue_claims.h: reads the claims of a catalogue, and JSON members that may be absent. */
 #ifndef PREDICT_REPRODUCE_CATALOGUE_CLAIMS_H
 #define PREDICT_REPRODUCE_CATALOGUE_CLAIMS_H
 
 #include "predict/reproduce/catalogue.h"
 
-/* An absent member leaves *out as it is. */
+/* Read a text or a flag into *out; an absent member leaves *out as it is. */
 enum status catalogue_text(struct json_node object, const char *key, const char **out,
                            struct diag *diag);
 enum status catalogue_flag(struct json_node object, const char *key, bool *out, struct diag *diag);
-/* A text, or an array of at most CATALOGUE_LIST_MAX. */
+/* Reads a text, or an array of at most CATALOGUE_LIST_MAX texts, into list[]. */
 enum status catalogue_list(struct json_node object, const char *key, const char **list,
                            size_t *count, struct diag *diag);
 

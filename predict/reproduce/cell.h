@@ -50,9 +50,9 @@ enum measure {
 bool measure_find(const char *name, enum measure *measure);
 const char *measure_name(enum measure measure);
 enum cell_question measure_question(enum measure measure);
-/* Whether the measure is of a step that fits: it has no value otherwise. */
+/* True if the measure has a value only for a step that fits. */
 bool measure_needs_fit(enum measure measure);
-/* "step_s, tokens_per_s_gpu, ...", for messages. */
+/* Appends the names of all measures for a message: "step_s, tokens_per_s_gpu, ...". */
 void measure_put_names(struct text *out);
 
 /* Plain bytes, since it crosses a process. */
@@ -68,7 +68,7 @@ struct cell_answer {
 void cell_predict(struct cell_answer *answer, const struct setup *setup,
                   enum cell_question question, bool unfit_too);
 
-/* An answer that could not be asked for: the first message of diag. */
+/* Makes *answer one that failed, with the first message of diag as its error. */
 void cell_put_error(struct cell_answer *answer, const struct diag *diag);
 
 #endif

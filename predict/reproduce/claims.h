@@ -1,4 +1,4 @@
-/* predict/reproduce/claims.h: whether what a paper says of its figure holds for the predictions.
+/* predict/reproduce/claims.h: checks whether a paper's claims about its figure hold for the predictions.
  *
  * A ratio compares values at the same place of two selections of points, at every place where both are. A value
  * that is missing since the step does not fit in memory counts as the worst there is. A claim holds where all
@@ -20,7 +20,7 @@ enum claim_verdict {
 extern const char
     *const claim_verdict_names[CLAIM_VERDICT_COUNT]; /* "holds", "holds by less", ... */
 
-/* Appends the numbers that the verdict rests on. */
+/* Returns the verdict on a claim and appends the numbers that it rests on. */
 enum claim_verdict claim_judge(struct text *numbers, const struct reproduction *r, size_t entry,
                                const struct catalogue_claim *claim);
 

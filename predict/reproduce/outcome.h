@@ -36,7 +36,7 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t entry);
 /* Appends "7 values, mean error 4.0 %, worst -11.4 %; 3 of 4 claims hold". */
 void outcome_put(struct text *out, const struct entry_outcome *outcome);
 
-/* Appends a few sentences of what agrees and what does not: the numbers, the worst cell, each claim. */
+/* Appends a paragraph on what agrees and what does not: the numbers, the worst cell, each claim. */
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);
 
 #endif

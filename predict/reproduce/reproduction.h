@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loads what options of `predict` say into *setup, which is all-zero; what it borrows lives in setup->arena. */
+/* Loads the model, cluster and request that options of `predict` name into *setup, which is all-zero; what it borrows
+ * lives in setup->arena. */
 typedef enum status reproduction_setup(struct setup *setup, const char *args, struct diag *diag);
 
 enum job_kind {
@@ -72,10 +73,10 @@ void reproduction_release(struct reproduction *r);
 /* Marks the jobs that an entry needs: of its points, of those that its claims refer to, and its timelines. */
 enum status reproduction_want(struct reproduction *r, size_t entry, struct diag *diag);
 
-/* Bytes of the answer to a job, at most; TRACE: none. */
+/* Returns the most bytes that the answer to a job has; 0 for TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
-/* Does a job; answer has room for the bytes, zeroed. */
+/* reproduction_do() does a job; `answer` has room for its bytes, zeroed. reproduction_take() stores the answer. */
 void reproduction_do(const struct reproduction *r, size_t job, void *answer);
 void reproduction_take(struct reproduction *r, size_t job, const void *answer);
 

@@ -1,10 +1,11 @@
-/* predict/setup/offload_estimate.h: what ratios of activations are made of (schedule/pipeline/ratios.h). */
+/* predict/setup/offload_estimate.h: the bytes that a subsequence's computation hides, from which offload ratios
+ * follow (schedule/pipeline/ratios.h). */
 #ifndef PREDICT_SETUP_OFFLOAD_ESTIMATE_H
 #define PREDICT_SETUP_OFFLOAD_ESTIMATE_H
 
 #include "predict/setup/setup.h"
 
-/* The rate of a GPU's large pinned copies to the host when all of its node copy at once. */
+/* Returns the bytes/s of a GPU's large pinned copies to the host when all GPUs of its node copy at once. */
 double offload_bytes_per_s(const struct cluster *cluster);
 
 /* Sets the request's offload_hidden_of: bytes that go to the host while a unit of each subsequence runs

@@ -1,4 +1,4 @@
-/* predict/setup/setup.h: what a prediction is about: a model, a cluster with its costs, and a request, which is the
+/* predict/setup/setup.h: the inputs of a prediction: a model, a cluster with its costs, and a request, which is the
  * plain struct of choices that the caller fills (schedule/choices/choices.h). */
 #ifndef PREDICT_SETUP_SETUP_H
 #define PREDICT_SETUP_SETUP_H
@@ -21,7 +21,7 @@ struct setup {
     struct request request;
     struct shared_units shared; /* request.shared, where it was given */
     double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */
-    /* how sequences are cut, what of them leaves, what stages share of them */
+    /* The user has chosen how sequences are cut, and what is offloaded. */
     bool partition_given, offload_given;
     uint32_t even_above; /* of struct sim_options */
     int64_t
@@ -35,11 +35,11 @@ void setup_release(struct setup *setup);
  * schedule of the request. */
 enum status setup_fill(struct setup *setup, struct diag *diag);
 
-/* Costs in place of those that the cluster names; NULL: these stay. */
+/* Loads costs in place of those that the cluster names; NULL: keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
-/* The parts, for rows of measurements: a model by name and what to ignore or set; a cluster of as
- * many GPUs with its costs; an open request about both. */
+/* Load the parts of a setup: a model by name, with the keys to ignore and the fields to set; a cluster of that many
+ * nodes and GPUs with its costs; an open request about both. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
@@ -50,7 +50,7 @@ void setup_open_request(struct setup *setup);
  * has not measured it. */
 enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
-/* Changes the numbers of a machine that is loaded: what sensitivities ask about. NULL stands for none. */
+/* A change of the numbers of a loaded machine, as sensitivities make it. NULL stands for no change. */
 struct setup_change {
     void (*apply)(struct setup *setup, const void *context);
     const void *context;

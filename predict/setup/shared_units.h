@@ -1,10 +1,10 @@
 /* predict/setup/shared_units.h: chooses which subsequences stages of `msp` share, where the user left that open.
  *
- * Sharing fills stages that would idle, and costs: the keys and values of a shared unit are gathered in every
- * layer, weights are borrowed and what is summed for them goes back, and to share the last units the keys and
- * values of all others must be there. So all numbers of first and last units are replayed, task by task over
- * all stages in the order that they would keep, at the rates of large work and of the links, with no op
- * list, and no contention except what is named here. docs/strategies.md, "Multiplexed sequence partitioning". */
+ * Sharing fills stages that would idle, but it has costs: the keys and values of a shared unit are gathered in every
+ * layer, stages borrow weights and send their gradient sums back, and sharing the last units needs the keys and
+ * values of all others. So for every number of shared first and last units the step is replayed, task by task over
+ * all stages in their order, at the rates of large work and of the links, without an op list and without contention
+ * other than the costs named here. docs/strategies.md, "Multiplexed sequence partitioning". */
 #ifndef PREDICT_SETUP_SHARED_UNITS_H
 #define PREDICT_SETUP_SHARED_UNITS_H
 
@@ -20,7 +20,7 @@ struct shared_ranking {
 };
 struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices);
 
-/* Predicted seconds of a step's layers, for tests. */
+/* Returns the replayed seconds of a step's layers, for tests. */
 double shared_units_step_s(const struct setup *setup, const struct choices *choices,
                            struct shared_units shared);
 

@@ -1,5 +1,5 @@
-/* predict/setup/subsequences.h: what of subsequences follows from a model and a cluster's costs: how long each
- * is, how much of what it keeps its computation hides, and which of them stages share. */
+/* predict/setup/subsequences.h: derives from a model and a cluster's costs how long each subsequence is, how many
+ * bytes of offload its computation hides, and which subsequences stages share. */
 #ifndef PREDICT_SETUP_SUBSEQUENCES_H
 #define PREDICT_SETUP_SUBSEQUENCES_H
 
@@ -16,7 +16,8 @@ struct filled_request {
         shared; /* request.shared is its first; none where they were not asked for */
 };
 
-/* Makes them by setup's costs; what is given stays. *filled needs a release in either case. */
+/* Copies the request and fills in the lengths, hidden bytes and shared units that it leaves open, by the costs of
+ * *setup. *filled needs a release in either case. */
 enum status subsequences_fill(struct filled_request *filled, const struct setup *setup,
                               const struct request *request, struct diag *diag);
 void filled_request_release(struct filled_request *filled);

@@ -13,7 +13,7 @@ struct unit_rates {
     double pair_back_s;
 };
 
-/* attention_impl of the choices has costs for the device. */
+/* Returns the rates. The device must have costs for attention_impl of the choices. */
 struct unit_rates unit_rates_of(const struct setup *setup, const struct choices *choices);
 
 #endif

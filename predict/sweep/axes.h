@@ -46,7 +46,7 @@ enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *g
 
 size_t grid_points(const struct grid_axes *axes);
 
-/* The value of an axis at a point. */
+/* Returns the text of an axis' value at a point. */
 const char *grid_value(const struct grid_axes *axes, size_t point, size_t axis);
 
 #endif

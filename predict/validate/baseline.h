@@ -1,5 +1,5 @@
-/* predict/validate/baseline.h: a step in closed form, as LoongTrain (arXiv 2406.18485, section 4.5) writes it:
- * what the simulation has to beat.
+/* predict/validate/baseline.h: the time of a step in closed form, as LoongTrain (arXiv 2406.18485, section 4.5)
+ * writes it: the simulation should predict better than this.
  *
  *   T      = T_exchange + (cp / w) T_window
  *   T_window = (w - 1) max(T_tile, T_inner) + max(T_tile, T_outer)
@@ -24,14 +24,14 @@ struct baseline {
     bool operator_only;
 };
 
-/* Whether the closed form speaks of it: rings, heads and both, no pipeline. */
+/* True if the closed form covers these choices: rings, head parallelism or both, without a pipeline. */
 bool baseline_knows(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 
-/* Seconds of the step, or of the operator, at a share of the peak. */
+/* Returns the seconds of the step, or of the operator, with products at that share of the peak. */
 double baseline_s(const struct baseline *baseline, double share);
 
-/* Seconds of the operator's all-to-alls, forward and backward. */
+/* Returns the seconds of the operator's all-to-alls, forward and backward. */
 double baseline_exchange_s(const struct baseline *baseline);
 
 #endif

@@ -1,11 +1,12 @@
-/* predict/validate/external_validation.h: training steps that others measured, predicted by what their rows say.
+/* predict/validate/external_validation.h: predicts training steps that others measured, from the options in their
+ * rows.
  *
  * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
- * prediction, made in a child process. A run that was measured ran: predicted not to fit, it is a wrong verdict,
- * and its time is scored all the same.
+ * prediction, made in a child process. A measured run did fit: the prediction that it does not is a wrong verdict,
+ * and its time is scored nevertheless.
  *
- * One sign everywhere: the error of a step's time is of speed, measured / predicted seconds - 1, as that of
- * tokens per second is predicted / measured - 1: positive, it is predicted faster than measured. */
+ * All errors are of speed: measured / predicted - 1 of seconds, predicted / measured - 1 of tokens per second. A
+ * positive error means that the step is predicted faster than measured. */
 #ifndef PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
 #define PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
 
@@ -31,7 +32,8 @@ struct external_answer {
     int64_t nodes;
 };
 
-/* Loads what the args of a row say into *setup, which is all-zero; what it borrows lives in setup->arena. */
+/* Loads the model, cluster and request that the args of a row name into *setup, which is all-zero; what it borrows
+ * lives in setup->arena. */
 typedef enum status external_setup_function(struct setup *setup, const struct external_run *row,
                                             struct diag *diag);
 
@@ -51,11 +53,11 @@ enum status external_validation_run(struct external_validation *validation,
                                     struct diag *diag);
 void external_validation_release(struct external_validation *validation);
 
-/* Whether a row is of the device that `name` says: as the row has it, or its family ("a100" of "a100_80gb"). */
+/* True if a row was measured on the device `name`: the row's own name, or its family ("a100" of "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
-/* Names the figure of a prediction with which a row's second metric is compared; NULL: none. *scored: both are sure to
- * mean the same, so the error counts. */
+/* Returns the name of the predicted figure with which a row's second metric is compared; NULL: none. *scored: the two
+ * are known to mean the same, so the error counts. */
 const char *external_compared_memory(enum external_metric metric, bool *scored);
 
 #endif

@@ -1,5 +1,5 @@
-/* predict/validate/leave_one_out.h: the errors of each table of LoongTrain when the numbers that were fitted to its
- * tables are fitted to the other tables only. */
+/* predict/validate/leave_one_out.h: the error of each LoongTrain table when the fitted numbers are fitted only to the
+ * other tables. */
 #ifndef PREDICT_VALIDATE_LEAVE_ONE_OUT_H
 #define PREDICT_VALIDATE_LEAVE_ONE_OUT_H
 
@@ -21,12 +21,13 @@ struct leave_one_out {
             [LEAVE_ONE_OUT_NUMBERS]; /* logarithms of the numbers' factors */
 };
 
-/* STATUS_BAD_INPUT where there are not two tables with rows that count. Release *result in either case. */
+/* Fits without each table in turn and fills *result. STATUS_BAD_INPUT: fewer than two tables have rows that count.
+ * Release *result in either case. */
 enum status leave_one_out_make(struct leave_one_out *result, const struct validation *validation,
                                struct diag *diag);
 void leave_one_out_release(struct leave_one_out *result);
 
-/* Whether a row belongs to a table. */
+/* True if a row belongs to a table. */
 bool leave_one_out_has(const struct leave_one_out *result, size_t table, size_t row);
 
 /* Returns the name of a fitted number. */

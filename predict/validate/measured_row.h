@@ -1,8 +1,8 @@
-/* predict/validate/measured_row.h: a row of measurements as a question that can be predicted.
+/* predict/validate/measured_row.h: turns a row of measurements into a request that can be predicted.
  *
- * What a row leaves out takes the default of its source, as traces/published/README.md states them;
- * one table holds these. A row that asks for what the program does not know is unsupported, with
- * the reason; nothing is taken for something else. */
+ * Options that a row leaves out take the default of its source, as traces/published/README.md states it;
+ * one table holds these. A row that needs a feature that is not modelled is unsupported, with the reason: no
+ * feature is replaced by another. */
 #ifndef PREDICT_VALIDATE_MEASURED_ROW_H
 #define PREDICT_VALIDATE_MEASURED_ROW_H
 
@@ -28,19 +28,19 @@ struct source_defaults {
 
 const struct source_defaults *measured_defaults(const char *source);
 
-/* Whether the row can be predicted; if not, why says the reason in a few words that rows share. */
+/* True if the row can be predicted; else *why gets the reason in a few words, the same for all such rows. */
 bool measured_supported(const struct measurement *row, struct text *why);
 
 /* Loads model and cluster and fills the request. The row must be supported. */
 enum status measured_setup(struct setup *setup, const struct measurement *row, struct diag *diag);
 
-/* Whether two rows were measured on the same run: all columns agree that say what was run. */
+/* True if two rows were measured on the same run: all columns that describe the run agree. */
 bool measured_same_run(const struct measurement *a, const struct measurement *b);
 
-/* Longest lengths are looked for down to this one. */
+/* Tokens: a search for the longest length goes no lower. */
 #define MEASURED_SHORTEST 32768
 
-/* max_seq_len of a run that is a lower bound by its note. */
+/* True if the row's max_seq_len is only a lower bound, as its note says. */
 bool measured_lower_bound(const struct measurement *row);
 
 #endif

@@ -1,4 +1,4 @@
-/* predict/validate/perturbation.h: one number of a machine times a factor.
+/* predict/validate/perturbation.h: multiplies one number of a machine by a factor.
  *
  * Numbers count through the fields of a cluster, the numbers of a device's costs, and the rates and the ramp
  * of each direction of attention by fa2. */
@@ -18,10 +18,10 @@ struct perturbation {
 
 size_t perturbation_count(void); /* of numbers */
 
-/* Appends a number's name; false: it is none that a factor can change. */
+/* Appends a number's name; false: a factor cannot change this number. */
 bool perturbation_put_name(struct text *name, size_t number);
 
-/* The number of that name, which must exist. */
+/* Returns the index of the number of that name, which must exist. */
 size_t perturbation_number(const char *name);
 
 void perturbation_apply(struct setup *setup, struct perturbation perturbation);

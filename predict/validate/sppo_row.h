@@ -1,9 +1,9 @@
-/* predict/validate/sppo_row.h: rows of SPPO's paper: its speed-ups, the longest lengths that it and its baselines run, and
- * steps of them.
+/* predict/validate/sppo_row.h: predicts rows of SPPO's paper: its speed-ups, and the longest lengths and the steps of
+ * SPPO and its baselines.
  *
- * A speed-up's Megatron baseline runs on the ranks and stages that Table 4 tuned for it. How it fills its
- * pipeline with one sequence is not stated: the same subsequences are scored, and whole sequences are printed
- * beside. DeepSpeed is scored in FPDT's chunks, and told without. */
+ * A speed-up's Megatron baseline runs on the ranks and stages that Table 4 tuned for it. The paper does not state how
+ * it fills its pipeline with one sequence: the reading with SPPO's subsequences is scored, the one with whole
+ * sequences is also printed. DeepSpeed is scored with FPDT's chunks, and also printed without. */
 #ifndef PREDICT_VALIDATE_SPPO_ROW_H
 #define PREDICT_VALIDATE_SPPO_ROW_H
 
@@ -25,7 +25,7 @@ struct sppo_answer {
     struct verdict verdict, beyond;
 };
 
-/* Table 4's configurations, and what a step of each takes. False: there are no more. */
+/* sppo_cell() sets *cell to configuration i of Table 4; false: there is none. sppo_time() predicts its step. */
 bool sppo_cell(struct sppo_cell *cell, size_t i);
 struct sppo_time {
     double step_s, tokens_per_s_gpu;
@@ -35,7 +35,8 @@ struct sppo_time {
 enum status sppo_time(struct sppo_time *time, const struct sppo_cell *cell, enum sppo_system system,
                       struct diag *diag);
 
-/* Rows that sppo_predict() answers, and those of one step, which sppo_setup() makes ready. */
+/* sppo_row(): true for rows that sppo_predict() answers. sppo_step_row(): true for rows of one step, whose request
+ * sppo_setup() fills. */
 bool sppo_row(const struct measurement *row);
 bool sppo_step_row(const struct measurement *row);
 bool sppo_supported(const struct measurement *row, struct text *why);

@@ -2,7 +2,7 @@
  *
  * Its Table 4 gives tensor ranks, stages and subsequences for each model and length; subsequences are
  * balanced by flops with full attention, as its Figure 5 shows. DeepSpeed is Ulysses with ZeRO-3, and with
- * FPDT's offload or with checkpoints on the host alone: which of the two is not stated. */
+ * FPDT's offload or only with checkpoints on the host: the paper does not state which. */
 #ifndef PREDICT_VALIDATE_SPPO_RUN_H
 #define PREDICT_VALIDATE_SPPO_RUN_H
 
@@ -35,17 +35,17 @@ struct sppo_layout {
 extern const struct sppo_layout sppo_layouts[];
 extern const size_t sppo_layout_count;
 
-/* NULL: a model that the table does not have. */
+/* Returns the row of a model; NULL: Table 4 does not have it. */
 const struct sppo_layout *sppo_layout_find(const char *model);
 
-/* One configuration: of the table, or with numbers of a row's own. */
+/* One configuration: of Table 4, or with the numbers of a row of measurements. */
 struct sppo_cell {
     const struct sppo_layout *layout;
     int64_t tokens, pieces, tp, pp;
 };
-/* length: of the layout's. */
+/* Returns the configuration of a layout at its length number `length`. */
 struct sppo_cell sppo_cell_make(const struct sppo_layout *layout, int length);
-/* Which of a layout's lengths; -1: none. */
+/* Returns the number of a layout's length that has these tokens; -1: none has. */
 int sppo_length_find(const struct sppo_layout *layout, int64_t tokens);
 
 struct sppo_run {
@@ -55,10 +55,11 @@ struct sppo_run {
     int64_t tp, pp, hp, pieces, tokens;
 };
 struct sppo_run sppo_run_make(const struct sppo_cell *cell, enum sppo_system system);
-/* Full recomputation on the same subsequences; tuned: on the tuned ranks and stages, a sequence in one
- * piece where there is one stage. */
+/* Returns the run of Megatron: full recomputation on the same subsequences; tuned: on the tuned ranks and stages,
+ * with a sequence in one piece where there is one stage. */
 struct sppo_run sppo_run_megatron(const struct sppo_cell *cell, bool tuned);
-/* chunks: FPDT's, of its default size, on the host; else whole sequences, with checkpoints there. */
+/* Returns the run of DeepSpeed. chunks: with FPDT's chunks of default size on the host; else whole sequences, with
+ * checkpoints on the host. */
 struct sppo_run sppo_run_deepspeed(const struct sppo_cell *cell, bool chunks);
 
 /* Opens the setup's request and fills it. Model and cluster are loaded. */

@@ -1,4 +1,4 @@
-/* predict/validate/table_moves.h: how the mean error of each table moves when one number of the machine does. */
+/* predict/validate/table_moves.h: the change of each table's mean error when one number of the machine changes. */
 #ifndef PREDICT_VALIDATE_TABLE_MOVES_H
 #define PREDICT_VALIDATE_TABLE_MOVES_H
 

@@ -1,7 +1,7 @@
-/* predict/validate/validation.h: measurements predicted: rows to runs, runs to answers, answers to outcomes.
+/* predict/validate/validation.h: predicts measurements: rows to runs, runs to answers, answers to outcomes.
  *
  * Rows of one run share its prediction. Runs are predicted in child processes, as many at once as
- * there are cores. Memory alone decides verdicts and longest lengths, so those take no simulation. */
+ * there are cores. Verdicts and longest lengths depend only on memory, so they take no simulation. */
 #ifndef PREDICT_VALIDATE_VALIDATION_H
 #define PREDICT_VALIDATE_VALIDATION_H
 
@@ -30,9 +30,9 @@ struct run_answer {
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
     struct operator_times operator;        /* of scope attention */
     struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
-    struct subsequence_answer subsequence; /* of rows about what is kept */
+    struct subsequence_answer subsequence; /* of rows about saved activations */
     bool has_baseline;
-    struct baseline baseline; /* the same in closed form */
+    struct baseline baseline; /* the step in closed form */
     int64_t longest;          /* of a search: the longest of the doubling grid that fits; 0: none */
     struct verdict beyond;    /* of a search: at the next length */
 };
@@ -47,7 +47,7 @@ struct validated {
 };
 
 struct validation {
-    /* The caller's: of every run's machine. The rest is validation_run()'s. */
+    /* Set by the caller: changes of every run's machine. validation_run() fills the other members. */
     const struct perturbation *perturbation;
     size_t perturbations;
     struct arena arena;
@@ -69,7 +69,7 @@ void validation_plan(struct validation *validation, const struct measurements *r
 void validation_predict(const struct validation *validation, size_t run, struct run_answer *answer);
 void validation_judge(struct validation *validation);
 
-/* Whether two rows are of one source, table and metric. */
+/* True if two rows have the same source, table and metric. */
 bool validation_same_table(const struct validation *validation, size_t a, size_t b);
 
 #endif
