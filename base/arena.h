@@ -1,8 +1,8 @@
-/* base/arena.h: memory that lives as long as the phase that made it.
+/* base/arena.h: memory that lives as long as the phase of work that allocated it.
  *
  * An arena hands out memory and takes it back all at once. The heap functions
  * are for single large arrays that grow. This module is the only place that
- * meets out-of-memory: it prints one line and ends the program with code 2. */
+ * handles out-of-memory: it prints one line and ends the program with code 2. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -26,16 +26,16 @@ struct arena {
 /* Frees every block; the arena is empty and usable again. */
 void arena_release(struct arena *arena);
 
-/* size zeroed bytes, aligned for any type. size 0 gives a unique pointer. */
+/* Returns size zeroed bytes, aligned for any type. size 0 gives a unique pointer. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* Room for count elements of size bytes, zeroed; checks count * size for overflow. */
+/* Returns zeroed room for count elements of size bytes; checks count * size for overflow. */
 void *arena_array(struct arena *arena, size_t count, size_t size);
 
-/* A NUL-terminated copy of text[0..size). */
+/* Returns a NUL-terminated copy of text[0..size). */
 char *arena_text(struct arena *arena, const char *text, size_t size);
 
-/* printf into the arena. */
+/* Returns a text in the arena, formatted as by printf. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -44,23 +44,23 @@ void *heap_alloc(size_t count, size_t size);
 void *heap_zalloc(size_t count, size_t size);
 void *heap_realloc(void *old, size_t count, size_t size);
 
-/* Ends the program as these do, after a library was refused memory. */
+/* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out(void) __attribute__((noreturn));
 
-/* Threads that begin from now on take from the heap that the process has: one of their own would be new pages for
- * each of them. For few threads that ask for memory, and large blocks. */
+/* Makes threads that start from now on share the process's heap, since a malloc arena for each thread would need new
+ * pages. For programs whose threads allocate rarely, and in large blocks. */
 void heap_share(void);
 
-/* Zeroed pages that are there from the start: for what a forked child writes. Of the heap that it has from its
- * parent, each page that it writes to is copied. */
+/* Returns zeroed pages that are present from the start, for data that a forked child writes: in the heap that the
+ * child shares with its parent, each page is copied at the first write. */
 void *pages_alloc(size_t bytes);
-void pages_free(void *pages, size_t bytes); /* NULL: nothing happens */
+void pages_free(void *pages, size_t bytes); /* does nothing for NULL */
 
-/* Makes pages of a mapping that are about to be written be there, where the kernel can do so at once. */
+/* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
 void pages_touch(void *pages, size_t bytes);
 
-/* The capacity an array of `capacity` elements should grow to so that it holds
- * at least `needed`: doubling, from a floor of 16. */
+/* Returns the capacity to which an array of `capacity` elements should grow so that it holds
+ * at least `needed`: it doubles, from 16 on. */
 size_t heap_next_capacity(size_t capacity, size_t needed);
 
 /* Makes the array `old` of *capacity elements of `size` bytes hold at least `needed`, and returns it. */

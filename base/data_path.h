@@ -1,4 +1,4 @@
-/* base/data_path.h: where the files that ship with the program are.
+/* base/data_path.h: finds the files that ship with the program.
  *
  * Presets, published measurements and plot scripts are data, found in this
  * order: the folder in the environment variable LONGHAUL_DATA; share/longhaul
@@ -14,11 +14,11 @@
 
 /* Puts into *out the path of the shipped file or folder relative
  * ("models/presets", "traces/published/measurements.csv"). An error lists the
- * folders that were looked in. Where LONGHAUL_DATA is set, only it is. */
+ * folders that were searched. If LONGHAUL_DATA is set, only that folder is searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
 
-/* Appends the folder of the running program, with its last '/'. False where the system does not
- * tell. */
+/* Appends the folder of the running program, with a '/' at its end. False if the system does not
+ * know it. */
 bool program_folder(struct text *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* base/decimal.h: the shortest decimal of a double, which C++'s library finds (std::to_chars) and C's cannot. */
+/* base/decimal.h: the shortest decimal of a double. C++'s library has a function for it (std::to_chars), C's does
+ * not. */
 #ifndef BASE_DECIMAL_H
 #define BASE_DECIMAL_H
 
@@ -10,8 +11,8 @@ enum { DECIMAL_DIGITS = 17 };
 extern "C" {
 #endif
 
-/* The fewest digits d that read back as the same double, d.ddd x 10^exponent, the nearest to it of those;
- * returns how many. value: finite, at least 0. */
+/* Writes the fewest digits d.ddd x 10^exponent that read back as the same double, and of those the nearest to it.
+ * Returns the number of digits. value: finite, at least 0. */
 size_t decimal_shortest(double value, char digits[DECIMAL_DIGITS], int *exponent);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  * processes) returns an enum status and, when it is not STATUS_OK, has added
  * one message to the struct diag passed last. Callers hand the status on.
  * A message is one line, "where: error: what", and says what would be right.
- * A fault of ours is an assert, which stays on in release builds. */
+ * A programming error is an assert, which stays on in release builds. */
 #ifndef BASE_DIAG_H
 #define BASE_DIAG_H
 
@@ -40,7 +40,7 @@ void diag_release(struct diag *diag);
 /* Empties diag and keeps its memory. */
 void diag_clear(struct diag *diag);
 
-/* Adds the messages of another one. */
+/* Adds the messages of `other`. */
 void diag_append(struct diag *diag, const struct diag *other);
 
 /* Adds "name:line:column: error: ..." and returns status, so that callers can
@@ -57,16 +57,16 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Gives the messages from byte `from` of diag->text that point nowhere the place `name`: what a
- * name or number was given with is known further up than what is wrong with it. */
+/* Sets the place of all messages from byte `from` of diag->text on that have none to `name`. So a caller can add the
+ * option that gave a value after a function that does not know the option found a fault in the value. */
 void diag_place(struct diag *diag, size_t from, const char *name);
 
 /* Returns the text of the first message up to its line end (*size bytes), without "where: error: " if its place is an
- * option or none. NULL: there is no message. */
+ * option or it has none. NULL: there is no message. */
 const char *diag_first(const struct diag *diag, size_t *size);
 
-/* The candidate closest to word in edit distance, when it is close enough to be
- * a likely misspelling; otherwise NULL. For messages: "did you mean 'x'?". */
+/* Returns the candidate closest to word in edit distance if word is likely a
+ * misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* base/file_set.h: files that appear together, or not at all, whatever ends the program.
+/* base/file_set.h: files that appear together or not at all, however the program ends.
  *
  *     struct file_set files = {.folder = "out"};
  *     status = file_set_begin(&files, diag);
@@ -9,12 +9,12 @@
  *     status = file_set_end(&files, diag);
  *     file_set_release(&files);
  *
- * What is added is written at once under a hidden name beside the one it will have (".longhaul-PID-N.tmp"), and
- * file_set_end() renames it: a failure (full disk, no permission), an interrupt or a request to end leaves everything
- * as it was, and nothing else. Only SIGKILL leaves a hidden file. A folder that was not there appears with all its
- * files at once. Files of a folder that was there, or of several, are renamed one after the other; of a folder the
- * file that was added last is taken away before and comes last, so that what a kill between two renames mixes lacks
- * it. One struct file_set is in use at a time. */
+ * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), and file_set_end()
+ * renames it: after a failure (full disk, no permission), an interrupt or a request to end, all files are as they
+ * were before. Only SIGKILL leaves a hidden file. A new folder appears with all its files at once. Files in an
+ * existing folder, or in several, are renamed one after the other. In a folder the file that was added last is
+ * removed before and renamed last, so that it is missing if the program is killed between two renames. One struct
+ * file_set is in use at a time. */
 #ifndef BASE_FILE_SET_H
 #define BASE_FILE_SET_H
 
@@ -29,34 +29,34 @@ struct file_set {
 
     struct file_set_file *first, *last; /* in the order in which they were added */
     bool fresh;                         /* the folder is not there yet */
-    char *made;                         /* what becomes it; NULL: not made yet */
-    int file_open;                      /* the last file's, while is_open */
+    char *made;    /* temporary folder that is renamed to it; NULL: not made yet */
+    int file_open; /* the last file's, while is_open */
     bool is_open;
-    int error; /* of a write to it; 0: none */
+    int error; /* errno of a failed write to the open file; 0: none */
 };
 
-/* Looks whether the folder is one, or is not there. Release *files in either case. */
+/* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
 
-/* Writes one file. path "-" is standard output; that, devices and pipes are written by file_set_end(): their
- * data is kept till then. */
+/* Writes one file. path "-" is standard output. Standard output, devices and pipes are written by file_set_end(), and
+ * their data is kept in memory until then. */
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
-/* A file that is written while its text is made: *out, whose text goes on to the disk where its writer calls
- * text_pass_on(). file_set_close() writes the rest, says what failed, and releases *out; so does
- * text_release() where the file is given up. One file is open at a time. */
+/* Opens a file that is written while its text is made: each text_pass_on(out) moves the text so far to the disk.
+ * file_set_close() writes the rest, reports what failed, and releases *out; text_release() gives the file up. Only
+ * one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);
 
-/* Shows all of them. */
+/* Renames all files to their final names, so that they appear. */
 enum status file_set_end(struct file_set *files, struct diag *diag);
 
-/* Whether a file of that path was added. */
+/* True if a file with that path was added. */
 bool file_set_has(const struct file_set *files, const char *path);
 
-/* Without file_set_end() before, or when that failed, nothing stays. */
+/* Frees the set. If file_set_end() was not called or failed, the added files are removed. */
 void file_set_release(struct file_set *files);
 
 struct file_set_whole {

@@ -1,5 +1,5 @@
-/* base/interrupt.h: long work that keeps what it has when somebody interrupts it (SIGINT) or asks it
- * to end (SIGTERM). */
+/* base/interrupt.h: catches SIGINT and SIGTERM, so that long work can keep its results so far before it
+ * ends. */
 #ifndef BASE_INTERRUPT_H
 #define BASE_INTERRUPT_H
 
@@ -15,7 +15,7 @@ struct interrupt {
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 
-/* The signal that came, and what it is in messages; 0: none. */
+/* Return the signal that came (0: none), and its name for messages. */
 int interrupted(void);
 const char *interrupt_name(void);
 

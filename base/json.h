@@ -1,12 +1,12 @@
-/* base/json.h: a JSON text as values with typed getters, and messages that say where.
+/* base/json.h: a JSON text as values with typed getters, and messages with the line and path of a fault.
  *
  * A document is strict JSON with comments allowed (base/json_pull.h). A node is one value in it
  * together with its path ("nodes.gpu.memory[0]"), so that a message reads
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
  * known to the reader: json_only() reports the first that is not.
  *
- * Strings are UTF-8 and hold no NUL; a text has at most 16 MiB, a thousand times what a configuration has. A
- * node keeps working on a wrong type: the getters report it, the finders find nothing. */
+ * Strings are UTF-8 and hold no NUL; a text has at most 16 MiB, a thousand times the size of a configuration.
+ * Functions may be called on a node of the wrong type: getters report it, finders find nothing. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -29,7 +29,7 @@ struct json_node {
     struct json *doc;
     const struct json_value *value; /* NULL: absent */
     const char *path;
-    uint32_t line; /* of an absent one that of the deepest value on the way to it */
+    uint32_t line; /* for an absent value, the line of the deepest value on its path */
 };
 
 /* Parses data[0..size), which must outlive *json. Depth is limited to 64, and a
@@ -45,12 +45,12 @@ struct loc json_loc(struct json_node node);
 enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The member `key` of an object, or a node with value NULL. A null member counts as absent. */
+/* Returns the member `key` of an object, or a node with value NULL. A null member counts as absent. */
 struct json_node json_find(struct json_node object, const char *key);
-/* Its i-th element / number of elements (0 when it is no array). */
+/* Return the i-th element of an array, and the number of its elements (0 for a node that is no array). */
 struct json_node json_at(struct json_node array, size_t i);
 size_t json_count(struct json_node array);
-/* The i-th member of an object, in file order, with its key. */
+/* Returns the i-th member of an object, in file order, and its key. */
 struct json_node json_member(struct json_node object, size_t i, const char **key);
 size_t json_members(struct json_node object);
 
@@ -59,7 +59,8 @@ bool json_is_array(struct json_node node);
 bool json_is_string(struct json_node node);
 bool json_is_number(struct json_node node);
 
-/* Required members: an absent or mistyped one is an error. Strings live as long as the document. */
+/* Read a required member: an absent member or one of the wrong type is an error. Strings live as long as the
+ * document. */
 enum status json_get_object(struct json_node object, const char *key, struct json_node *out,
                             struct diag *diag);
 enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
@@ -72,7 +73,7 @@ enum status json_get_double(struct json_node object, const char *key, double low
                             double *out, struct diag *diag);
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag);
 
-/* The node itself as a number or string. */
+/* Read the node itself as a value of a type; another type is an error. */
 enum status json_as_bool(struct json_node node, bool *out, struct diag *diag);
 enum status json_as_double(struct json_node node, double low, double high, double *out,
                            struct diag *diag);

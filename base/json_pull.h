@@ -1,4 +1,4 @@
-/* base/json_pull.h: JSON read token by token. It is the only JSON reader of the program: base/json.h builds
+/* base/json_pull.h: reads JSON token by token. It is the only JSON reader of the program: base/json.h builds
  * values from the tokens, and a profiler's file, whose millions of events are too many to be held as values, is
  * read from the tokens themselves.
  *
@@ -57,21 +57,21 @@ void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const cha
 /* Reads the next token. */
 enum status json_pull_next(struct json_pull *pull, enum json_token *token, struct diag *diag);
 
-/* Reads on to the end of the value that `token` began; nothing for scalars. */
+/* Skips to the end of the value that `token` began; does nothing for scalars. */
 enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct diag *diag);
 
 /* Returns the place where the last token begins. */
 struct loc json_pull_loc(const struct json_pull *pull);
 
-/* Whether the text of the last KEY, STRING or WORD is this, written without escapes. */
+/* True if the text of the last KEY, STRING or WORD equals `text` and is written without escapes. */
 bool json_pull_is(const struct json_pull *pull, const char *text);
 
-/* The number of the last NUMBER; false for a NaN and what no double holds. */
+/* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */
 bool json_pull_double(const struct json_pull *pull, double *value);
 
-/* The text between the quotes of a string, text[0..size), without its escapes into out[0..room), NUL-terminated
- * and cut where it does not fit; size + 1 bytes always suffice. NUL and half of a surrogate pair become U+FFFD.
- * Returns the length. */
+/* Copies the text between the quotes of a string, text[0..size), into out[0..room) with its escapes decoded,
+ * NUL-terminated and cut off if it does not fit; size + 1 bytes always suffice. NUL and half of a surrogate pair
+ * become U+FFFD. Returns the length. */
 size_t json_unescape(const char *text, size_t size, char *out, size_t room);
 
 #endif

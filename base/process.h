@@ -1,4 +1,4 @@
-/* base/process.h: child processes that leave nothing behind when their parent ends. */
+/* base/process.h: child processes that end with their parent, and files that vanish with their process. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -8,8 +8,8 @@
  * reason. */
 void process_ends_with(pid_t parent);
 
-/* A file in memory without a name, which goes with the last process that has it open: its
- * descriptor, from `lowest` on and closed by exec(), or -1 with errno. */
+/* Makes a file in memory without a name, which disappears when no process has it open any more. Returns its
+ * descriptor, at least `lowest` and closed by exec(), or -1 with errno. */
 int process_nameless_file(int lowest);
 
 #endif

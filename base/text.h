@@ -14,7 +14,9 @@
 struct text {
     char *data;
     size_t size, capacity;
-    void (*pass_on)(struct text *text); /* to `sink`, and leaves text empty; NULL: it stays here */
+    void (*pass_on)(
+        struct text
+            *text); /* moves the text to `sink` and empties it; NULL: the text stays in memory */
     void *sink;
 };
 
@@ -39,7 +41,7 @@ void text_put_i64(struct text *text, int64_t value);
 /* Appends the shortest correctly rounded decimal that reads back as the same double. */
 void text_put_double(struct text *text, double value);
 
-/* A position in a piece of text. name stands for the text in messages. */
+/* A position in a text. name stands for the text in messages. */
 struct cursor {
     const char *name;
     const char *at, *end;
@@ -59,12 +61,12 @@ bool cursor_at_line_end(const struct cursor *cursor);
 /* Moves to the start of the next line; false when there is none. */
 bool cursor_next_line(struct cursor *cursor);
 
-/* The longest run of non-blank characters from here on this line (a comment ends
- * it); *size is 0 at the end of the line. The cursor moves past it. */
+/* Returns the longest run of non-blank characters from the cursor on its line (a comment ends it)
+ * and moves past it; *size is 0 at the end of the line. */
 const char *cursor_word(struct cursor *cursor, size_t *size);
 
-/* Parses a decimal integer that fills all of word[0..size). False when it is not
- * one or does not fit. */
+/* Parse a number that fills all of word[0..size): a decimal integer or a double. False if the word
+ * is no such number or does not fit the type. */
 bool parse_i64(const char *word, size_t size, int64_t *value);
 bool parse_u64(const char *word, size_t size, uint64_t *value);
 bool parse_double(const char *word, size_t size, double *value);

@@ -1,11 +1,11 @@
-/* base/units.h: quantities with units, to and from plain SI doubles.
+/* base/units.h: converts quantities with units to and from plain SI doubles.
  *
  * Text such as "900 GB/s", "141 GiB", "1.5 us" or "312 TFLOP/s" becomes bytes per
  * second, bytes, seconds or flop per second. A missing or wrong unit is an error:
  * nothing is guessed. GB = 10^9 bytes, GiB = 2^30 bytes, "Gb/s" = 10^9 bits per second.
  * Token counts take K = 1024, M = 1024^2 and G = 1024^3 ("512K" is 524288) and must be whole.
  *
- * Lower case will do where it can mean one thing only: "512k" tokens, "80gb" and "80gib" of memory. Rates, where
+ * Lower case is accepted where it has only one meaning: "512k" tokens, "80gb" and "80gib" of memory. Rates, where
  * Gb/s are bits and GB/s are bytes, and times, where m is milli, keep their case. */
 #ifndef BASE_UNITS_H
 #define BASE_UNITS_H

@@ -1,4 +1,4 @@
-/* base/utf8.h: texts of any bytes where a file format wants UTF-8. */
+/* base/utf8.h: checks and repairs texts of any bytes for file formats that require UTF-8. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The bytes of the UTF-8 character that text[0..left) begins with; 0: it is none. Of a text that ends in NUL
- * nothing after the NUL is read, so that left may be SIZE_MAX. */
+/* Returns the number of bytes of the UTF-8 character with which text[0..left) begins; 0: it begins with none. Nothing
+ * after a NUL is read, so left may be SIZE_MAX for a text that ends in NUL. */
 size_t utf8_size(const char *text, size_t left);
 
-/* Whether a text is UTF-8 throughout. */
+/* True if all of a text is UTF-8. */
 bool utf8_is_valid(const char *text);
 
-/* Writes a character and returns its bytes; what is no Unicode character becomes U+FFFD. */
+/* Writes a character as UTF-8 and returns its number of bytes; a code that is no Unicode character becomes U+FFFD. */
 size_t utf8_encode(uint32_t code, char out[4]);
 
-/* Appends a text; each byte that is no UTF-8 becomes U+FFFD. */
+/* Appends a text; each byte that is not part of a UTF-8 character becomes U+FFFD. */
 void utf8_put(struct text *out, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* bench/repeat.h: a measurement that is repeated until its median holds.
+/* bench/repeat.h: a measurement that is repeated until its median is stable.
  *
  *     struct repeat repeat = {0};
  *     while (repeat_goes_on(&repeat))
@@ -14,9 +14,9 @@
 #include <stddef.h>
 
 enum {
-    REPEAT_MIN = 5, /* 94 % of such intervals hold the median */
+    REPEAT_MIN = 5, /* with 5 values, 94 % of the intervals hold the median */
     REPEAT_MAX = 25,
-    REPEAT_LONG = 2 /* where these exceed REPEAT_TOTAL_S */
+    REPEAT_LONG = 2 /* rounds, if they take longer than REPEAT_TOTAL_S */
 };
 
 #define REPEAT_SPREAD 0.02  /* the figure holds below this */
@@ -27,13 +27,13 @@ struct repeat {
     size_t count;
 };
 
-/* Whether another round is due: the median does not hold yet, and rounds and time are left. */
+/* True if another round is due: the median is not stable yet, and rounds and time are left. */
 bool repeat_goes_on(const struct repeat *repeat);
 
-/* seconds: of one round, above 0. There is room while repeat_goes_on(). */
+/* Adds the seconds of one round, above 0. There is room as long as repeat_goes_on() is true. */
 void repeat_add(struct repeat *repeat, double seconds);
 
-/* Returns the median of the values, of which there must be one at least. */
+/* Returns the median of the values; there must be at least one. */
 double repeat_median_s(const struct repeat *repeat);
 double repeat_spread(const struct repeat *repeat);
 

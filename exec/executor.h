@@ -4,7 +4,7 @@
 
 #include "exec/run.h"
 
-/* One host thread per rank, waiting for steps to be released. */
+/* One host thread per rank; the threads wait until executor_step() releases a step. */
 struct executor;
 
 /* Starts the threads; NULL with a message in diag when the system refuses. */

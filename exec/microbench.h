@@ -1,8 +1,8 @@
-/* exec/microbench.h: times one kind of work on a backend: the input to calibration.
+/* exec/microbench.h: times one kind of work on a backend, which gives calibration its input.
  *
- * A point is measured by running a small schedule that does the same op over and over and reading
- * the trace, as any run is measured: what the cost model predicts is what an op of a schedule
- * takes, from its start on its stream to its end, and nothing here knows hardware. Operands hold
+ * A point is measured by running a small schedule that repeats the same op and reading the trace, as
+ * any run is measured: the cost model predicts the time of an op in a schedule, from its start on its
+ * stream to its end. Nothing here depends on the hardware. Operands hold
  * random numbers, and sets of them rotate so that none is still in a cache. docs/measuring.md
  * says what lies inside each interval. */
 #ifndef EXEC_MICROBENCH_H
@@ -16,64 +16,63 @@
 
 struct microbench_options {
     const char *backend; /* NULL: "cpu" */
-    double seconds;      /* wanted of work per round, operand set-up aside; 0: 0.06 */
+    double seconds;      /* of work per round, without the set-up of operands; 0: 0.06 */
     uint32_t rounds;     /* at most, until the median is stable; 0: 2, on a GPU 1, since setting up
                               takes longer than what is measured */
     uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
-    uint32_t sms;          /* multiprocessors of the device, which say what keeps it busy; 0: 132 */
+    uint32_t sms;          /* multiprocessors of the device, for the sizes that occupy it; 0: 132 */
     struct exec_link copies, messages; /* emulated, as in exec_options */
 };
 
 /* One point to measure. work: kind and parameters; a group is its number of members, 1 to 64, each a
- * rank. in, out, reads and writes 0 are filled in: operands as few as the kind allows, but for
- * ADAMW, which writes its copy for compute. */
+ * rank. Fields in, out, reads and writes that are 0 are filled in with as few operands as the kind
+ * allows; ADAMW also writes its copy for compute. */
 struct microbench_case {
     uint8_t role; /* enum point_role */
     uint8_t impl; /* enum attention_impl, or POINT_NO_IMPL */
     struct work work;
 };
 
-/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; ROBBED runs beside a kernel that only
- * the cuda backend has. */
+/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; ROBBED runs beside a kernel that
+ * only the cuda backend has. */
 
-/* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is
- * unknown. A point whose median moved by more than 10 % between rounds until the last is
- * measured all the same; its p10 and p90 show it. */
+/* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose
+ * median is not stable after the last round is returned all the same; its p10 and p90 show it. */
 enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag);
 
-/* Puts into the header of points what the backend knows: the device, and the numbers of its kernels'
- * form, which no fit needs to guess. */
+/* Writes into the header of points what the backend knows: the device, and the tile sizes and the like of its
+ * kernels, which need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* How points are measured on a GPU, for programs that measure something else in the same way: operands are random
  * numbers in [0.25, 1), their sets rotate through this many bytes, and this many runs precede those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
-/* Indices below the limit, and below 2^20. */
+/* Fills data with random indices below the limit and below 2^20. */
 void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, uint64_t seed);
 uint32_t microbench_warmup(uint32_t repeats);
 
-/* The set that calibrate needs: every kind of work over sizes that tell its numbers apart, start
- * and issue, host streams, copies and messages of `ranks` ranks. quick: the fewest that do, which come first in
- * the whole set as well, so that what is left out of its end makes fits less exact and none impossible. kinds:
- * only those with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
+/* Makes the set of cases that calibrate needs: every kind of work over sizes that determine its numbers, start and
+ * issue, host streams, copies and messages of `ranks` ranks. quick: only the fewest cases that suffice. The whole
+ * set begins with these too, so that cases dropped from its end make fits less exact but none impossible. kinds:
+ * only kinds with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds);
-/* Makes the points of a GPU. */
+/* Makes the set of cases for a GPU; the arguments are those of microbench_set(). */
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds);
 
-/* A limit of time. How long a case takes is what its ops are guessed to take and at most as much besides as any so far
- * has taken (plans, operands, and what was guessed wrongly). All-zero has no limit; so has within_s 0. */
+/* A limit of time. A case is expected to take the guessed time of its ops plus the largest excess over the guess of
+ * any case so far, `besides_s` (for plans, operands and wrong guesses). within_s 0: there is no limit. */
 struct microbench_budget {
     double within_s, spent_s, besides_s;
 };
-/* Whether a case that is guessed to take so long will be done within the limit. */
+/* True if a case whose ops are guessed to take guess_s will end within the limit. */
 bool microbench_fits(const struct microbench_budget *budget, double guess_s);
-/* One has taken so long. */
+/* Counts a finished case, which took took_s seconds in all. */
 void microbench_spend(struct microbench_budget *budget, double guess_s, double took_s);
 /* Estimates the time that the ops of a case take. */
 double microbench_guess_s(const struct microbench_case *wanted,

@@ -1,5 +1,5 @@
-/* exec/microbench_list.h: what sets of measurements are put together from. A case that a list has is not added again.
- * Private to exec/. */
+/* exec/microbench_list.h: a list of cases to measure, and functions that add cases to it. A case that the list has
+ * already is not added again. Private to exec/. */
 #ifndef EXEC_MICROBENCH_LIST_H
 #define EXEC_MICROBENCH_LIST_H
 
@@ -18,12 +18,12 @@ void microbench_add_by(struct microbench_list *list, enum point_role role, enum 
                        struct work work);
 void microbench_add(struct microbench_list *list, enum point_role role, struct work work);
 
-/* Rows of the kinds that memory bounds. */
+/* The row sizes of memory-bound work. */
 struct microbench_widths {
     int64_t cols, vocab, heads, dim;
 };
-/* Every such kind over `count` elements of its main operand; host: those of host streams. impl: of
- * MERGE. */
+/* Adds every memory-bound kind with `count` elements in its main operand; host: only kinds that run on host streams.
+ * impl: the attention implementation of MERGE. */
 void microbench_add_memory_bound(struct microbench_list *list, int64_t count, bool host,
                                  const struct microbench_widths *widths, enum attention_impl impl);
 void microbench_add_copies(struct microbench_list *list, int64_t bytes);

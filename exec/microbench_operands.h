@@ -7,7 +7,7 @@
 struct bench_operand {
     uint64_t count;
     uint8_t dtype; /* enum dtype */
-    int same;      /* of a read: the write whose buffer it is; -1: none */
+    int same;      /* for a read: the write that uses the same buffer; -1: none */
 };
 
 struct bench_operands {
@@ -15,11 +15,11 @@ struct bench_operands {
     struct bench_operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Elements and dtypes of each operand of work whose group is a number of members; false when a
+/* Fills *operands with the elements and dtypes of each operand of work whose group is a number of members. False if a
  * size exceeds what a buffer may hold. */
 bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands);
 
-/* Indices below this are valid for a read of dtype I32: tokens, labels, positions. */
+/* Returns the number below which indices are valid in a read of dtype I32: tokens, labels, positions. */
 int64_t bench_index_limit(const struct work *work);
 
 #endif

@@ -1,4 +1,4 @@
-/* exec/number.h: element types to and from fp32 and fp64.
+/* exec/number.h: converts element types to and from fp32 and fp64.
  *
  * bf16 and fp16 are stored as 16 bits and rounded to nearest, ties to even; NaN stays NaN. A
  * processor without these types computes in fp32 and rounds what it stores. */
@@ -10,17 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* count elements of dtype (a floating-point type) to or from fp32. In place is not allowed unless dtype is
- * F32. */
+/* Convert count elements of dtype (a floating-point type) to or from fp32. from and to may be the same array only if
+ * dtype is F32. */
 void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 
-/* Binary digits of a significand; 0: the type is no floating-point one. */
+/* Returns the binary digits of a type's significand; 0: it is no floating-point type. */
 int number_digits(enum dtype dtype);
-/* The least exponent of numbers with all these digits: 2^exponent is the least of them. */
+/* Returns the exponent of the smallest normal number: 2^exponent still has all digits. */
 int number_lowest(enum dtype dtype);
 
-/* One element, also of DTYPE_I32. */
+/* Read or write element i of an array, also of DTYPE_I32. */
 double number_get(const void *data, enum dtype dtype, uint64_t i);
 void number_set(void *data, enum dtype dtype, uint64_t i, double value);
 

@@ -1,7 +1,7 @@
-/* exec/plan.h: what a schedule means to each rank, worked out once before it runs.
+/* exec/plan.h: the role, groups, messages and guards of each rank, derived from a schedule once before it runs.
  *
  * Roles, guards and places in groups are looked up per rank; every communication op gets the
- * number under which it meets its counterparts: members of a group match by issue order, sends
+ * number by which it is matched with its counterparts: members of a group match by issue order, sends
  * and receives first-in-first-out per (source, destination, channel). */
 #ifndef EXEC_PLAN_H
 #define EXEC_PLAN_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLAN_RANKS_MAX = 1024 }; /* each is several threads */
+enum { PLAN_RANKS_MAX = 1024 }; /* each rank needs several threads */
 
 /* One op's part in a message between two ranks. */
 struct plan_message {
@@ -27,7 +27,7 @@ struct plan_shares {
     uint32_t count;
 };
 
-/* What an attention op sees on a rank. */
+/* The pieces of keys that an attention op sees on a rank. */
 struct plan_pieces {
     struct attention_piece *piece;
     uint32_t count;
@@ -42,9 +42,9 @@ struct exec_plan {
     uint32_t *index;     /* (ranks, groups) its index there */
     uint32_t *size;      /* (groups) members of an instance */
     uint32_t *instances; /* (groups) */
-    uint32_t *call;      /* (ops) collectives: how many of the group the role lists before */
-    uint32_t *calls;     /* (groups) the most that a role lists */
-    uint32_t *barriers;  /* (groups) the same for barriers, which are counted apart */
+    uint32_t *call;      /* (ops) of a collective: how many of its group the role lists before it */
+    uint32_t *calls;     /* (groups) the most collectives that a role lists */
+    uint32_t *barriers;  /* (groups) the most barriers that a role lists */
     bool *
         softmax; /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
     struct plan_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
@@ -59,21 +59,21 @@ struct exec_plan {
     struct arena arena;
 };
 
-/* Checks all that running relies on (operand sizes and dtypes, offsets within the arenas, waits
+/* Checks everything that a run relies on (operand sizes and dtypes, offsets within the arenas, waits
  * on ops of the same role, groups that hold the ranks that use them) and fills *plan. */
 enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *name,
                       struct diag *diag);
 void plan_release(struct exec_plan *plan);
 
-/* The ops of a rank that stand on one stream, in list order. */
+/* The ops of a rank on one stream, in list order. */
 struct plan_stream {
     uint32_t *op; /* (op_count) */
     uint32_t op_count;
 };
 
-/* Fills list (streams of the schedule), all-zero before, for a rank, and place (ops of its role): each op's
- * place on its stream, of SYNC ops, which stand on none, among those of the host. list[].op and place are
- * from malloc(). */
+/* Fills, for a rank, the all-zero list (streams of the schedule), and place (ops of its role): each op's place on its
+ * stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops. list[].op and *place are from
+ * malloc(). */
 void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_stream *list,
                        uint32_t **place);
 
@@ -81,7 +81,7 @@ static inline uint32_t plan_role_of(const struct exec_plan *plan, uint32_t rank)
 {
     return plan->role[rank];
 }
-/* Does the op its work on the rank, or has it a guard that fails there? */
+/* True if the op does its work on the rank: it has no guard, or its guard passes there. */
 static inline bool plan_works(const struct exec_plan *plan, uint32_t rank, uint32_t op)
 {
     uint16_t guard = plan->ir->op.guard[op];
@@ -95,7 +95,7 @@ static inline uint32_t plan_ops(const struct exec_plan *plan, uint32_t rank)
 {
     return plan->ir->role[plan->role[rank]].op_count;
 }
-/* Place of a rank in a group. */
+/* Returns the instance of a group that a rank is in; plan_index() returns the rank's index there. */
 static inline uint32_t plan_instance(const struct exec_plan *plan, uint32_t rank, uint32_t group)
 {
     return plan->instance[(size_t)rank * plan->ir->group_count + group];
@@ -108,7 +108,7 @@ static inline uint32_t plan_message(const struct exec_plan *plan, uint32_t rank,
 {
     return plan->message_of[(size_t)rank * plan->op_stride + (op - plan_first(plan, rank))];
 }
-/* ALL_TO_ALL .. SHIFT: all members of a group instance take part. */
+/* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
 bool plan_is_collective(enum work_kind kind);
 
 #endif

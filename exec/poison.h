@@ -1,10 +1,10 @@
-/* exec/poison.h: proof that every element is written before it is read.
+/* exec/poison.h: checks that every element is written before it is read.
  *
- * Memory starts as signalling NaNs, and beside it a shadow tells, for every two bytes of an arena,
+ * Memory starts as signalling NaNs, and a shadow array records, for every two bytes of an arena,
  * which buffer was written there last. An op that reads an element which its buffer has not
  * written, or over which another buffer has written since, fails; so does an op that leaves an
  * element of what it says it writes untouched. Bound buffers count as written before op 0.
- * For backends whose kernels run on the host and whose memory it can address. */
+ * It works on backends whose kernels run on the host, in memory that the host can address. */
 #ifndef EXEC_POISON_H
 #define EXEC_POISON_H
 
@@ -15,10 +15,10 @@ struct poison;
 struct poison *poison_new(const struct exec_run *run);
 void poison_free(struct poison *poison);
 
-/* Before a step: poisons all memory that is not bound. */
+/* Poisons all memory that is not bound; called before each step. */
 void poison_begin_step(struct exec_run *run);
 
-/* Around an op that does its work. False: the run has failed. */
+/* Called before and after an op that does its work. False: the run has failed. */
 bool poison_before(struct exec_run *run, const struct call *call);
 bool poison_after(struct exec_run *run, const struct call *call);
 

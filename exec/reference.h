@@ -1,4 +1,4 @@
-/* exec/reference.h: the transformer, unsharded and plain: what every result is compared with.
+/* exec/reference.h: the plain, unsharded transformer with which every result is compared.
  *
  * One training step in double precision, straight from the definition of the model: forward, mean
  * cross-entropy, full backward, AdamW. It knows no schedule, no chunk and no rank, so agreement
@@ -6,7 +6,7 @@
  * it in tests/exec/test_reference.c. Nothing is random and one thread does the work: same input,
  * same bits.
  *
- * Everything struct transformer can say is done as models/transformer.h words it. Beyond that:
+ * Every member of struct transformer has the meaning that models/transformer.h gives it. Beyond that:
  *   norms      eps is added to the variance (LayerNorm) or mean square (RMSNorm) under the root
  *   RoPE       turns columns j and j + head_dim/2 of a head by position rope_theta^(-2j/head_dim);
  *              positions count from 0 in every sequence
@@ -34,12 +34,12 @@ struct reference_tensor {
     double *m, *v; /* AdamW's running means of the gradient and its square; 0 at first */
 };
 
-/* Storage of fewer digits than double has: every result that is kept between two pieces of work moves
- * by up to half the distance of the numbers that can be stored there, drawn evenly from the seed, as
- * much as rounding it to nearest may. digits 0: nothing moves. */
+/* Emulates storage with fewer digits than double: every result that is stored between two pieces of work moves by a
+ * random amount of up to half the distance between storable numbers, as rounding to nearest could move it. Amounts
+ * are uniform and drawn from the seed. digits 0: nothing moves. */
 struct reference_rounding {
-    int digits; /* binary ones of a significand */
-    int lowest; /* numbers below 2^lowest lie as far apart as those just above it */
+    int digits; /* binary digits of a significand */
+    int lowest; /* numbers below 2^lowest are spaced as those just above it */
     uint64_t seed;
 };
 
@@ -51,12 +51,12 @@ struct reference {
     struct reference_memory *memory;
 };
 
-/* t must have passed transformer_check() and is copied, though not its texts, which are not used.
- * Parameters, gradients and moments are 0. */
+/* Makes a reference of a model. t must have passed transformer_check() and is copied, though not its texts, which are
+ * not used. Parameters, gradients and moments are 0. */
 struct reference *reference_new(const struct transformer *t);
 void reference_free(struct reference *reference); /* NULL is harmless */
 
-/* NULL when there is no such tensor ("head.weight" of a model with a tied head, for instance). */
+/* Returns a tensor by name; NULL if the model lacks it ("head.weight" of a model with a tied head, for instance). */
 struct reference_tensor *reference_find(const struct reference *reference, const char *name);
 
 /* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so
@@ -77,20 +77,20 @@ struct reference_batch {
     const struct documents *documents;
 };
 
-/* *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,
+/* Computes *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,
  * more tokens than learned positions, and a batch that counts nothing are errors. */
 enum status reference_loss(struct reference *reference, const struct reference_batch *batch,
                            double *loss, struct diag *diag);
 
-/* *loss and, in every tensor's grad, its gradient: the old content is dropped. */
+/* Computes *loss and the gradient of every tensor, which replaces the old content of its grad. */
 enum status reference_gradients(struct reference *reference, const struct reference_batch *batch,
                                 double *loss, struct diag *diag);
 
-/* The Euclidean norm of all gradients together. */
+/* Returns the Euclidean norm of all gradients together. */
 double reference_gradient_norm(const struct reference *reference);
 
-/* Returns the factor by which torch.nn.utils.clip_grad_norm_ multiplies gradients: max_norm / (norm + 1e-6), at most 1; 1 for
- * max_norm 0. */
+/* Returns the factor by which torch.nn.utils.clip_grad_norm_ multiplies gradients: max_norm / (norm + 1e-6), at most
+ * 1; 1 for max_norm 0. */
 double reference_clip_factor(const struct reference *reference, double max_norm);
 void reference_scale_gradients(struct reference *reference, double factor);
 

@@ -1,10 +1,10 @@
-/* exec/reference_check.h: does a schedule compute what the model computes?
+/* exec/reference_check.h: checks that a schedule computes what the model computes.
  *
- * One training step of a schedule on a backend, beside the same step of the reference (unsharded,
+ * It compares one training step of a schedule on a backend with the same step of the reference (unsharded,
  * in double, without the schedule): the loss, every gradient and the norm of all of them, every
  * parameter after AdamW, and the masters and moments where the schedule binds them. Weights,
- * moments and tokens are seeded. Nothing is known of the schedule but its bindings and its token
- * layout, so whatever can be bound can be checked.
+ * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so every
+ * schedule with bindings can be checked.
  *
  * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
  * common factor of the gradients cancels, so the first step has no limit; the second has the limit
@@ -63,15 +63,15 @@ struct reference_check_rule {
     double tolerance, floor;
     double loss, norm; /* relative */
 };
-/* The rule for a schedule that stores results in dtype (training_storage()). */
+/* Returns the rule for a schedule that stores results in dtype (training_storage()). */
 struct reference_check_rule reference_check_rule(enum dtype dtype);
 enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
 #define REFERENCE_CHECK_MOST 0.25
-/* The rule's tolerance of a part. */
+/* Returns the rule's tolerance for a part. */
 double reference_check_tolerance(const struct reference_check_rule *rule,
                                  enum reference_check_part part);
 
-/* The AdamW of the steps that are checked; its max_norm is that of the clipped one. */
+/* The AdamW constants of the checked steps; max_norm is used only in the clipped step. */
 extern const struct exec_adamw reference_check_adamw;
 
 /* The steps that are compared. */
@@ -81,9 +81,9 @@ enum reference_check_step {
     REFERENCE_CHECK_STEP_COUNT
 };
 
-/* A difference and what it is held to, all in one unit. */
+/* A difference from the reference, and how far rounding explains it, in the same unit. */
 struct reference_check_error {
-    double off;   /* infinite: not a number came */
+    double off;   /* infinite: a result was not a number */
     double moved; /* the most by which rounding moved the reference; 0: not measured */
 };
 
@@ -92,14 +92,14 @@ struct reference_check_row {
     /* Errors in units of the quantity that the tolerance multiplies; `off` is NAN where the schedule binds no such tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
-/* off of a part, in the step where it is more. */
+/* Returns `off` of a part, in the step in which it is larger. */
 double reference_check_row_off(const struct reference_check_row *row,
                                enum reference_check_part part);
 
 enum reference_check_verdict {
     REFERENCE_CHECK_RIGHT,
     REFERENCE_CHECK_WRONG,
-    REFERENCE_CHECK_UNDECIDED, /* all that is off may be rounding, and there is too much of it */
+    REFERENCE_CHECK_UNDECIDED, /* rounding may explain all differences, but moves results too far to tell */
     REFERENCE_CHECK_VERDICT_COUNT
 };
 extern const char *const reference_check_verdict_names[REFERENCE_CHECK_VERDICT_COUNT];
@@ -110,8 +110,8 @@ struct reference_check {
     enum reference_check_verdict verdict;
     uint8_t dtype; /* enum dtype: the coarsest in which the schedule stores results */
     struct reference_check_rule rule;
-    bool clips;   /* the schedule does, so there was a second step */
-    bool rounded; /* the rounding of the reference was asked for */
+    bool clips;   /* the schedule clips gradients, so there was a second step */
+    bool rounded; /* the effect of rounding on the reference was measured */
     double loss[REFERENCE_CHECK_STEP_COUNT], reference_loss;
     double norm, reference_norm; /* of all gradients, without a limit */
     struct reference_check_error loss_error[REFERENCE_CHECK_STEP_COUNT], norm_error; /* relative */
@@ -122,8 +122,8 @@ struct reference_check {
 };
 
 /* Checks one training step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the
- * model and reference_check_adamw. STATUS_OK: both have been computed, and check->agrees says how
- * that went; STATUS_NO: the run itself failed (exec/exec.h). *check must be empty; release it
+ * model and reference_check_adamw. STATUS_OK: both steps were computed, and check->agrees says whether they
+ * agree; STATUS_NO: the run itself failed (exec/exec.h). *check must be empty; release it
  * in either case. */
 enum status reference_check_step(struct reference_check *check, const struct ir *ir,
                                  const char *name, const struct transformer *model, uint64_t seed,
@@ -136,8 +136,8 @@ enum status reference_check_tokens(struct reference_check *check, const struct i
                                    const struct exec_options *options, struct diag *diag);
 void reference_check_release(struct reference_check *check);
 
-/* Adds one message per way in which it does not agree, the worst tensor of each part; returns
- * STATUS_NO, or STATUS_OK when it agrees. */
+/* Adds a message per disagreement: the loss, replicas, the norm, and each part with its worst tensor. Returns
+ * STATUS_NO, or STATUS_OK if everything agrees. */
 enum status reference_check_explain(const struct reference_check *check, const char *name,
                                     struct diag *diag);
 

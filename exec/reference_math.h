@@ -1,4 +1,4 @@
-/* exec/reference_math.h: the pieces of a transformer, each forward and backward, in double.
+/* exec/reference_math.h: the layers of a transformer, each forward and backward, in double.
  *
  * Private to the files of exec/reference*.c. Matrices are row-major.
  * A forward returns arrays in the arena it is given; a backward adds to the gradients it is given,
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* A weight, perhaps with a bias, and where their gradients go. bias and dbias are NULL without. */
+/* A weight and its gradient, with a bias and its gradient or with bias and dbias NULL. */
 struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;
@@ -38,9 +38,9 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
     size_t chunk, kept; /* block-sparse, as models/transformer.h has it; chunk 0: dense */
-    /* the first token of each row's document, before which it sees none; NULL: 0 of all */
+    /* the first token of each row's document; a row sees none before it. NULL: 0 for all */
     const int64_t *document_begin;
-    size_t window; /* keys that a query sees at most, its own included; 0: all before it */
+    size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
 };
 
 /* Causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim),

@@ -1,4 +1,4 @@
-/* exec/run.h: a run in progress, as the parts of exec/ share it. Private to exec/. */
+/* exec/run.h: the state of a run that the parts of exec/ share. Private to exec/. */
 #ifndef EXEC_RUN_H
 #define EXEC_RUN_H
 
@@ -27,25 +27,25 @@ struct exec_run {
     struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
     uint32_t first, count;   /* ranks of this process */
 
-    double epoch_s;         /* when the step at hand was released */
+    double epoch_s;         /* time at which the current step was released */
     uint32_t step;          /* of the run, from 0 */
-    struct op_time *time;   /* (ranks, plan.op_stride) of the step at hand */
+    struct op_time *time;   /* (ranks, plan.op_stride) of the current step */
     _Atomic uint32_t *host; /* (ranks) the op that the host is at; role's end: all issued */
 
     atomic_bool stop;
     atomic_uint_fast64_t progress; /* ops that have ended */
-    atomic_int busy;               /* ops that work just now (and do not wait for another rank) */
+    atomic_int busy;               /* ops that are running (and do not wait for another rank) */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     uint32_t released;   /* steps that hosts may run */
-    uint32_t ranks_done; /* with the step at hand */
+    uint32_t ranks_done; /* ranks that have finished the current step */
     bool quit;
     enum status status;
-    char failure[1024]; /* the first one */
+    char failure[1024]; /* message of the first failure */
 };
 
-/* Seconds of the monotonic clock. */
+/* Returns the seconds of the monotonic clock. */
 double run_now(void);
 /* Records the first failure, "rank R: op N (kind, stream S): ...", and stops the run. op may be
  * IR_NONE. Any thread may call it. */
@@ -54,7 +54,7 @@ void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *fo
 /* Records a failure that is no fault of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
 void run_refused(struct exec_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Whether somebody has ended the run; it fails then. */
+/* True if options.ended_by() ends the run, which is then recorded as its failure. */
 bool run_ended(struct exec_run *run);
 static inline bool run_stopped(const struct exec_run *run)
 {
@@ -68,9 +68,9 @@ static inline struct op_time *run_time(struct exec_run *run, uint32_t rank, uint
 {
     return &run->time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
 }
-/* The op with its operands at their addresses on a rank. */
+/* Fills *call with an op and the addresses of its operands on a rank. */
 void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
-/* "op 12 (all_reduce on comm.reduce, layer 3)" into text. */
+/* Writes "op 12 (all_reduce on comm.reduce, layer 3)" into text. */
 void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size);
 
 #endif

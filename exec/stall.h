@@ -4,9 +4,9 @@
 
 #include "exec/run.h"
 
-/* Follows the waits from the first op that has not ended to their cause or back to where the
- * circle closes: "rank 0: op 7 (all_reduce, stream comm) waits for rank 1 in group dp; rank 1:
- * ...". Ops may go on meanwhile; then the text tells of a moment. */
+/* Writes into text the chain of waits from the first op that has not ended to its cause, or until the chain
+ * closes a circle: "rank 0: op 7 (all_reduce, stream comm) waits for rank 1 in group dp; rank 1:
+ * ...". Ops may go on meanwhile; the text then describes one moment. */
 void stall_explain(struct exec_run *run, char *text, size_t size);
 
 #endif

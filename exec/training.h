@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The start is that of a run in progress: moments of this size, and the step that comes then. So
- * AdamW divides by more than rounding noise wherever a gradient is 0 (a bias of keys without
- * RoPE), and moments that go to the wrong place are seen. */
+/* The number of the first step: the start is that of a run in progress, with moments of matching size. So AdamW
+ * divides by more than rounding noise wherever a gradient is 0 (a bias of keys without RoPE), and moments that go to
+ * the wrong place are noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
@@ -50,7 +50,8 @@ enum status training_init(struct training *training, const struct ir *ir, const 
                           struct diag *diag);
 void training_release(struct training *training);
 
-/* The reference's tensor of which a tensor of the schedule is a block of rows, or all; NULL: none. */
+/* Returns the reference's tensor that a schedule's tensor of this name is, or of which it is a block of rows; NULL:
+ * there is none. */
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
@@ -58,16 +59,16 @@ struct reference_tensor *training_tensor(const struct reference *reference, cons
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 
-/* The loss of as many steps of the reference, each followed by AdamW, from the same start; its
- * tensors keep what comes out. */
+/* Takes `steps` steps of the reference, each followed by AdamW, from the same start, and writes their losses into
+ * loss[0..steps). The reference's tensors keep the result. */
 enum status training_reference(struct training *training, const struct exec_adamw *adamw,
                                uint32_t steps, double *loss, struct diag *diag);
 
-/* The update of a single step once more, from the same start and with other constants: gradients are those
- * that training_reference() left, which must not have been clipped. */
+/* Repeats the AdamW update of a single step from the same start with other constants. It uses the gradients that
+ * training_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
 
-/* The dtype of the fewest digits in which ops of the schedule store results. */
+/* Returns the dtype with the fewest digits in which ops of the schedule store results. */
 enum dtype training_storage(const struct ir *ir);
 
 /* Takes a single step of a reference of the same model from the same start, with its results rounded as
@@ -76,7 +77,7 @@ enum status training_rounded(const struct training *training, struct reference *
                              const struct exec_adamw *adamw, uint64_t seed, double *loss,
                              struct diag *diag);
 
-/* Whether the schedule clips its gradients by their norm. */
+/* True if the schedule clips its gradients by their norm. */
 bool training_clips(const struct ir *ir);
 
 /* Applies what a schedule does to given gradients: clipping, if it clips, and AdamW. Gradients are
@@ -84,10 +85,10 @@ bool training_clips(const struct ir *ir);
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step);
 
-/* Rows of the table in which the schedule looks its tokens up; 0 when it has none. */
+/* Returns the rows of the embedding table in which the schedule looks up tokens; 0 if it has none. */
 int64_t training_vocab(const struct ir *ir);
 
-/* Whether any buffer is bound to that kind. */
+/* True if any buffer is bound to that kind. */
 bool training_binds(const struct ir *ir, enum binding_kind kind);
 
 /* Fills tokens[0..count) with seeded ones below vocab. */

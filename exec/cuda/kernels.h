@@ -121,7 +121,8 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
 
 /* ---- loss: kernels_loss.cu ---- */
 
-/* In all of these, a label that is neither -1 nor in the vocabulary writes `mark` into *fault, and before NULL is 0. */
+/* Functions with `fault` write `mark` into it for a label that is neither -1 nor in the vocabulary. before NULL is
+ * 0. */
 /* *sum = *before (NULL: 0) + the sum of `rows` terms over count, in a fixed order. */
 int cuda_add_terms(float *sum, const float *before, const float *term, int64_t rows, double count,
                    cudaStream_t stream);
