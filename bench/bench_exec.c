@@ -53,7 +53,7 @@ struct direct {
     float *scratch;
 };
 
-static void direct_make(struct direct *d, const struct ir *ir, const struct plan *plan)
+static void direct_make(struct direct *d, const struct ir *ir, const struct exec_plan *plan)
 {
     size_t scratch = 1;
     d->arena = heap_zalloc(ir->arena_bytes[MEMORY_HBM] + 64, 1);
@@ -113,7 +113,7 @@ int main(void)
     struct transformer model;
     struct choices choices;
     struct ir ir = {0};
-    struct plan plan = {0};
+    struct exec_plan plan = {0};
     if (transformer_load(&model, &arena, "longhaul-3m", NULL, &diag) != STATUS_OK)
         return fail(&diag);
     struct request request = {.model = &model,

@@ -7,7 +7,7 @@ if(NOT run_clang_tidy)
     message(NOTICE "skipped: there is no run-clang-tidy")
     return()
 endif()
-set(folders "(base|traces|models|schedule|sim|exec|cli|bench|tests)")
+set(folders "(base|traces|models|schedule|sim|predict|exec|cli|bench|tests)")
 execute_process(
     COMMAND ${run_clang_tidy} -quiet -p ${BUILD} "^${SOURCE}/${folders}/.*[.](c|cpp)$"
     OUTPUT_VARIABLE output ERROR_VARIABLE errors RESULT_VARIABLE code)

@@ -312,8 +312,7 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
     static const char *const texts[EXPLAIN_PART_COUNT] = {
         [EXPLAIN_STRAY] = "work that the schedule does not have",
         [EXPLAIN_MESSAGES] = "messages that move while no kernel runs",
-        [EXPLAIN_COPIES] = "copies between device and host, and the host's work, that no kernel "
-                           "hides",
+        [EXPLAIN_COPIES] = "copies and work of the host that no kernel hides",
         [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
         [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
     };

@@ -38,6 +38,8 @@ static size_t hole_at(const struct holes *h, uint64_t begin)
 
 static void remove_holes(struct holes *h, size_t begin, size_t end)
 {
+    if (begin == end)
+        return;
     memmove(h->row + begin, h->row + end, (h->count - end) * sizeof *h->row);
     h->count -= end - begin;
 }
