@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* All that may be left out is 0, or 1 where `all`; the rest is 2. */
+/* Returns a work of the kind whose optional parameters are 0, or 1 if `all`; the others are 2. */
 static struct work some(enum work_kind kind, bool all)
 {
     struct work work = {.kind = (uint8_t)kind};
@@ -14,7 +14,7 @@ static struct work some(enum work_kind kind, bool all)
     return work;
 }
 
-/* Of how many operands there may be, work_kinds.def and the table tell the same. */
+/* work_kinds.def and the table of operands agree on how many operands a kind may have. */
 static void as_many_as_the_kind_says(void)
 {
     for (int i = 0; i < WORK_KIND_COUNT; i++) {
@@ -27,7 +27,7 @@ static void as_many_as_the_kind_says(void)
             uint32_t count = work_operands(&few, (enum work_side)side, 1, o);
             bool optional = false;
             for (uint32_t k = 0; k < count; k++) {
-                CHECK(info->name, !optional || o[k].optional); /* those are the last */
+                CHECK(info->name, !optional || o[k].optional); /* optional operands are the last */
                 optional = o[k].optional;
                 CHECK(info->name, o[k].optional || !o[k].rare);
                 CHECK(info->name, o[k].count > 0);

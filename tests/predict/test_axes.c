@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct {
-    const char *label, *given, *values; /* joined by a blank */
+    const char *label, *given, *values; /* values: joined by blanks */
     enum axis_values of;
 } lists[] = {
     {"a list of texts", "ulysses,ring", "ulysses ring", AXIS_TEXTS},

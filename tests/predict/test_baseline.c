@@ -2,7 +2,8 @@
 
 #include "tests/check.h"
 
-/* Two layers; a ring of 4 in windows of 2; links of 2 and 0.5 GB/s; half of 1 Tflop/s. */
+/* Two layers; a ring of 4 in windows of 2; links of 2 and 0.5 GB/s; a peak of 1 Tflop/s, of which the cases
+ * reach half. */
 static const struct baseline small = {
     .tile_flops = 1e12,
     .linear_flops = 3e12,
@@ -19,8 +20,9 @@ static const struct baseline small = {
     .sequences = 1,
 };
 
-/* Forward: tiles of 2 s against 0.5 s inside and 2 s outside: 0.1 + 2 (2 + 2). Backward: 5 s against 1
- * and 4: 0.1 + 2 (5 + 5). Products: two forwards and twice one backward, 6 s each. */
+/* By hand. Forward: tiles of 2 s while messages take 0.5 s inside a window and 2 s outside: 0.1 + 2 (2 + 2).
+ * Backward: tiles of 5 s while messages take 1 and 4 s: 0.1 + 2 (5 + 5). Products: two forwards and twice one
+ * backward, 6 s each. */
 static void a_step_takes_what_a_person_works_out(void)
 {
     struct baseline operator= small, links = small, alone = small;
@@ -29,7 +31,7 @@ static void a_step_takes_what_a_person_works_out(void)
     CHECK_CLOSE("step", baseline_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
     CHECK_CLOSE("exchange", baseline_exchange_s(&small), 0.2, 1e-12);
     links.operator_only = true;
-    links.outer_bytes_per_s = 0.1e9; /* 10 and 20 s */
+    links.outer_bytes_per_s = 0.1e9; /* messages of 10 and 20 s */
     CHECK_CLOSE("slow links", baseline_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20), 1e-12);
     alone.operator_only = true;
     alone.cp = alone.window = 1;

@@ -1,4 +1,4 @@
-/* Claims judged on points that are made here: no prediction is run. */
+/* tests/predict/test_claims.c: judges claims on points that the test makes; no prediction is run. */
 #include "predict/reproduce/claims.h"
 #include "predict/reproduce/outcome.h"
 #include "tests/check.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Series a and b over three lengths, in one panel of one entry. */
+/* The points: series a and b over three lengths, in one panel of one entry. */
 static struct reproduction_point points[6];
 static struct catalogue_entry entry;
 static struct reproduction r;
@@ -122,7 +122,7 @@ static void a_trend_rises_or_falls(void)
     CHECK_INT("rises", judge(&claim, NULL), CLAIM_DOES_NOT_HOLD);
 }
 
-/* Two published values of a table. */
+/* Returns the outcome of an entry with two published values, whose predictions have these errors. */
 static struct entry_outcome outcome(double one, double other)
 {
     make((double[]){1, 1, 1}, (double[]){1, 1, 1});

@@ -1,4 +1,4 @@
-/* Steps over packed documents: laws of their time and of their MFU. */
+/* tests/predict/test_documents.c: laws of the time and the MFU of steps over packed documents. */
 #include "predict/bounds.h"
 #include "predict/longhaul.h"
 #include "schedule/ir/documents.h"
@@ -8,8 +8,8 @@
 
 enum { SEQ = 65536, BATCH = 4 };
 
-/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: per sequence, ended by 0; NULL: no
- * documents. */
+/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: document lengths per sequence,
+ * ended by 0; NULL: no documents. */
 static struct prediction_result predict(const char *strategy, int layout,
                                         const int64_t (*length)[4], bool exact)
 {
@@ -72,7 +72,7 @@ static const int64_t ordered[BATCH][4] = {{32768, 16384, 8192, 8192},
                                           {32768, 16384, 8192, 8192},
                                           {32768, 16384, 8192, 8192},
                                           {32768, 16384, 8192, 8192}};
-/* The second replica's sequences are whole, the first one's are packed. */
+/* The sequences of the first replica are packed; those of the second are one document each. */
 static const int64_t uneven[BATCH][4] = {
     {16384, 16384, 16384, 16384}, {16384, 16384, 16384, 16384}, {SEQ}, {SEQ}};
 
@@ -83,13 +83,14 @@ static void laws_of_time(void)
     CHECK_CLOSE("one document is causal", predicted("ulysses", RING_ZIGZAG, whole).step_s, none,
                 1e-12);
     CHECK("documents take less", step_s < 0.9 * none);
-    /* kernels sum the same blocks, in another order */
+    /* kernels sum the same blocks in another order */
     CHECK_CLOSE("order is nothing", predicted("ulysses", RING_ZIGZAG, packed).step_s, step_s, 1e-9);
     CHECK_CLOSE("the slowest replica decides", predicted("ulysses", RING_ZIGZAG, uneven).step_s,
                 none, 0.01);
 }
 
-/* A ring whose ranks have other pairs waits for the slowest; one that cuts each document does not. */
+/* A ring whose ranks compute different numbers of pairs waits for the slowest; a ring that cuts each document
+ * over its ranks does not. */
 static void cut_documents_are_even(void)
 {
     static const int64_t skewed[BATCH][4] = {{49152, 8192, 4096, 4096},
@@ -101,12 +102,12 @@ static void cut_documents_are_even(void)
     CHECK("zigzag of the whole", predicted("ring", RING_ZIGZAG, skewed).step_s > cut);
 }
 
-/* By hand: documents of 1/2, 1/4, 1/8 and 1/8 of a sequence have 1/4 + 1/16 + 2/64 = 11/32 of its causal pairs. */
+/* Documents of 1/2, 1/4, 1/8 and 1/8 of a sequence have 1/4 + 1/16 + 2/64 = 11/32 of its causal pairs. */
 static void mfu_counts_visible_pairs(void)
 {
     struct prediction_result causal = predicted("ulysses", RING_ZIGZAG, NULL);
     struct prediction_result seen = predicted("ulysses", RING_ZIGZAG, packed);
-    /* 2 x 7.5 billion weights, and 32 layers x 4096 x 2 x SEQ / 2 a token, forward */
+    /* flops of a forward per token: 2 x 7.5 billion weights, and 32 layers x 4096 x 2 x SEQ / 2 pairs */
     double linear = 2.0 * (8030261248.0 - 128256.0 * 4096 - 65 * 4096),
            core = 32.0 * 4096 * 2 * SEQ;
     double want = (linear + 11.0 / 32 * core) / (linear + core);
@@ -115,7 +116,7 @@ static void mfu_counts_visible_pairs(void)
                 want, 1e-6);
 }
 
-/* What is folded, or left out of a schedule because it repeats, changes neither times nor flops. */
+/* Folding ranks, or leaving out repeated parts of a schedule, changes neither times nor flops. */
 static void folded_is_exact(void)
 {
     static const char *const strategies[] = {"ulysses", "ring"};

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-/* One row made from its columns system to options; the source is FPDT. */
+/* Returns one measured row of source FPDT with these values in the columns system to options. */
 static struct measurements load(const char *system, const char *model, const char *cluster,
                                 const char *sizes, const char *options)
 {
-    static struct text text; /* rows point into it no longer than a case */
+    static struct text text; /* rows point into it until the case ends */
     struct measurements rows = {0};
     struct diag diag = {0};
     text.size = 0;
@@ -26,7 +26,7 @@ static struct measurements load(const char *system, const char *model, const cha
 }
 
 static const struct {
-    const char *system, *options, *why; /* why NULL: supported */
+    const char *system, *options, *why; /* why: the reason of a refusal; NULL: supported */
 } support[] = {
     {"ulysses", "zero=3;checkpoint=offload;impl=deepspeed", NULL},
     {"ulysses", "", NULL},
@@ -97,15 +97,15 @@ static void options_of_a_row_come_before_defaults(void)
     CHECK_INT("vocabulary", setup.model.vocab, 50257);
     CHECK_INT("weights", setup.request.weights, CHOICE_WEIGHTS_ZERO1);
     CHECK_INT("activations", setup.request.activations, CHOICE_ACTIVATIONS_OFFLOAD);
-    CHECK_TEXT("strategy", setup.request.strategy, "2d"); /* whose own profile is internevo */
+    CHECK_TEXT("strategy", setup.request.strategy, "2d"); /* whose default profile is internevo */
     CHECK_INT("hp", setup.request.hp, 32);
     diag_release(&diag);
     setup_release(&setup);
     measurements_release(&rows);
 }
 
-/* Whether a row has a step's time (or a part's) of a strategy; 2D attention without heads is a ring. A speed-up
- * that no reading of its baseline gives compares nothing. */
+/* True if a row has the time of a step (or of a part of one) of the strategy. 2D attention with one head rank
+ * counts as a ring. A speed-up that no reading of its baseline explains does not count. */
 static bool compares(const struct measurement *row, const char *strategy)
 {
     const char *system = row->text[MEASUREMENT_SYSTEM], *heads = measurement_option(row, "dhp");

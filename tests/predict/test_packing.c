@@ -1,4 +1,4 @@
-/* Documents packed into the sequences of a step: cases by hand, and laws. */
+/* tests/predict/test_packing.c: packing of documents into the sequences of a step: cases by hand, and laws. */
 #include "predict/documents/lengths.h"
 #include "predict/documents/packing.h"
 #include "tests/check.h"
@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list of lengths as a file would have it; the list stays the caller's. */
+/* Returns the lengths as if read from a file; the array remains the caller's. */
 static struct lengths list_of(int64_t *length, size_t count)
 {
     return (struct lengths){.kind = LENGTHS_LIST, .name = "list", .length = length, .count = count};
 }
 
-/* "4,4|2": lengths by sequence. */
+/* Writes the document lengths of each sequence, such as "4,4|2". */
 static void put_batch(char *text, size_t size, const struct packed_batch *batch)
 {
     size_t used = 0;
@@ -28,7 +28,7 @@ static void put_batch(char *text, size_t size, const struct packed_batch *batch)
                                          (long long)batch->sequence[s].length[i]);
 }
 
-/* Two sequences of 16 tokens; lengths end with 0. */
+/* Packings of two sequences of 16 tokens; lengths end with 0. */
 static const struct {
     const char *label;
     enum packing_policy policy;
@@ -124,7 +124,8 @@ static void packs_as_by_hand(void)
     }
 }
 
-/* 10 and 6 of one sequence, 8 and 7 of the other and 1 of padding: 55 + 21 + 36 + 28 + 1 of 2 x 136 pairs. */
+/* One sequence has documents of 10 and 6, the other of 8 and 7 and 1 of padding: 55 + 21 + 36 + 28 + 1 of 2 x
+ * 136 pairs. */
 static void counts_pairs(void)
 {
     int64_t length[] = {10, 8, 6, 7, 16};
@@ -154,7 +155,8 @@ static double most_pairs(const struct packed_batch *batch, uint32_t groups)
     return most;
 }
 
-/* Pairs of the largest rank and micro-batch never rise, nothing is lost, and mostly the largest rank's fall. */
+/* Balancing never raises the pairs of the largest rank or micro-batch and loses no document; in most tries it
+ * lowers the largest rank's pairs. */
 static void balance_never_raises_the_largest(void)
 {
     enum { SEED = 20261125, TRIES = 200 };
@@ -197,7 +199,8 @@ static void balance_never_raises_the_largest(void)
     gsl_rng_free(rng);
 }
 
-/* Half of all draws lie below a log-normal's median; the probabilities of Zipf's 1 and 2 are as 2^S to 1. */
+/* Half of all draws are below the median of a log-normal; the probabilities of 1 and 2 under Zipf's law are as
+ * 2^S to 1. */
 static void distributions_are_what_they_say(void)
 {
     enum { DRAWS = 20000 };

@@ -1,4 +1,5 @@
-/* Rings as predictions show them: which rotation is faster where, and what lies in memory when. */
+/* tests/predict/test_rings.c: rings in predictions: which rotation is faster on how many hosts, and which
+ * buffers are in memory when. */
 #include "predict/prediction.h"
 #include "sim/memory/memory.h"
 #include "tests/check.h"
@@ -52,8 +53,8 @@ static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
     return seconds;
 }
 
-/* On one host messages are hidden and the gather before the first tile is not; on several, messages
- * leave a host through one NIC in every step, and the gather through all of them at once. */
+/* On one host the messages of a ring are hidden, while the gather before the first tile is not. On several
+ * hosts messages leave a host through one NIC in every step, and the gather through all NICs at once. */
 static void rotations_are_in_the_order_of_their_hosts(void)
 {
     static const struct {
@@ -74,7 +75,7 @@ static void rotations_are_in_the_order_of_their_hosts(void)
 
 /* ---- memory over time ---- */
 
-/* One layer after the other of a ring over 8 GPUs in windows of 2, with its outputs kept. */
+/* Returns a setup of a ring over 8 GPUs in windows of 2 that keeps the outputs of attention. */
 static struct setup *load_windows(void)
 {
     struct setup *setup = load("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
@@ -85,7 +86,7 @@ static struct setup *load_windows(void)
     return setup;
 }
 
-/* The date at which a buffer comes (born) or goes on rank 0. */
+/* Returns the time (s) at which a buffer of rank 0 is allocated (born) or freed; -1: never. */
 static double event_s(const struct memory_event *event, size_t count, uint32_t buffer, bool born)
 {
     for (size_t i = 0; i < count; i++)
@@ -94,7 +95,7 @@ static double event_s(const struct memory_event *event, size_t count, uint32_t b
     return -1;
 }
 
-/* From the first op of a layer's core in a phase to its last, on rank 0. */
+/* Finds when the first op of a layer's attention in a phase starts, and when the last one ends, on rank 0. */
 static void core_of(const struct prediction *p, uint32_t layer, enum phase phase, double *from_s,
                     double *to_s)
 {
@@ -112,8 +113,8 @@ static void core_of(const struct prediction *p, uint32_t layer, enum phase phase
     }
 }
 
-/* 2 s h of the output in 16 bits and 4 s a of its log-sum-exp, over the ranks of the sequence: from
- * the layer's first tile in the forward to its last one in the backward. */
+/* Selective recomputation keeps 2 s h bytes of the output in 16 bits and 4 s a of its log-sum-exp, divided by
+ * the ranks of the sequence, from the layer's first tile in the forward to its last tile in the backward. */
 static void what_selective_keeps_lives_from_core_to_core(void)
 {
     struct setup *setup = load_windows();
@@ -151,8 +152,8 @@ static void what_selective_keeps_lives_from_core_to_core(void)
     unload(&p, setup);
 }
 
-/* What a window starts with comes from the window before: its buffer is there from the message that
- * brings it, a whole inner round ahead, to the last use in its own round. */
+/* A window starts with a block that the window before it sends. The buffer of the block is live from that
+ * message, a whole inner round ahead, to the last use in its own round. */
 static void the_outer_rings_block_lives_for_two_rounds(void)
 {
     struct setup *setup = load_windows();
@@ -169,7 +170,7 @@ static void the_outer_rings_block_lives_for_two_rounds(void)
                 p.ir.op.phase[op] != PHASE_FORWARD)
                 continue;
             uint32_t buffer = ir_write(&p.ir, op, 0).buffer.i, step = p.ir.op.step[op];
-            double round_s = 0; /* the end of the round that starts with the block */
+            double round_s = 0; /* the end of the round that begins with the block */
             for (uint32_t j = 0; j < class->op_count; j++) {
                 uint32_t other = class->op_begin + j;
                 if (p.ir.op.kind[other] == WORK_ATTENTION && p.ir.op.step[other] == step + 2 &&

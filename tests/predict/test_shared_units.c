@@ -1,5 +1,5 @@
-/* Which subsequences are shared where that is left open, against what can be worked out by hand; and
- * that what costs say of subsequences is held by the setup. */
+/* tests/predict/test_shared_units.c: the search for shared subsequences, compared with cases by hand; and the
+ * setup has what costs determine of subsequences. */
 #include "predict/setup/offload_estimate.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/shared_units.h"
@@ -42,8 +42,9 @@ static void unload(struct world *w)
     diag_release(&w->diag);
 }
 
-/* Short sequences, whose attention is a few percent, and a cluster where sending costs nothing: forward and
- * backward of equal units, 5 of them become 4 (P 2, N 4), 11 become 8 1/3 (4, 8), 10 1/4 with one. */
+/* Sequences are short, so attention takes a few percent, and the cluster sends at no cost: forward and backward
+ * of all units are equally long. 5 of them become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8) or 10 1/4 with one
+ * shared. */
 static void perfect_helpers_fill_the_pipeline(void)
 {
     static const struct {
@@ -70,7 +71,7 @@ static void perfect_helpers_fill_the_pipeline(void)
     }
 }
 
-/* What comes first is fastest, each next one shares less, the last one nothing. */
+/* The first choice in the ranking is the fastest; each later one shares less, and the last shares nothing. */
 static void what_is_ranked_shares_less_and_less(void)
 {
     static const struct {

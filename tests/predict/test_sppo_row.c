@@ -9,12 +9,12 @@
 
 struct asked {
     const char *system, *model, *sizes, *options, *metric;
-    const char *why; /* NULL: supported */
+    const char *why; /* the reason of a refusal; NULL: supported */
 };
 
 static struct measurements load(const struct asked *asked)
 {
-    static struct text text; /* rows point into it no longer than a case */
+    static struct text text; /* rows point into it until the case ends */
     struct measurements rows = {0};
     struct diag diag = {0};
     const char *unit = strcmp(asked->metric, "tgs") == 0           ? "tokens/s/gpu"
@@ -128,7 +128,7 @@ static void megatron_was_tuned_to_other_stages(void)
     CHECK("another model", sppo_layout_find("gpt-30b") == NULL);
 }
 
-/* 7B: 32 tensor ranks and one stage, where a sequence is in one piece by either reading. */
+/* The baseline of 7B has 32 tensor ranks and one stage, where both readings leave a sequence in one piece. */
 static void a_speedup_divides_by_megatron_as_it_was_tuned(void)
 {
     static const struct asked asked = {

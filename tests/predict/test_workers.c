@@ -9,7 +9,7 @@ enum { JOBS = 100, LARGE = 100000 };
 
 struct square {
     size_t job;
-    char filling[LARGE]; /* more than a pipe holds at once */
+    char filling[LARGE]; /* larger than a pipe's buffer */
     double value;
 };
 

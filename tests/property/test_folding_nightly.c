@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* WORLDS in the environment: how many configurations of each law; 600 in all, and 500 of samples. */
+/* Returns how many configurations check each law: WORLDS of the environment, or 150. */
 static int worlds(void)
 {
     const char *asked = getenv("WORLDS");

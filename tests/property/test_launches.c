@@ -1,5 +1,5 @@
-/* Settings that plan --emit writes are read back by --from as the same choices: whatever the request, as long as the
- * framework expresses it. */
+/* tests/property/test_launches.c: settings that plan --emit writes are read back by --from as the same choices,
+ * for every request that the framework can express. */
 #include "cli/common/options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
@@ -14,7 +14,7 @@
 
 enum { TRIES = 4000, FEWEST = 50 };
 
-/* Models that each framework's settings make. */
+/* Models that the settings of each framework can describe. */
 static const char *const models[FRAMEWORK_COUNT][6] = {
     [FRAMEWORK_TORCHTITAN] = {"llama3-8b", "llama3-70b"},
     [FRAMEWORK_MEGATRON] = {"llama3-8b", "gpt2", "qwen2-7b", "mistral-7b", "gpt-6.7b", "llama2-7b"},
@@ -26,7 +26,7 @@ static int64_t any(struct check_random *random, int64_t low, int64_t high)
     return check_random_i64(random, low, high);
 }
 
-/* 1, 2, 4, ..., and 1 as often as not. */
+/* Returns 1, 2 or 4, mostly 1. */
 static int64_t degree(struct check_random *random)
 {
     return any(random, 0, 1) ? 1 : (int64_t)1 << any(random, 0, 2);
@@ -40,7 +40,7 @@ static const char *any_model(struct check_random *random, enum framework framewo
     return models[framework][any(random, 0, count - 1)];
 }
 
-/* A request that the framework may express, and others. */
+/* Fills a random request, which the framework may or may not express. */
 static void fill_request(struct request *r, struct check_random *random, enum framework framework)
 {
     static const char *const strategies[] = {"local", "ulysses",     "ring",
@@ -86,7 +86,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     }
 }
 
-/* The options of what was read, with the cluster, as a command line; then as choices. */
+/* Makes choices from the options that were read, as if they were on the command line with the cluster. */
 static enum status choices_of(struct choices *choices, struct setup *setup, struct launch *launch,
                               int64_t gpus, const char *vocab, struct diag *diag)
 {
@@ -123,7 +123,7 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
            fabs(a->rope_theta - b->rope_theta) < 1e-9 && fabs(a->norm_eps - b->norm_eps) < 1e-12;
 }
 
-/* Shards over all ranks that hold the same weights are ZeRO-3. */
+/* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
 static int weights_of(const struct choices *c)
 {
     bool whole = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_sharing(c);
@@ -170,7 +170,8 @@ static void put_differences(struct text *out, const struct choices *a, const str
             text_printf(out, "%s%s", out->size > 0 ? ", " : "", rows[i].name);
 }
 
-/* One request, written and read; false: the framework does not express it. */
+/* Writes the settings of one random request, reads them back and compares. Returns false if the framework
+ * cannot express the request. */
 static bool round_trip(struct check_random *random, enum framework framework, struct setup *setup)
 {
     struct diag diag = {0};

@@ -1,6 +1,6 @@
 #include "tests/property/plans.h"
 
-/* PLANS in the environment: how many requests. */
+/* PLANS in the environment is the number of requests. */
 static void nothing_is_better_than_a_plan(void)
 {
     const char *worlds = getenv("PLANS");

@@ -1,4 +1,4 @@
-/* Laws that every prediction keeps, over random schedules, clusters and placements. */
+/* tests/property/test_predictions.c: laws of every prediction, over random schedules, clusters and placements. */
 #include "models/mfu.h"
 #include "schedule/analysis/happens_before.h"
 #include "schedule/analysis/liveness.h"
@@ -36,7 +36,8 @@ static void layers_left_out_change_nothing(void)
     check_layers_left_out(40);
 }
 
-/* The longest chain of durations through streams, waits and host order: no machine is faster. */
+/* Returns the longest chain of durations through streams, waits and host order, in seconds: no machine is
+ * faster. */
 static double critical_path(const struct world *w)
 {
     const struct ir *ir = &w->ir;
@@ -77,7 +78,7 @@ static void no_step_is_shorter_than_it_can_be(void)
     }
 }
 
-/* Ops keep their streams' order and their waits, and nothing ends before it starts. */
+/* Ops keep the order of their streams and their waits, and none ends before it starts. */
 static void every_order_is_kept(void)
 {
     struct check_random random = check_random_make();
@@ -120,7 +121,7 @@ static void peaks_never_exceed_the_arena(void)
     }
 }
 
-/* After the last op exactly the buffers that implementations hold throughout are live. */
+/* After the last op exactly the persistent buffers are live. */
 static void memory_returns_to_its_start(void)
 {
     enum { LABELS = 96 };
@@ -150,8 +151,8 @@ static void memory_returns_to_its_start(void)
     }
 }
 
-/* What leaves ports of a class arrives at ports of the class, and every all-to-all, gather and
- * reduction moves what its formula says. */
+/* The bytes that leave ports of a class arrive at ports of that class, and every all-to-all, gather and
+ * reduction moves the bytes of its formula. */
 static void what_is_sent_is_received(void)
 {
     struct check_random random = check_random_make();
@@ -199,8 +200,8 @@ static void causes_add_up_to_the_step(void)
     }
 }
 
-/* Over all ranks: model flops at peak over the step is MFU, and what is executed is no less. The convention
- * counts s^2 / 2 pairs where the mask shows s (s + 1) / 2. */
+/* Checks over all ranks that the model flops at peak, divided by the step, are the MFU, and that the executed
+ * flops are no fewer. The convention counts s^2 / 2 pairs where the mask shows s (s + 1) / 2. */
 static void check_flops(const struct world *w, const struct sim_result *result)
 {
     const struct choices *c = &w->choices;
@@ -237,7 +238,7 @@ static void model_flops_at_peak_are_mfu(void)
 
 /* ---- profile ideal ---- */
 
-/* A model whose products take longer than their launches, or (factor 16) about as long. */
+/* Returns a larger model, whose products take longer than their launches or (factor 16) about as long. */
 static struct transformer larger(const struct transformer *shape, struct check_random *random)
 {
     struct transformer model = *shape;
@@ -250,7 +251,8 @@ static struct transformer larger(const struct transformer *shape, struct check_r
     return model;
 }
 
-/* A random request that all profiles accept, with one answer to what is a matter of layout or of kernels. */
+/* Returns a random request that all profiles accept, with fixed choices where profiles differ in layout or
+ * kernels. */
 static struct request request_of_all(struct check_random *random, struct transformer *model)
 {
     bool stages = check_random_i64(random, 0, 3) == 0;
@@ -281,7 +283,7 @@ static struct request request_of_all(struct check_random *random, struct transfo
 
 struct priced {
     double step_s;
-    double updates_s; /* of what moves for the optimizer, on the rank where that is most */
+    double updates_s; /* communication of the optimizer, on the rank where it is most */
     char label[320];
 };
 

@@ -51,7 +51,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     while (2 * window <= cp && check_random_i64(random, 0, 1) > 0)
         window *= 2;
     size_t whose = (size_t)check_random_i64(random, 0, (int64_t)profiles - 1);
-    /* from draws of its own, so that the others stay what they were */
+    /* a separate generator, so that the other draws do not change */
     struct check_random own = {random->state ^ 0x9e3779b97f4a7c15u};
     int rotate = (int)check_random_i64(&own, 0, ROTATION_COUNT - 1);
     if ((rotate != ROTATE_PROFILE ? rotate : profile[whose].rotation) != ROTATE_P2P ||

@@ -41,7 +41,8 @@ static void a_freed_block_serves_again(void)
     caching_release(&a);
 }
 
-/* 100 MiB in two halves; the hole of 50 cannot hold 51. */
+/* A segment of 100 MiB is cut into halves; the free half of 50 MiB cannot serve 51, so it stays reserved and
+ * unused. */
 static void holes_are_held_and_not_used(void)
 {
     struct caching_allocator a = {0};
@@ -51,7 +52,7 @@ static void holes_are_held_and_not_used(void)
     caching_free(&a, low);
     caching_alloc(&a, 51 * MIB);
     CHECK_INT("reserved", (int64_t)a.reserved_peak, (int64_t)(152 * MIB));
-    /* the rest of 1 MiB is too small to be split off */
+    /* the remaining 1 MiB is too small to be split off */
     CHECK_INT("used", (int64_t)a.used_peak, (int64_t)(102 * MIB));
     caching_release(&a);
 }
@@ -72,7 +73,7 @@ static void freed_neighbours_merge(void)
     caching_release(&a);
 }
 
-/* A rest of 1 MiB or less stays with its block. */
+/* A remainder of 1 MiB or less stays with its block. */
 static void small_rests_are_not_split_off(void)
 {
     struct caching_allocator a = {0};
@@ -97,12 +98,12 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
-/* The most that there were at once. */
+/* The highest numbers seen: of free blocks of one size, and of sizes. */
 struct most {
     uint32_t parts, sizes;
 };
 
-/* Bytes in the lists of free blocks, which are by size, then address. */
+/* Checks that free blocks are listed by size, then address; returns their bytes and raises *most. */
 static uint64_t free_in_order(const struct caching_allocator *a, struct most *most)
 {
     uint64_t bytes = 0;
@@ -129,8 +130,8 @@ static uint64_t free_in_order(const struct caching_allocator *a, struct most *mo
     return bytes;
 }
 
-/* Whatever comes and goes: blocks in use never exceed segments, and all of it comes back. In turns more come
- * and more go, so that free blocks are many. */
+/* Checks over random allocations that blocks in use never exceed segments, and that all bytes are returned at
+ * the end. Phases of growth and of shrinking alternate, so that there are many free blocks. */
 static void check_sums(uint64_t limit)
 {
     enum { LIVE = 3000, STEPS = 40000, TURN = 5000 };
@@ -146,7 +147,7 @@ static void check_sums(uint64_t limit)
         if (count < LIVE && (count == 0 || more)) {
             uint64_t bytes =
                 check_random_i64(&random, 0, 1) == 0
-                    ? 12 * MIB /* of one size, and never split */
+                    ? 12 * MIB /* all of one size, and never split */
                     : (uint64_t)check_random_i64(&random, 1, 1 << check_random_i64(&random, 1, 26));
             size[count] = bytes;
             sum += caching_round(bytes);

@@ -1,4 +1,5 @@
-/* The schedules that choices make: legal products verify, work does not depend on the strategy. */
+/* tests/schedule/test_compose.c: schedules made from choices: every legal product verifies, and the work does
+ * not depend on the strategy. */
 #include "base/text.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/choices/chains.h"
@@ -56,7 +57,7 @@ static void every_part_verifies(void)
         if (attention == CHOICE_ATTENTION_FPDT)
             request.chunk = 16;
         else if (request.scope == SCOPE_FETCH)
-            continue; /* nothing waits on the host */
+            continue; /* there are no fetches from the host */
         snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
                  scope_names[request.scope]);
         if (build(&ir, &choices, &request, label)) {
@@ -78,7 +79,8 @@ static void forward_flops_are_the_models(void)
         struct ir ir;
         struct choices c;
         if (build(&ir, &c, &request, label)) {
-            /* tensor ranks round the vocabulary up, some to what they are padded to, and may each have a copy of a key and value head */
+            /* tensor ranks round the vocabulary up, some to a multiple, and each may have a copy of a key and
+             * value head */
             const struct transformer share = tensor_share(
                                          c.model, c.tp,
                                          c.tp > 1 ? tensor_vocabulary_unit(c.profile) : 1),
@@ -100,7 +102,7 @@ static void forward_flops_are_the_models(void)
     }
 }
 
-/* The padded sizes that Megatron-LM's tokenizer prints: 50257 becomes a multiple of 128 tp. */
+/* Rows of the vocabulary per rank that Megatron-LM's tokenizer prints: 50257 is padded to a multiple of 128 tp. */
 static void megatron_pads_the_vocabulary(void)
 {
     static const struct {
@@ -157,9 +159,9 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
     ir_release(&ir);
 }
 
-/* By hand, of a SwiGLU layer: the output projection and half of the product of w1 and w3 with every
- * second product, all of every second layer's with every second layer; nothing that no backward
- * reads. */
+/* Recomputed flops by hand, for SwiGLU layers. Every second product: the output projection and half of the
+ * product of w1 and w3. Every second layer: all products of those layers. What no backward reads is not
+ * recomputed. */
 static void every_second_product_or_layer_is_repeated(void)
 {
     for (int shape = 0; shape < SHAPE_COUNT; shape++) {
@@ -191,7 +193,7 @@ static void every_second_product_or_layer_is_repeated(void)
     }
 }
 
-/* Collectives of one step of a model of two layers. */
+/* The collectives of one step of a model of two layers, by profile and weights. */
 static void weights_move_as_the_table_says(void)
 {
     static const struct {
@@ -201,11 +203,11 @@ static void weights_move_as_the_table_says(void)
     } rows[] = {
         {"internevo", CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3}, /* embedding, both layers, head */
         {"internevo", CHOICE_WEIGHTS_ZERO1, 0, 3, 3, 0},
-        {"internevo", CHOICE_WEIGHTS_ZERO1, 2, 3, 3, 3}, /* and their sums over the pairs */
+        {"internevo", CHOICE_WEIGHTS_ZERO1, 2, 3, 3, 3}, /* the all-reductions are over the pairs */
         {"internevo", CHOICE_WEIGHTS_ZERO2, 0, 3, 3, 0},
         {"internevo", CHOICE_WEIGHTS_ZERO3, 0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
         {"internevo", CHOICE_WEIGHTS_HSDP, 2, 6, 4, 4},
-        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0}, /* so small a model stays gathered */
+        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0}, /* a model this small stays gathered */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -225,7 +227,7 @@ static void weights_move_as_the_table_says(void)
     }
 }
 
-/* There and back for each reduction, of 4 + 4 bytes an element each. */
+/* fsdp1 casts gradients before and after each reduction, at 4 + 4 bytes an element each. */
 static void fsdp1_passes_over_gradients_before_each_reduction(void)
 {
     static const char *const profiles[] = {"torchtitan", "fsdp1"};
@@ -256,8 +258,8 @@ static void fsdp1_passes_over_gradients_before_each_reduction(void)
                 2 * 16 * parameters, 0.02);
 }
 
-/* An element of the logits takes 2 bytes, and its gradient 2 unless it is written over it. An fp32 copy, the softmax and
- * its logarithm take 4 each. A row takes 4 more for its sum of exponentials. */
+/* Bytes per element of the logits: 2, and 2 for the gradient unless it overwrites the logits. An fp32 copy, the
+ * softmax and its logarithm take 4 each. Each row takes 4 more for its sum of exponentials. */
 static void a_loss_keeps_what_its_implementation_does(void)
 {
     static const struct {
@@ -280,8 +282,8 @@ static void a_loss_keeps_what_its_implementation_does(void)
     }
 }
 
-/* Three copies of each whole gradient, and beside the reduction to parts the gather that makes it an
- * all-reduce; once a step, whatever the micro-batches. Parameters are gathered as before. */
+/* The profile internlm copies each whole gradient three times, and does an all-reduce as reduce-scatter and
+ * gather; once a step, for any number of micro-batches. Parameters are gathered as in internevo. */
 static void internlm_all_reduces_flat_buckets(void)
 {
     static const char *const profiles[] = {"internevo", "internlm"};
@@ -316,7 +318,7 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
-/* Forward, recomputation and backward each move q, k, v and o once: 2 n h bytes for each with MHA. */
+/* Forward, recomputation and backward each exchange q, k, v and o once: with MHA 2 n h bytes for each. */
 static void all_to_alls_move_what_ulysses_says(void)
 {
     struct request request = small(0, 4);
@@ -372,8 +374,8 @@ static void fewer_activations_take_less_memory(void)
     }
 }
 
-/* Who computes waits for the copies of the last layer, or chunk, but one: what goes to the host is in
- * nobody's way for longer, however many layers there are. */
+/* Compute waits for the copies of the last layer (or chunk) but one, so a buffer that is copied to the host is
+ * not live for longer when there are more layers. */
 static void copies_to_the_host_make_room(void)
 {
     static const struct {
@@ -392,7 +394,7 @@ static void copies_to_the_host_make_room(void)
         {"fpdt", "internevo", CHOICE_ACTIVATIONS_OFFLOAD, FETCH_ONE, 2},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        uint64_t waste[2]; /* of few layers, of many */
+        uint64_t waste[2]; /* arena beyond what is live: of few layers, of many */
         char label[96];
         snprintf(label, sizeof label, "%s %s %s %lld", rows[i].strategy, rows[i].profile,
                  activations_names[rows[i].activations], (long long)rows[i].chunks);
@@ -415,12 +417,12 @@ static void copies_to_the_host_make_room(void)
             waste[deep] = figures.arena[MEMORY_HBM] - figures.live[MEMORY_HBM];
             ir_release(&ir);
         }
-        CHECK(label, waste[1] <= 2 * waste[0]); /* of layers there are four times as many */
+        CHECK(label, waste[1] <= 2 * waste[0]); /* many are four times as many layers */
     }
 }
 
-/* A stage learns with what comes back that what it sent has arrived: many micro-batches need no more than as
- * many as fill the stages. */
+/* A message that a stage receives shows it that its earlier message arrived, so many micro-batches need no more
+ * memory than as many as fill the stages. */
 static void messages_that_arrived_make_room(void)
 {
     static const int pipelines[] = {CHOICE_PIPELINE_1F1B, CHOICE_PIPELINE_INTERLEAVED,
@@ -435,7 +437,7 @@ static void messages_that_arrived_make_room(void)
             struct choices c;
             struct ir ir;
             model.layers = 8;
-            model.hidden *= 16; /* tokens of all micro-batches are there throughout */
+            model.hidden *= 16; /* the tokens of all micro-batches stay */
             model.head_dim *= 16;
             model.ffn *= 16;
             request.model = &model;
@@ -507,9 +509,9 @@ static bool adds_to_gradients(const struct ir *ir, uint32_t op)
     return false;
 }
 
-/* With megatron the first reduce-scatter comes after the last product that adds to gradients, and each reduced bundle has
- * one pass that zeroes its gradient and one that looks for values that are no numbers. With megatron-te reductions start
- * during the backward, and there are no such passes. */
+/* With profile megatron the first reduce-scatter follows the last product that adds to gradients, and each
+ * reduced bundle has one pass that zeroes its gradient and one that looks for values that are not finite. With
+ * megatron-te reductions start during the backward, without such passes. */
 static void megatron_reduces_after_the_backward(void)
 {
     static const struct {
@@ -543,8 +545,8 @@ static void megatron_reduces_after_the_backward(void)
     }
 }
 
-/* DeepSpeed reduces 16-bit gradients as 32-bit ones where ranks share a sequence: twice the bytes, with a
- * cast before each reduction and one after it. In a second micro-batch the sum is added as well. */
+/* DeepSpeed reduces 16-bit gradients in fp32 where ranks share a sequence: twice the bytes, with a cast before
+ * each reduction and one after it. In a second micro-batch the sum is added as well. */
 static void deepspeed_reduces_shared_sequences_in_fp32(void)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* Rings and 2D attention as composed: what moves, what is kept, what a part of them is. */
+/* tests/schedule/test_compose_rings.c: schedules of rings and 2D attention: what is sent, what is kept, and
+ * what the operator or its exchanges by themselves are. */
 #include "base/text.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
@@ -8,7 +9,8 @@
 
 #include <string.h>
 
-/* One layer of 2D attention: a window of one ring, two head ranks, and a recomputation. */
+/* Compares a layer of 2D attention with a recorded schedule: a window of one ring, two head ranks, and a
+ * recomputation. */
 static void a_small_ring_is_as_recorded(void)
 {
     struct transformer one = shapes[1];
@@ -28,8 +30,9 @@ static void a_small_ring_is_as_recorded(void)
     ir_release(&ir);
 }
 
-/* Keys and values and their gradients as LoongTrain counts them (section 4.3): forward (cp/w)(w-1)
- * inner and cp/w - 1 outer passes, backward as many and w cp/w inner and cp/w outer ones of dKV. */
+/* Passes of keys, values and their gradients, as LoongTrain counts them (section 4.3): the forward has
+ * (cp/w)(w-1) inner and cp/w - 1 outer passes; the backward has as many, and w cp/w inner and cp/w outer ones
+ * of dKV. */
 static void rings_pass_what_the_paper_counts(void)
 {
     static const struct {
@@ -58,13 +61,13 @@ static void rings_pass_what_the_paper_counts(void)
             }
         CHECK_INT(rows[i].label, got[0], layers * rows[i].inner);
         CHECK_INT(rows[i].label, got[1], layers * rows[i].outer);
-        if (rows[i].window == 1) /* everything in 16 bits: (3 cp - 2) Size(kv) */
+        if (rows[i].window == 1) /* all in 16 bits: (3 cp - 2) Size(kv) */
             CHECK_INT(rows[i].label, moved, layers * (3 * 8 - 2) * kv * 2);
         ir_release(&ir);
     }
 }
 
-/* 2D attention with one rank along an axis is the strategy that has only the other, op for op. */
+/* 2D attention with one rank along an axis equals the strategy that has only the other axis, op for op. */
 static void corners_are_the_plain_strategies(void)
 {
     static const struct {
@@ -87,7 +90,7 @@ static void corners_are_the_plain_strategies(void)
             request.strategy = rows[i].strategy;
             build(&plain, &c, &request, profile[p].name);
             CHECK(profile[p].name,
-                  c.rotation != ROTATE_PROFILE); /* each says how keys come round */
+                  c.rotation != ROTATE_PROFILE); /* every profile names its rotation */
             ir_print(&text[0], &corner);
             ir_print(&text[1], &plain);
             CHECK_TEXT(profile[p].name, text[0].data, text[1].data);
@@ -98,13 +101,13 @@ static void corners_are_the_plain_strategies(void)
         }
 }
 
-/* Selective Checkpoint++: projections and the exchange are made again, the core and its ring not. */
+/* Selective Checkpoint++ recomputes projections and the exchange, but not attention and its ring. */
 static void what_the_core_made_is_not_made_again(void)
 {
     static const struct {
         const char *strategy, *profile;
         int64_t cp, hp, exchanges; /* q, k, v and the output */
-        int64_t syncs;             /* behind the core: what follows it is made again */
+        int64_t syncs;             /* after the core: the ops after it are recomputed */
     } rows[] = {
         {"ring", "internevo", 4, 1, 0, 1},  {"2d", "internevo", 2, 2, 4, 1},
         {"2d", "ideal", 2, 2, 4, 0},        {"ulysses", "deepspeed", 1, 4, 4, 0},
@@ -134,7 +137,7 @@ static void what_the_core_made_is_not_made_again(void)
     }
 }
 
-/* One layer's operator alone is the layer's attention, no more and no less. */
+/* The attention operator of one layer, built by itself, equals the attention of that layer in a step. */
 static void an_operator_alone_is_a_part_of_the_step(void)
 {
     static const char *const strategies[] = {"local", "ulysses", "ring", "2d"};
@@ -163,7 +166,7 @@ static void an_operator_alone_is_a_part_of_the_step(void)
     }
 }
 
-/* The exchanges alone: those of the operator, each call between two waits of the host. */
+/* The exchanges built by themselves are those of the operator, each call between two waits of the host. */
 static void exchanges_alone_are_those_of_the_operator(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Schedules of packed documents: what is printed, what folds, what is refused. */
+/* tests/schedule/test_documents.c: schedules of packed documents: how they print, fold, and what is refused. */
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"
@@ -82,7 +82,7 @@ static void print(struct text *text, const struct request *request)
     ir_release(&ir);
 }
 
-/* One document, and no documents, give the same schedule. */
+/* A sequence of one document gives the same schedule as one without documents. */
 static void one_document_is_causal(void)
 {
     static const char *const strategies[] = {"local", "ulysses", "upipe", "ring", "2d", "fpdt"};
@@ -99,7 +99,7 @@ static void one_document_is_causal(void)
             packed.hp = plain.hp = 0;
         packed.cp = plain.cp = i == 3 ? 4 : i == 4 ? 2 : 0;
         packed.chunk = plain.chunk = i == 5 ? 16 : 0;
-        packed.ring_layout = RING_ZIGZAG_DOCUMENTS; /* of one document it is plain zigzag */
+        packed.ring_layout = RING_ZIGZAG_DOCUMENTS; /* with one document it is plain zigzag */
         print(&with, &packed);
         print(&without, &plain);
         CHECK_TEXT(strategies[i], with.data, without.data);
@@ -109,7 +109,7 @@ static void one_document_is_causal(void)
     }
 }
 
-/* Micro-batches that are packed alike have the same ops: sequences 0 and 1 of each data-parallel rank. */
+/* Micro-batches with the same documents have the same ops: sequences 0 and 1 of each data-parallel rank. */
 static void equal_micro_batches_are_equal(void)
 {
     struct arena arena = {0};
@@ -132,15 +132,16 @@ static void equal_micro_batches_are_equal(void)
     arena_release(&arena);
 }
 
-/* 16 tokens on a ring of four, of which each sees 3 at most: 1 + 2 + 14 x 3 pairs. Contiguous, a rank's 4 tokens see those
- * of the rank before; blocks go one step, and their gradients 3 steps home. Zigzag, a rank has slices c and 7 - c of 2
- * tokens, and each slice sees the one before it: on rank c - 1, one step away, and on rank c + 1, three steps away. */
+/* 16 tokens on a ring of four, each of which sees at most 3: 1 + 2 + 14 x 3 pairs. With the contiguous layout a
+ * rank's 4 tokens see tokens of the rank before; blocks travel one step, and their gradients 3 steps home. With
+ * zigzag a rank has slices c and 7 - c of 2 tokens, and each slice sees the one before it: on rank c - 1, one
+ * step away, and on rank c + 1, three steps away. */
 static void a_window_across_a_ring_of_four(void)
 {
     static const struct {
         const char *label;
         int layout, shifts;
-        int64_t by[2]; /* of keys and values in the forward */
+        int64_t by[2]; /* of shifts of keys and values in the forward */
     } rows[] = {
         {"contiguous", RING_CONTIGUOUS, 4, {1}},
         {"zigzag", RING_ZIGZAG, 7, {1, 2}},
@@ -178,13 +179,13 @@ static void a_window_across_a_ring_of_four(void)
         }
         CHECK_CLOSE(rows[i].label, pairs, 45, 1e-12);
         CHECK_INT(rows[i].label, shifts, rows[i].shifts);
-        /* keys make the same way again, and their gradients go all the way round */
+        /* keys travel as in the forward, and their gradients all the way round */
         CHECK_INT(rows[i].label, home, forward + 4);
         ir_release(&ir);
     }
 }
 
-/* Half the window of a chunk: each chunk of queries meets its own keys and those of the chunk before. */
+/* The window is half a chunk: each chunk of queries needs its own keys and those of the chunk before. */
 static void chunks_out_of_sight_are_not_fetched(void)
 {
     struct transformer windowed = model;

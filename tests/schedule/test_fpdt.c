@@ -1,5 +1,6 @@
-/* FPDT's schedule against what its paper and its code count: tensors of a block (Table 2 of arXiv
- * 2408.16978), copies and tiles of a layer, and memory that falls with the size of a chunk. */
+/* tests/schedule/test_fpdt.c: compares FPDT's schedule with what its paper and its code count: tensors of a
+ * block (Table 2 of arXiv 2408.16978), copies and tiles of a layer, and memory that falls with the size of a
+ * chunk. */
 #include "schedule/analysis/happens_before.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/config/resolve_config.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Multi-head attention, four times the width in the feed-forward part: the paper's block. */
+/* The paper's block: multi-head attention, and a feed-forward part four times as wide. */
 static const struct transformer block = {.name = "block",
                                          .layers = 1,
                                          .hidden = 512,
@@ -55,7 +56,7 @@ static void make(struct ir *ir, struct choices *c, const char *strategy, const c
 
 /* ---- Table 2 ---- */
 
-/* The k-th op of a kind in a phase of the layer. */
+/* Returns the k-th op of a kind in a phase of the layer. */
 static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase phase, int k)
 {
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -66,7 +67,7 @@ static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase pha
     return 0;
 }
 
-/* Bytes of the operands from .. to in the compute dtype, over those of one hidden tensor. */
+/* Returns the size of the operands [from, to) in the compute dtype, relative to one hidden tensor. */
 static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t to)
 {
     double elements = 0, unit = (double)TOKENS / RANKS * (double)block.hidden;
@@ -88,8 +89,8 @@ static double written(const struct ir *ir, uint32_t op)
     return operands(ir, op, ir->op.reads[op], (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
 }
 
-/* What is alive of what three all-to-alls send and receive while the k-th of them runs, the others
- * behind or still to come. */
+/* Returns which part of the operands of three all-to-alls is live while the k-th runs, when the earlier ones
+ * have ended and the later ones have not started, relative to one hidden tensor. */
 static double exchange_alive(const struct ir *ir, int k)
 {
     double sum = 0;
@@ -126,7 +127,7 @@ static void a_block_is_table_2(void)
         {"backward, attention",
          all_operands(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)), 8},
         {"backward, qkv", all_operands(&ir, find_op(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
-        /* the gradients on both sides of the activation; what the forward kept is counted there */
+        /* the gradients on both sides of the activation; the forward counts what it keeps */
         {"backward, feed-forward", operands(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -134,7 +135,7 @@ static void a_block_is_table_2(void)
     ir_release(&ir);
 }
 
-/* The same tensors of one chunk of u are 1/u of that. */
+/* Tensors of one of u chunks are 1/u of those of Table 2. */
 static void a_chunk_is_its_share(void)
 {
     enum { U = 8 };
@@ -183,7 +184,8 @@ static struct tally tally_of(const struct ir *ir, enum phase phase)
     return t;
 }
 
-/* The public code: every pair and every set comes again, on top of what it must hide. */
+/* The public code loads every pair of keys and values and every set of a tile again, besides the copies that it
+ * must hide. */
 static void the_public_code_copies_what_it_says(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -209,14 +211,15 @@ static void the_public_code_copies_what_it_says(void)
            more come with the forward */
         CHECK_INT(label, b.load_bytes,
                   (tiles - 1) * (5 * n + lse) - (u - 1) * n + (u - 1) * 2 * n + u * n);
-        /* dq behind every tile, the first zeros of it, and dO */
+        /* dq after every tile, its zeros before the first, and dO */
         CHECK_INT(label, b.store_bytes, (tiles + 1) * 2 * n + (u - 1) * n);
         CHECK("barriers", f.barriers == u && b.barriers >= u);
         ir_release(&ir);
     }
 }
 
-/* What the method itself needs: no zeros, nothing that is there, nothing that is final. */
+/* The profile ideal copies only what the method needs: no zeros, nothing that is on the device already, nothing
+ * that is final. */
 static void the_ideal_copies_less(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -233,14 +236,14 @@ static void the_ideal_copies_less(void)
            not come from the host, dq of the first round is not there yet */
         int64_t sets = tiles - 1;
         CHECK_INT(label, b.load_bytes, sets * (2 * n + lse) + (sets - u) * 3 * n + u * 2 * n);
-        /* of two chunks the second's dO is still there when it is needed again */
+        /* with two chunks, the second's dO is still on the device when it is needed again */
         CHECK_INT(label, b.store_bytes, (tiles - u - 1) * 2 * n + (u > 2 ? u - 1 : 0) * n);
         CHECK_INT(label, f.syncs + b.syncs + f.barriers + b.barriers, 0);
         ir_release(&ir);
     }
 }
 
-/* With queries outside, what comes and goes is keys and values: for few of their heads much less. */
+/* With the loop over queries outside, keys and values are copied: much less when they have few heads. */
 static void grouped_queries_move_less_with_queries_outside(void)
 {
     int64_t bytes[2];
@@ -297,9 +300,8 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
-/* fpdt_layer.py: of each piece a product that is added in fp32 (w1 and w2 of 2 u pieces, wqkv of u,
- * the head of as many as the loss has), and the head's input on the host between the two passes over
- * it. */
+/* As in fpdt_layer.py, each piece has a product that is added in fp32 (w1 and w2 of 2 u pieces, wqkv of u, the
+ * head of as many as the loss has), and the head's input is on the host between the two passes over it. */
 static void pieces_are_summed_as_the_public_code_does(void)
 {
     enum { CHUNKS = 4 };

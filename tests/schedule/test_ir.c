@@ -155,7 +155,7 @@ static void shapes_are_interned_without_leftovers(void)
     const struct view ab[2] = {b, a};
     struct work cast = {.kind = WORK_CAST, .elements = {16}};
     add_op(&ir, cast, &a, 1, &b, 1);
-    cast.p[5] = 99; /* no parameter of a cast */
+    cast.p[5] = 99; /* a cast has no such parameter */
     cast.in = DTYPE_U8;
     add_op(&ir, cast, &a, 1, &b, 1);
     CHECK_INT("one shape", ir.shape_count, 1);
@@ -254,7 +254,8 @@ static void some_ops_hold_the_host(void)
     ir_release(&ir);
 }
 
-/* A layer's worth of ops, each with two operands, one wait and one new buffer in two. */
+/* Ops take less than a hundred bytes each: every op has two operands and one wait, and every second one a new
+ * buffer. */
 static void an_op_takes_less_than_a_hundred_bytes(void)
 {
     enum { OPS = 200000 };

@@ -44,8 +44,8 @@ static void every_layout_is_a_permutation(void)
     }
 }
 
-/* What a head group holds after an all-to-all, its members' parts (of every chunk) in index
- * order, is what layout_gathered() says. */
+/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered()
+ * must return the same. */
 static void the_head_group_gathers_what_a_context_rank_owns(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
@@ -64,8 +64,8 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
     }
 }
 
-/* Causal masks compare local positions, so gathered tokens must ascend (each slice of a zigzag
- * pair by itself, and the second slice lies behind the first). */
+/* Causal masks compare local positions, so gathered tokens must ascend (within each slice of a zigzag pair, and
+ * the second slice comes after the first). */
 static void gathered_tokens_ascend(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {

@@ -1,6 +1,6 @@
-/* What stages that share subsequences send each other of weights and their gradients, counted by hand: 4
- * stages of 2 layers, 6 subsequences. Chunk i's first 3 - i are shared by stages i .. 3, its last i by 0 ..
- * i. */
+/* tests/schedule/test_lend.c: weights and gradients that stages send each other when they share subsequences,
+ * counted by hand for 4 stages of 2 layers and 6 subsequences. The first 3 - i subsequences of chunk i are
+ * shared by stages i to 3, its last i by stages 0 to i. */
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -19,7 +19,7 @@ static const struct transformer model = {.name = "eight layers",
 
 enum { STAGES = 4, SUBSEQUENCES = 6 };
 
-/* Of msp, a layer or more a stage, everything else as plain as it can be. */
+/* Returns a request for pipeline msp with one or more layers per stage and otherwise the plainest choices. */
 static struct request request_of(const struct transformer *m, int64_t stages, int64_t subsequences,
                                  int64_t tokens)
 {
@@ -58,7 +58,7 @@ struct amount {
     int64_t ops, bytes;
 };
 
-/* Of weights; group: its name begins so. */
+/* Counts a stage's ops of a kind on weights, and their bytes, in groups whose names start with `group`. */
 static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_kind kind,
                                const char *group)
 {
@@ -75,13 +75,13 @@ static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_ki
     return amount;
 }
 
-/* The embedding is a bundle of the first chunk, the head one of the last. */
+/* Returns the bundles of a chunk: its two layers, and the embedding in the first or the head in the last. */
 static int64_t bundles(uint32_t chunk)
 {
     return chunk == 0 || chunk == STAGES - 1 ? 3 : 2;
 }
 
-/* Elements of a chunk, in bundles of which each is padded for its stages. */
+/* Returns the elements of a chunk; each of its bundles is padded for the chunk's stages. */
 static int64_t elements(const struct ir *ir, uint32_t chunk)
 {
     int64_t first = chunk == 0 ? 0 : 1 + 2 * chunk, sum = 0;
@@ -90,12 +90,12 @@ static int64_t elements(const struct ir *ir, uint32_t chunk)
     return sum;
 }
 
-/* What one stage takes part in. */
+/* The communication in which one stage takes part. */
 struct expected {
     int64_t groups;   /* bundles of each group */
     int64_t sums;     /* bundles of each shared unit */
-    int64_t given;    /* elements that it owes others, */
-    int64_t returned; /* and that others owe it */
+    int64_t given;    /* elements that it sends to others */
+    int64_t returned; /* elements that others send to it */
 };
 
 static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, uint32_t units,
@@ -134,11 +134,11 @@ static void each_policy_sends_what_it_says(void)
         struct expected e = expected_of(&shard, stage);
         int64_t uses = amount_of(&broadcast, stage, WORK_BROADCAST, "weights").ops;
         CHECK_INT(label, amount_of(&broadcast, stage, WORK_REDUCE, "sums").ops, e.groups);
-        /* the first use in a step brings all, the others put parts together */
+        /* the first use in a step broadcasts whole bundles, later uses gather parts */
         CHECK_INT(label, amount_of(&shard, stage, WORK_BROADCAST, "weights").ops, e.groups);
         CHECK_INT(label, amount_of(&shard, stage, WORK_ALL_GATHER, "weights").ops, uses - e.groups);
         CHECK_INT(label, amount_of(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops, e.sums);
-        /* in fp32 */
+        /* gradients are sent in fp32 */
         CHECK_INT(label, amount_of(&shard, stage, WORK_SEND, "pp").bytes, 4 * e.given);
         CHECK_INT(label, amount_of(&shard, stage, WORK_RECV, "pp").bytes, 4 * e.returned);
     }
@@ -146,7 +146,7 @@ static void each_policy_sends_what_it_says(void)
     ir_release(&shard);
 }
 
-/* Two streams for each stage; more than there may be are refused. */
+/* Each stage needs two streams; more stages than there are streams for are refused. */
 static void as_many_stages_as_there_are_streams_for(void)
 {
     enum { BUILT = 30, TOO_MANY = 85 };

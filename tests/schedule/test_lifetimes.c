@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* touched[b * ops + op] of a role. */
+/* Returns a table for a role: touched[b * ops + op] is true if the op accesses buffer b. */
 static bool *touch_table(const struct ir *ir, uint32_t role)
 {
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
@@ -24,7 +24,7 @@ struct table {
     bool *before, *touched;
 };
 
-/* Is every op of a's free set before every touch of b? */
+/* True if every op of a's free set comes before every op that accesses b. */
 static bool ends_before(const struct table *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
@@ -140,8 +140,8 @@ static void live_buffers_never_overlap(void)
     }
 }
 
-/* A chain of adds on one stream, each buffer read once by the op behind its writer: two are live
- * at a time, and the arena is as large. */
+/* In a chain of adds on one stream each buffer is read once, by the op after its writer: two are live at a
+ * time, and the arena is no larger. */
 static void a_chain_packs_without_loss(void)
 {
     struct ir ir = {0};
@@ -177,7 +177,7 @@ static void a_chain_packs_without_loss(void)
     ir_release(&ir);
 }
 
-/* Persistent buffers take their place even where no op, and so no role, is there yet. */
+/* Persistent buffers get offsets even when the schedule has no op, and so no role, yet. */
 static void a_schedule_without_ops_is_planned(void)
 {
     struct ir ir = {0};

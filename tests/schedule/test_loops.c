@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Reads a text; *out: it printed flat. Returns false, with the message in *out, when it cannot be read. */
+/* Reads a text and prints it without loops into *out. Returns false, with the message in *out, when the text
+ * cannot be read. */
 static bool flatten(struct text *out, const char *text, size_t size)
 {
     struct ir ir = {0};
@@ -36,7 +37,8 @@ static bool flatten(struct text *out, const char *text, size_t size)
     "stream compute compute\n"                                                                     \
     "stream d2h d2h\n"
 
-/* Three layers of two ops each, behind one that the first layer takes for that of a layer before it. */
+/* Three layers of two ops each, after an op that the first layer refers to as if it were in the layer before
+ * it. */
 static const char looped[] =
     HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
          "loop B L=0..2\n"
@@ -69,7 +71,8 @@ static void loops_are_written_out(void)
     text_release(&out);
 }
 
-/* Steps in layers, the first of which take what is in front of their loop in the same layer; downwards. */
+/* A loop of steps in a loop over layers that counts down; the first step of each layer refers to the op before
+ * the inner loop. */
 static void loops_nest(void)
 {
     static const char text[] = HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
@@ -96,7 +99,7 @@ static void loops_nest(void)
     text_release(&out);
 }
 
-/* A line more in a layer is one in each of them, and no other name changes. */
+/* A line added to the loop of layers adds an op to each layer and changes no other name. */
 static void a_layer_is_edited_once(void)
 {
     struct text text = {0}, out = {0};
@@ -171,8 +174,8 @@ static size_t lines_of(const struct text *text)
     return lines;
 }
 
-/* Prints with loops, reads it back and plans offsets: the flat text is the same, byte for byte. Returns how
- * many lines the one has of the other. */
+/* Checks that the schedule, printed with loops, read back and planned, prints the same flat text, byte for
+ * byte. Returns the lines with loops over those without. */
 static double round_trip(const char *label, const struct ir *ir)
 {
     struct text loops = {0}, before = {0}, after = {0};

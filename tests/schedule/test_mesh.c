@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Head-first: ranks of one head group are neighbours. */
+/* A head-first mesh: the ranks of a head group are neighbours. */
 static const struct mesh head_first = {2, {{"cp", 4}, {"hp", 2}}};
 static const struct mesh pipeline = {3, {{"pp", 4}, {"dp", 3}, {"tp", 2}}};
 static const uint32_t ends[] = {0, 3};
@@ -37,7 +37,7 @@ static const struct {
     const struct mesh *mesh;
     struct group group;
     uint32_t size, instances;
-    uint32_t members[8]; /* of instance `instance`, in index order */
+    uint32_t members[8]; /* members of that instance, in index order */
     uint32_t instance;
 } groups[] = {
     {"one axis", &head_first, {"hp", 1, {{1, 0, NULL}}}, 2, 4, {2, 3}, 1},

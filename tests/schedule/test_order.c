@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A hand-made list, one letter an op: its kind and stream, the ops it waits for. */
+/* Lists of ops by hand: of each op its kind, its stream and the op that it waits for; `before` tells whether a
+ * ends before b starts. */
 static const struct {
     const char *label;
     struct {
@@ -129,8 +130,8 @@ static void an_open_op_knows_what_is_implied(void)
     order_join(&order, 1);
     CHECK("a wait on op 1 implies op 0", order_covers(&order, 0));
     CHECK("and op 1", order_covers(&order, 1));
-    order_join(&order, 2); /* itself */
-    order_join(&order, 9); /* later */
+    order_join(&order, 2); /* the op itself */
+    order_join(&order, 9); /* a later op */
     order_finish(&order);
     CHECK("wrong waits change nothing", !order_before(&order, 2, 2));
     order_release(&order);

@@ -1,6 +1,6 @@
-/* The order of actions of each pipeline, for all small sizes: complete, in the order that a sequence's
- * parts need, without a cycle of stages that wait for each other, and with as much in flight as the
- * formulae say. */
+/* tests/schedule/test_orders.c: the order of actions of each pipeline, for all small sizes: it is complete,
+ * follows the order that the parts of a sequence need, has no cycle of stages that wait for each other, and has
+ * as many units in flight as the formulae say. */
 #include "models/transformer.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
@@ -16,7 +16,7 @@ struct sizes {
     char label[96];
 };
 
-/* False where the pipeline does not take these. */
+/* Makes the lists of actions of a pipeline. Returns false where the pipeline does not support these sizes. */
 static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chunks, uint32_t pieces,
                        uint32_t batches)
 {
@@ -62,7 +62,7 @@ static void for_all(int pipeline, size_function *check)
                 }
 }
 
-/* passed[chunk of all][unit]: bit per kind of action. */
+/* The actions that are done: of[chunk of all stages][unit], a bit per kind of action. */
 struct passed {
     uint8_t of[STAGES_MAX * CHUNKS_MAX][UNITS_MAX];
 };
@@ -72,7 +72,7 @@ static bool done(const struct passed *p, uint32_t chunk, uint32_t unit, enum act
     return p->of[chunk][unit] >> kind & 1;
 }
 
-/* Whether all that an action needs has been done, on whatever stage. */
+/* True if all that an action needs has been done, on any stage. */
 static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk, uint32_t unit,
                   enum action_kind kind)
 {
@@ -90,7 +90,8 @@ static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk,
     }
 }
 
-/* Stages that wait for what they need come to their ends, and each action is there once. */
+/* Checks that stages which wait for what each action needs reach the ends of their lists, and that each action
+ * is listed once. */
 static void check_ends(const struct sizes *s)
 {
     struct passed passed = {0};
@@ -123,7 +124,7 @@ static void stages_come_to_their_ends(void)
         for_all(p, check_ends);
 }
 
-/* The most units times chunks that a stage holds what their forwards kept of. */
+/* Returns the highest number of unit-chunk pairs whose saved activations a stage has at one time. */
 static uint32_t in_flight(const struct sizes *s, uint32_t stage)
 {
     enum action_kind last = pipeline_of(&s->choices)->splits ? ACTION_WEIGHTS : ACTION_BACKWARD;
@@ -136,8 +137,9 @@ static uint32_t in_flight(const struct sizes *s, uint32_t stage)
     return most;
 }
 
-/* 2 (P - 1 - p) + (V - 1) P + k of V N, where k divides P or P divides k: of the latter, k / P groups of P
- * units go through the other chunks before the last unit of a micro-batch is in the last one. */
+/* Checks that 2 (P - 1 - p) + (V - 1) P + k of V N units are in flight on stage p, where k divides P; where P
+ * divides k, (V - 1) P is taken k / P times: as many groups of P units pass the other chunks before the last
+ * unit of a micro-batch is in the last one. */
 static void check_interleaved(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
@@ -151,7 +153,7 @@ static void check_interleaved(const struct sizes *s)
     }
 }
 
-/* P + k - 1 units in both chunks, on every stage. */
+/* Checks that P + k - 1 units are in flight in each of both chunks, on every stage. */
 static void check_zb_v(const struct sizes *s)
 {
     const struct choices *c = &s->choices;
@@ -160,7 +162,7 @@ static void check_zb_v(const struct sizes *s)
         CHECK_INT(s->label, in_flight(s, stage), 2 * (p + k - 1));
 }
 
-/* P - 1 - p + k. */
+/* Checks that P - 1 - p + k units are in flight on stage p. */
 static void check_seq1f1b(const struct sizes *s)
 {
     const struct choices *c = &s->choices;

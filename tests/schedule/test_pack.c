@@ -21,7 +21,8 @@ static uint64_t pack(struct live_ranges *t, int way)
     return pack_in_order(t, way == 0 ? PACK_FIRST_FIT : PACK_BEST_FIT, UINT64_MAX);
 }
 
-/* Pairs that overlap and must not, live ranges that end behind the top. */
+/* Returns how many pairs of live ranges overlap in memory although they conflict, plus how many ranges end
+ * above `top`. */
 static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
@@ -34,7 +35,8 @@ static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
     return wrong;
 }
 
-/* Is every op of a's free set before every touch of b, as the first uses tell it? */
+/* Returns how many pairs share bytes without reason: they do not conflict, although an op of a's free set is
+ * not before b's first use. */
 static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir,
                                 const struct order *order, const struct first_uses *first_uses)
 {
@@ -50,7 +52,7 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
     return wrong;
 }
 
-/* Live ranges whose least or greatest end is not one of theirs, or not that one. */
+/* Returns how many live ranges have a first_end or last_end that is not the least or greatest of their ends. */
 static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
@@ -107,7 +109,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
     }
 }
 
-/* Fills the least and the greatest ends from the ends. */
+/* Fills first_end and last_end from the ends. */
 static void settle_ends(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->count; i++) {
@@ -121,7 +123,7 @@ static void settle_ends(struct live_ranges *t)
     }
 }
 
-/* Random lives, of first uses that some classes never learn of. */
+/* Draws random live ranges, whose ends some classes of first uses never learn of. */
 static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     *t = (struct live_ranges){
@@ -145,9 +147,10 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
     }
 }
 
-/* Units of work one after the other. Most of their live ranges stay: some until the middle of the list, when they
- * leave holes between the others, most of them too small for what comes then. Births of the other class
- * learn of ends a little later, and never before those who took the bytes meanwhile have ended. */
+/* Draws the live ranges of units of work that follow each other. Most ranges of the first half stay. Some of
+ * these end in the middle of the list and leave gaps, most of them too small for later ranges. First uses of
+ * the other class learn of ends a little later, but never before the ranges that took the bytes meanwhile have
+ * ended. */
 static void draw_units(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     enum { LATER = 3 };
@@ -171,7 +174,8 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
     settle_ends(t);
 }
 
-/* The lowest room for live range i beside others that are placed. Looked at one by one. */
+/* Returns the lowest offset at which live range i fits between ranges that are placed, by trying them one by
+ * one. */
 static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint32_t *placed,
                             uint32_t count)
 {
@@ -190,7 +194,8 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
     return at;
 }
 
-/* The tightest room for live range i beside those born before it, or what is open below their top. Unit by unit. */
+/* Returns the offset of the smallest gap that holds live range i between the ranges first used before it, or of
+ * the free space below their top, by looking at every unit of 512 bytes. */
 static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
@@ -247,7 +252,7 @@ static void the_largest_take_the_lowest_room(void)
         struct live_ranges t;
         uint32_t placed[COUNT], count = 0, higher = 0;
         draw_live_ranges(&t, &random, COUNT);
-        uint64_t first_top = pack_by_size(&t, INT64_MAX); /* takes one round */
+        uint64_t first_top = pack_by_size(&t, INT64_MAX); /* by size one round is enough */
         for (bool taken[COUNT] = {0}; count < COUNT; count++) {
             uint32_t next = 0;
             for (uint32_t i = 0; i < COUNT; i++)
@@ -265,8 +270,8 @@ static void the_largest_take_the_lowest_room(void)
     }
 }
 
-/* Two like buffers that are kept, one after the other, and between them temporary ones of other sizes. In order
- * of first use the second kept one lies above a temporary one, whose bytes the next one is too large for. */
+/* Two equal buffers are kept, one after the other, with temporary ones of other sizes between them. In order of
+ * first use the second kept buffer lies above a temporary one, whose bytes the next buffer is too large for. */
 static void rounds_and_order_by_size_waste_less(void)
 {
     struct live_ranges t;
@@ -302,7 +307,8 @@ static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, ui
     change[(until - t->begin < t->ops ? until - t->begin : t->ops)] -= (int64_t)bytes;
 }
 
-/* The op at which most is held; *most: how much, if that is more than it was. */
+/* Returns the op at which most bytes are held and raises *most to their number; if no op exceeds *most, returns
+ * the first op. */
 static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, uint64_t *most)
 {
     uint32_t at = t->begin;
@@ -317,10 +323,10 @@ static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, u
     return at;
 }
 
-/* Bytes that no packing is below. Those are what is held at most, at an op `full`; and what is held at an op
- * before it and not yet free for first uses of a class, with those of its first uses since that are held at `full`:
- * all of these conflict with one another. Blocks that a stream of copies takes in turns are in the way of
- * whatever computes beside it. */
+/* Returns a lower bound of every packing. It is the larger of two numbers: the most bytes held at one op,
+ * `full`; and the bytes held at an op before it that are not yet free for first uses of a class, plus those of
+ * first uses of the class since then that are held at `full`. All of these conflict with one another. Buffers
+ * that a stream of copies uses in turns block the compute beside it. */
 static uint64_t floor_of(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->ops + 1, sizeof *change);
@@ -344,7 +350,7 @@ static uint64_t floor_of(const struct live_ranges *t)
     return most;
 }
 
-/* The floor of a role's arena, in which `held` bytes are held at most. */
+/* Returns the lower bound of a role's arena, in which at most `held` bytes are held at one time. */
 static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held)
 {
     struct order order = {0};
@@ -360,7 +366,8 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     return floor;
 }
 
-/* The shapes of the tests as large as models are, so that alignment does not matter. */
+/* Packs schedules of random requests, whose models are the tests' shapes enlarged to real sizes so that
+ * alignment does not matter. */
 static void products_waste_little(void)
 {
     /* chunks of which the last has another size leave gaps; on the host gradients in fp32 and parameters in 16 bits take turns */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* SPPO's 65B: 24 h^2 flops per token and layer in products, h = 8192. */
+/* The 65B model of SPPO: products take 24 h^2 flops per token and layer, h = 8192. */
 static const struct transformer gpt = {.name = "gpt",
                                        .layers = 80,
                                        .hidden = 8192,
@@ -54,7 +54,7 @@ static void flops_follow_the_closed_form(void)
     }
 }
 
-/* Time that grows as the flops do: then the roots are the closed form's. */
+/* Returns seconds proportional to the flops of a piece, so that the roots are those of the closed form. */
 static double seconds(const void *context, double begin, double end)
 {
     const struct partition *p = context;
@@ -85,7 +85,7 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     int64_t length[3];
     make(length,
          &(struct partition){.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 3, .unit = 8});
-    CHECK_INT("first", length[0], 32); /* 26.7 each: 24, and 8 more */
+    CHECK_INT("first", length[0], 32); /* a third is 26.7: 24, and the first gets the remaining 8 */
     CHECK_INT("second", length[1], 24);
     CHECK_INT("third", length[2], 24);
     struct diag diag = {0};

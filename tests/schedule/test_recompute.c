@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attention forwards, and all other ops, of a phase. */
+/* Counts the attention forwards, and all other ops, of the layers in a phase. */
 static void count_ops(const struct ir *ir, enum phase phase, uint32_t *attention, uint32_t *others)
 {
     *attention = *others = 0;
@@ -19,8 +19,8 @@ static uint64_t largest(const struct ir *ir)
     return ir->arena_bytes[MEMORY_HBM];
 }
 
-/* One attention a layer is repeated and nothing else; what it read and made stays for the rest of the
- * backward, so that no memory to speak of is saved. */
+/* The attention of each layer is recomputed and nothing else. Its inputs and outputs stay for the rest of the
+ * backward, so hardly any memory is saved. */
 static void attention_alone_is_repeated(void)
 {
     static const char *const strategies[] = {"local", "ulysses"};
@@ -50,8 +50,8 @@ static void attention_alone_is_repeated(void)
     }
 }
 
-/* The weight gradient of the output projection reads what the forward made, attention's backward what was
- * made again. */
+/* The weight gradient of the output projection reads the output of the forward; the backward of attention reads
+ * the recomputed one. */
 static void the_first_output_stays(void)
 {
     struct request request = small(1, 1);
@@ -79,7 +79,8 @@ static void the_first_output_stays(void)
     ir_release(&ir);
 }
 
-/* With context ranks what they send each other is sent again; no more is held than without, but for what a layer's core makes anew. */
+/* With context or head ranks the exchanges are repeated; no more memory is needed than without, except for what
+ * the recomputed attention of a layer makes. */
 static void exchanges_are_repeated(void)
 {
     static const struct {
@@ -112,7 +113,8 @@ static void exchanges_are_repeated(void)
     }
 }
 
-/* torchtitan keeps what the down projection made, though no backward reads it, until that goes back. */
+/* torchtitan keeps the output of the down projection until the projection's backward, though no backward reads
+ * it. */
 static void an_unread_product_stays(void)
 {
     struct request request = small(1, 1);

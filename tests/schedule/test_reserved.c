@@ -63,8 +63,8 @@ static void parts_add_up(void)
     release(&f);
 }
 
-/* What lives at once under reference counting is no more than the arena but for rounding, here
- * under 5 %: the arena also keeps apart what no order tells apart. */
+/* The tensors that are live at one time under reference counting exceed the arena only by rounding, here under
+ * 5 %: the arena also keeps buffers apart whose ops have no fixed order. */
 static void tensors_are_no_more_than_the_arena(void)
 {
     struct fixture f;
@@ -104,7 +104,8 @@ static void a_device_that_is_too_small_is_told(void)
     release(&f);
 }
 
-/* On devices from one that is too small to one with room: tight is what does not fit on RESERVED_ERROR less. */
+/* Over device sizes from too small to ample: `tight` means that the step would not fit with RESERVED_ERROR less
+ * memory. */
 static void tight_is_what_a_little_less_would_not_hold(void)
 {
     struct fixture f;

@@ -1,4 +1,4 @@
-/* What strategy sppo makes of the degrees that are left open. */
+/* tests/schedule/test_sppo.c: the degrees that strategy sppo chooses when they are left open. */
 #include "schedule/config/resolve_config.h"
 #include "schedule/config/sppo.h"
 #include "tests/check.h"
@@ -17,7 +17,7 @@ static const struct transformer model = {.name = "7b",
 
 static const struct {
     const char *label;
-    int64_t ranks, seq, tp, pp, dp, subsequences; /* asked for */
+    int64_t ranks, seq, tp, pp, dp, subsequences; /* as requested */
     int pipeline, partition;
     uint32_t tp_is, pp_is, dp_is, subsequences_is;
 } rows[] = {
@@ -36,7 +36,7 @@ static const struct {
     {"too short", 32, 8192, 0, 0, 0, 0, 0, 1, 8, 1, 4, 1},
 };
 
-/* sppo on nodes of 8, everything open. */
+/* Returns a request of sppo on nodes of 8 GPUs that leaves the other choices open. */
 static struct request open_request(int64_t ranks, int64_t seq, int64_t subsequences)
 {
     return (struct request){.model = &model,
@@ -75,7 +75,7 @@ static void degrees_follow_the_rule(void)
     }
 }
 
-/* What was filled in, and where nothing leaves. */
+/* Notes tell which degrees were filled in, and when nothing is offloaded. */
 static void notes_say_what_a_user_should_know(void)
 {
     static const struct {

@@ -1,10 +1,11 @@
-/* What the precision of optimizer states makes of a schedule: bytes, gradients, the step of AdamW. */
+/* tests/schedule/test_states.c: how the precision of optimizer states changes bytes, gradients and the AdamW
+ * step of a schedule. */
 #include "schedule/config/resolve_config.h"
 #include "tests/schedule/composed.h"
 
 enum { RANKS = 4 };
 
-/* Bytes that ranks hold throughout of a category, but for what is a part of another buffer. */
+/* Returns the bytes of a category that ranks hold throughout, without buffers that are part of another. */
 static double held(const struct ir *ir, enum category category)
 {
     double bytes = 0;
@@ -15,7 +16,8 @@ static double held(const struct ir *ir, enum category category)
     return bytes;
 }
 
-/* Parameters of all bundles, padding included, and blocks of 8-bit moments of all ranks' parts of them. */
+/* Returns the parameters of all bundles, padding included; *blocks gets the blocks of 8-bit moments in one
+ * rank's parts. */
 static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
 {
     double all = 0;
@@ -29,9 +31,9 @@ static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
     return all;
 }
 
-/* Of every parameter computation reads 2 bytes (bf16). AdamW keeps 12 bytes (a copy and two moments in
- * fp32), 4 (two moments in bf16) or 4 + 2 with 8 for each block (a copy in fp32, two moments in 8 bits with
- * a scale a block). Sharded fp32 parameters of torchtitan are AdamW's own: 4 bytes fewer. */
+/* Bytes per parameter: computation reads 2 (bf16). AdamW keeps 12 (a copy and two moments in fp32), 4 (two
+ * moments in bf16), or 4 + 2 and 8 per block (a copy in fp32, two moments in 8 bits with one scale per block).
+ * Sharded fp32 parameters of torchtitan are AdamW's own: 4 bytes fewer. */
 static void states_take_their_bytes(void)
 {
     static const struct {
@@ -72,7 +74,7 @@ static void states_take_their_bytes(void)
         }
 }
 
-/* Megatron's gradients are fp32, and with parameters of bf16 alone bf16. */
+/* Megatron's gradients are fp32; if parameters are kept in bf16 only, gradients are bf16. */
 static void gradients_follow_bf16_parameters(void)
 {
     static const enum dtype want[STATES_COUNT] = {DTYPE_F32, DTYPE_BF16, DTYPE_F32};
@@ -91,8 +93,8 @@ static void gradients_follow_bf16_parameters(void)
     }
 }
 
-/* Whole fp32 gradients of 4 bytes a parameter, and beside them, unless the reduced part lies within, 1 of 4
- * ranks' part. */
+/* Gradients take 4 bytes a parameter in fp32, plus the reduced part of one of 4 ranks unless that part lies
+ * within them. */
 static void reductions_in_place_keep_no_second_part(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* Untied Ulysses (arXiv 2602.21196): what a layer sends, how often it projects, and what it keeps in
- * memory while attention runs, beside plain Ulysses. */
+/* tests/schedule/test_upipe.c: compares Untied Ulysses (arXiv 2602.21196) with plain Ulysses: what a layer
+ * sends, how often it projects, and what it keeps in memory while attention runs. */
 #include "schedule/analysis/happens_before.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -49,7 +49,7 @@ static bool make(struct ir *ir, const char *strategy, const struct transformer *
            verify(ir, NULL, strategy, NULL, diag) == STATUS_OK;
 }
 
-/* Ops of a kind in the layer, and the bytes that they send. */
+/* Number of ops of a kind in the layer, and the bytes that they send. */
 struct sent {
     int64_t ops, bytes;
 };
@@ -66,9 +66,9 @@ static struct sent sent_of(const struct ir *ir, enum work_kind kind, enum phase 
     return sum;
 }
 
-/* In the forward 8 stages send q and the output, 2 send k and v. In the backward every layer is first
- * recomputed (q, k, v; its output's exchange is not needed again, for the output itself is), then the
- * stages send q, k and v again. Bytes are those of Ulysses: 2 n h, and 2 n h_kv for each of k and v. */
+/* In the forward 8 stages send q and the output, and 2 send k and v. In the backward every layer is first
+ * recomputed (q, k and v are exchanged again; the output is not, since it is not needed), then the stages send
+ * q, k and v again. The bytes are those of Ulysses: 2 n h, and 2 n h_kv for each of k and v. */
 static void stages_send_what_ulysses_sends(void)
 {
     struct ir stages = {0}, ulysses = {0};
@@ -92,8 +92,8 @@ static void stages_send_what_ulysses_sends(void)
     diag_release(&diag);
 }
 
-/* Bytes of buffers in the device's memory that are live at an op: between the first op that writes
- * them and the last that touches them. */
+/* Returns the bytes of device buffers that are live at an op: from the first op that writes them to the last
+ * that accesses them. */
 static int64_t live_at(const struct ir *ir, uint32_t at)
 {
     uint32_t count = ir->buffer.count;
@@ -115,7 +115,7 @@ static int64_t live_at(const struct ir *ir, uint32_t at)
     return sum;
 }
 
-/* The most that is live while attention's backward runs. */
+/* Returns the most bytes that are live while the backward of attention runs. */
 static int64_t peak_of_attention(const struct ir *ir)
 {
     int64_t peak = 0;
@@ -127,10 +127,10 @@ static int64_t peak_of_attention(const struct ir *ir)
     return peak;
 }
 
-/* Of Ulysses q, k, v, their gradients and the workspace of all heads are live at once; of the stages one
- * head a rank each. What both keep (the layer's inputs, the output, its gradient) and what the stages
- * gather of dqkv is common. With 16 heads, 4 key and value heads: 1.5 tensors of [n, h] of q, k, v and
- * as many gradients shrink to an eighth (q) and a half (k, v). */
+/* With Ulysses q, k, v, their gradients and the workspace of all heads are live at one time; with stages only
+ * those of one head per rank. Both also keep the layer's inputs, the output and its gradient, and the stages
+ * collect dqkv. With 16 heads and 4 key and value heads, 1.5 tensors of [n, h] of q, k, v and as many gradients
+ * shrink to an eighth (q) and a half (k, v). */
 static void stages_keep_less(void)
 {
     struct ir stages = {0}, ulysses = {0};

@@ -139,7 +139,7 @@ static void many_faults_are_counted(void)
     ir_release(&ir);
 }
 
-/* Not in bad/: the text form has no words for them. */
+/* Faults that the text form cannot express, so bad/ has no files of them. */
 static void misplaced_ops_are_reported(void)
 {
     struct ir ir = {0};
@@ -175,7 +175,7 @@ static void misplaced_ops_are_reported(void)
 
 /* --- many ranks --- */
 
-/* A pipeline of 8 stages over 512 replicas, stages told apart by guards alone. */
+/* A pipeline of 8 stages over 512 replicas, whose stages differ only by guards. */
 static void ranks_that_look_the_same_are_checked_once(void)
 {
     struct ir ir = {0};
@@ -257,7 +257,7 @@ static bool has_race(const struct ir *ir)
     return race;
 }
 
-/* Is some element read on some rank before an earlier op of that rank has written it? */
+/* True if some rank reads an element before an earlier op of that rank has written it. */
 static bool reads_unwritten(const struct ir *ir)
 {
     bool found = false;
@@ -273,7 +273,7 @@ static bool reads_unwritten(const struct ir *ir)
                 struct view view = ir_read(ir, op, k);
                 for (uint64_t e = view.begin; e < view.begin + view.count; e++) {
                     found |= k < ir->op.reads[op] && !written[view.buffer.i][e];
-                    written[view.buffer.i][e] = true; /* once read, no more news */
+                    written[view.buffer.i][e] = true; /* each element is reported once */
                 }
             }
         }
@@ -317,8 +317,8 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
 
 enum { TALKERS = 3 };
 
-/* Three ranks with a list each: messages in an order that each rank shuffles a little, on two
- * streams, with barriers and host_syncs between them. */
+/* Makes a schedule of three ranks with a list each: messages in an order that each rank changes a little, on
+ * two streams, with barriers and host_syncs between them. */
 static void random_talk(struct ir *ir, struct check_random *random)
 {
     struct {
@@ -379,7 +379,8 @@ static void random_talk(struct ir *ir, struct check_random *random)
     }
 }
 
-/* The op of another rank that a message meets: as manieth between the two as it is itself. */
+/* Returns the op of another rank that a message pairs with: the n-th send between two ranks pairs with the n-th
+ * receive. */
 static uint32_t slow_partner(const struct ir *ir, uint32_t op)
 {
     int rank = (int)ir_role_of(ir, op), peer = rank + (int)ir_work(ir, op)->p2p.by, number = 0;
@@ -419,7 +420,7 @@ static bool slow_deadlock(const struct ir *ir)
                 continue;
             enum work_kind kind = ir->op.kind[op];
             if (kind == WORK_BARRIER) {
-                barrier[at_barrier++] = op; /* a rank is at one at a time */
+                barrier[at_barrier++] = op; /* a rank is at one barrier at a time */
                 continue;
             }
             uint32_t partner = kind == WORK_HOST_SYNC ? op : slow_partner(ir, op);
@@ -467,7 +468,7 @@ static bool plan_is_right(const struct ir *ir)
                     ir->buffer.offset[b] ||
                 ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b}) <= ir->buffer.offset[a])
                 continue;
-            /* One must be dead before any touch of the other. */
+            /* One must be dead before any op accesses the other. */
             bool one_is[2] = {true, true};
             for (int side = 0; side < 2; side++) {
                 uint32_t x = side ? b : a, y = side ? a : b;
@@ -508,7 +509,7 @@ static void plans_agree_with_brute_force(void)
         CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failures, 0);
         uint32_t b = (uint32_t)check_random_i64(&random, 0, 19);
         uint64_t *room = &ir.arena_bytes[ir.buffer.memory[b]];
-        *room *= 3; /* so that a place at random may be free */
+        *room *= 3; /* so that a random offset may be free */
         if (ir.buffer.offset[b] != UINT64_MAX)
             ir.buffer.offset[b] = (uint64_t)check_random_i64(
                 &random, 0, (int64_t)(*room - ir_buffer_bytes(&ir, (buffer_id){b})));

@@ -19,7 +19,8 @@ static bool parsed(struct ir *ir, const char *text)
 
 /* ---- hand-worked ---- */
 
-/* Three documents of 3, 4 and 1 tokens on two context ranks; the queries of a rank by the keys of the other. */
+/* Visible pairs of three documents of 3, 4 and 1 tokens on two context ranks: queries of a rank with its own
+ * keys, or with those of the other rank. */
 static void three_documents_on_two_ranks(void)
 {
     static const struct {
@@ -94,7 +95,8 @@ static void random_text(struct text *text, struct check_random *random)
               two ? "group cp_out axes=cp_out\ngroup cp_in axes=cp_in\n" : "group cp axes=cp\n");
 }
 
-/* The context rank whose keys a rank reads: digits of the ring's distance, by the mesh alone. */
+/* Returns the context rank whose keys a rank reads at an op, from the mesh and the op's distances in the outer
+ * and inner ring. */
 static uint32_t origin(const struct ir *ir, uint32_t rank, const struct work *work)
 {
     uint32_t coordinate[MESH_AXES_MAX];

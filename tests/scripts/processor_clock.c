@@ -20,8 +20,8 @@
 
 #define AHEAD_NS ((int64_t)3600 * 1000000000)
 
-static int64_t base_ns;   /* of the epoch, when the process had no processor time */
-static int64_t ranks = 1; /* threads that run alike */
+static int64_t base_ns;   /* ns since the epoch at processor time 0 */
+static int64_t ranks = 1; /* threads that do the same work */
 
 static int64_t processor_ns(void)
 {
@@ -30,7 +30,8 @@ static int64_t processor_ns(void)
     return ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec) / ranks;
 }
 
-/* rdtsc is 0f 31, rdtscp is 0f 01 f9. */
+/* Answers rdtsc (0f 31) and rdtscp (0f 01 f9), whose execution faults, with the clock; other faults end the
+ * program. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;

@@ -19,7 +19,8 @@ static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorit
     return work;
 }
 
-/* Latencies: 1 s inside a node, 100 s between; members are the first ranks of 2 nodes of 4. */
+/* Latencies of collectives, with 1 s inside a node and 100 s between nodes; members are the first ranks of 2
+ * nodes of 4. */
 static const struct {
     const char *label;
     enum work_kind kind;
@@ -68,7 +69,7 @@ static void latency_is_steps(void)
     }
 }
 
-/* All bytes that all flows take over links of a kind, summed over those links. */
+/* Returns the bytes that all flows carry over links of a kind, summed over those links. */
 static double bytes_on(const struct platform *platform, const struct flow_table *flows,
                        enum link_kind kind)
 {
@@ -80,11 +81,11 @@ static double bytes_on(const struct platform *platform, const struct flow_table 
     return sum;
 }
 
-/* 8 GB a rank over 8 ranks on two nodes: what must cross all ports together, in GB. */
+/* Bytes in GB that must cross all ports of a kind, for 8 GB per rank over 8 ranks on two nodes. */
 static const struct {
     const char *label;
     enum work_kind kind;
-    double fabric, nic; /* out; in is the same */
+    double fabric, nic; /* leaving; as many arrive */
 } volumes[] = {
     {"all-to-all: 3 and 4 pieces a rank", WORK_ALL_TO_ALL, 24, 32},
     {"all-gather: 7 parts, 2 rings a node", WORK_ALL_GATHER, 448, 112},
@@ -119,7 +120,7 @@ static void what_crosses_the_ports(void)
     }
 }
 
-/* Beyond 200 links a ring is cut by node, and takes as long. */
+/* A ring of more than 200 links is split by node and takes as long. */
 static void long_rings_are_cut(void)
 {
     struct cluster cluster = machine_make(64);

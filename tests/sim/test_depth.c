@@ -5,21 +5,20 @@
 
 enum { BACK_MAX = 16 };
 
-/* Lists of one rank or four: micro-batches of layers, each a kernel of so many milliseconds, then a
- * copy out that may overlap the next ones. */
+/* A list of ops for one rank or four: micro-batches of layers, each a kernel of a given number of milliseconds,
+ * then a copy out that may overlap the next kernels. */
 struct list {
     const char *label;
     int micros, layers;
-    int kernel_ms[2]; /* of even and of odd layers */
+    int kernel_ms[2]; /* of even and odd layers */
     int first_ms;     /* before the layers */
     double copy_s;
-    int waits; /* for the copy of the layer so many before; 0: for none */
-    const char
-        *meets; /* all ranks, a layer ahead; with waits, after the kernel of the layer before */
+    int waits;         /* distance to the earlier layer whose copy is awaited; 0: none */
+    const char *meets; /* op of all ranks, a layer ahead; NULL: none */
     enum sim_depth_outcome outcome;
     struct sim_depth_fold layers_fold;
-    int hasty;       /* layers more, whose kernels take half as long */
-    double queued_s; /* of copying in front of the copies of the layers */
+    int hasty;       /* additional layers, whose kernels take half as long */
+    double queued_s; /* of copies before those of the layers */
 };
 
 static const char head[] = "longhaul schedule 1\n"
@@ -79,9 +78,9 @@ static const struct list lists[] = {
     {"copies that set the pace", 1, 20, {100, 100}, 0, 0.15, 2, NULL, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, 0, 0},
     /* the gathers of all layers run as soon as they are issued */
     {"gathers far ahead", 1, 20, {100, 100}, 0, 0.05, 0, gather, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
-    /* each copy ends 50 ms later behind its kernel than the one before */
+    /* each copy ends 50 ms later after its kernel than the copy before */
     {"copies that fall behind", 1, 20, {100, 100}, 0, 0.15, 0, NULL, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
-    /* the layers of all micro-batches are alike */
+    /* the layers of all micro-batches are equal */
     {"micro-batches", 12, 3, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_FOLDED, {1, 5, 35, 0}, 0, 0},
     {"copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 0, NULL, SIM_DEPTH_FOLDED, {1, 5, 20, 11}, 12, 0},
     {"messages", 1, 20, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 19, 0}, 0, 0},
@@ -90,7 +89,7 @@ static const struct list lists[] = {
     {"too late", 1, 16, {100, 100}, 0, 0.0735, 3, shift, SIM_DEPTH_UNSTEADY, {0}, 0, 0.0975},
     {"messages of micro-batches", 12, 3, {100, 100}, 0, 0.05, 2, shift, SIM_DEPTH_FOLDED, {1, 6, 35, 0}, 0, 0},
     {"messages of copies that fall behind later on", 1, 20, {200, 200}, 0, 0.15, 2, shift, SIM_DEPTH_FOLDED, {1, 8, 20, 0}, 12, 0},
-    /* hosts that wait for layers to end hold messages up: that is found out */
+    /* hosts that wait for layers to end delay messages, which must be noticed */
     {"messages far ahead", 1, 20, {100, 100}, 0, 0.05, 0, shift, SIM_DEPTH_UNSTEADY, {0}, 0, 0},
     {"few layers", 1, 8, {100, 100}, 0, 0.05, 0, NULL, SIM_DEPTH_NO_PERIOD, {0}, 0, 0},
 };
@@ -153,8 +152,9 @@ static void what_repeats_is_simulated_a_few_times(void)
 
 enum { LAYERS = 24, FRONT = LAYERS + 1, LATE = 10, OPS = FRONT + 2 * LAYERS };
 
-/* Layers of a kernel and a copy out, each of which waits for an op of its own in front of them all. Their
- * times are right, but that the host issues slower, or that what a layer waits for ends later, or sooner. */
+/* Layers of a kernel and a copy out, each of which waits for an op of its own before all layers. The times to
+ * be checked are right, except that the host issues more slowly, or that an op that a layer waits for ends
+ * later or earlier. */
 struct times {
     const char *label;
     bool blocking;  /* copies */
@@ -199,7 +199,7 @@ static void put_times(struct text *out, const struct times *t)
     }
 }
 
-/* Each op as soon as the host, its stream and its waits let it start. */
+/* Starts each op as soon as the host, its stream and its waits allow. */
 static void start_all(const struct ir *ir, const struct sim_costs *costs, double *start_s,
                       double *end_s)
 {
@@ -218,11 +218,11 @@ static void start_all(const struct ir *ir, const struct sim_costs *costs, double
     }
 }
 
-/* Takes these times out of all layers but the first two and the last, and fills them in again. */
+/* Removes the times of all layers but the first two and the last, and lets the folding fill them in again. */
 static bool expand(const struct ir *ir, const struct sim_costs *costs, const double *start_s,
                    const double *end_s)
 {
-    static uint8_t op_class[OPS]; /* no events */
+    static uint8_t op_class[OPS]; /* no op is an event */
     uint32_t zero[1] = {0}, ones[1] = {1}, runs;
     struct sim_plan plan = {
         .ir = ir, .costs = costs, .rank_count = 1, .role_of_rank = zero, .op_class = op_class};

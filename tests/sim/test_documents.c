@@ -1,11 +1,12 @@
-/* Ranks whose sequences are packed of other documents take other times, and the slowest decides. */
+/* tests/sim/test_documents.c: ranks whose sequences have other documents take other times, and the slowest
+ * decides. */
 #include "tests/sim/machine.h"
 
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/visible.h"
 #include "schedule/step/build.h"
 
-/* Costs that take a second for each visible pair and head dimension, by place. */
+/* Costs of one second for each visible pair and head dimension, by place of the rank. */
 struct place_costs {
     struct machine_costs machine;
     double **place_work_s;
@@ -73,7 +74,8 @@ static void three_documents_on_two_ranks(void)
     ir_release(&ir);
 }
 
-/* Ulysses in two data-parallel groups, on one node or each on a node of its own, three micro-batches of four layers. */
+/* Builds a schedule of Ulysses in two data-parallel groups, on one node or on a node each: three micro-batches
+ * of four layers. */
 static void build(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
 {
     static const struct transformer model = {.name = "small",
@@ -114,7 +116,8 @@ static void build(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
     arena_release(&arena);
 }
 
-/* Micro-batches and ranks that are packed alike fold, others do not, and times are those of all ranks simulated. */
+/* Micro-batches and ranks with the same documents fold, others do not, and times equal those of a simulation of
+ * all ranks. */
 static void only_what_is_the_same_is_folded(void)
 {
     static const struct {

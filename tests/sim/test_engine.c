@@ -1,5 +1,6 @@
-/* What we rely on in SimGrid, as numbers: a flow takes exactly bytes / rate, links are shared
- * max-min, timers fire when they should. Each case runs in a child: one engine per process. */
+/* tests/sim/test_engine.c: checks the properties of SimGrid on which we rely: a flow takes exactly bytes /
+ * rate, links are shared max-min, timers fire at their time. Each case runs in a child process, since a process
+ * can have one engine only. */
 #include "sim/scheduler/engine.h"
 #include "tests/check.h"
 
@@ -38,7 +39,7 @@ struct run {
     double end_s[MOST_FLOWS];
 };
 
-/* Tags: flow k starts at tag 2k and ends at tag 2k + 1. */
+/* Handles an event: flow k starts at tag 2k and ends at tag 2k + 1. */
 static void done(void *context, int64_t tag)
 {
     struct run *run = context;
@@ -105,9 +106,10 @@ static void a_fault_of_the_library_is_words(void)
     CHECK("child", waitpid(child, &state, 0) == child && state == 0);
 }
 
-/* Things at 1, 2, .. 6 s, of which the third sets a timer at 3.5 s, beside a flow that ends at 5 s. */
+/* Six events outside the engine, at 1 to 6 s, of which the third sets a timer at 3.5 s, while a flow ends at 5
+ * s. */
 struct ahead {
-    int done, until[6]; /* how many there were; ms that the clock would go on to for each */
+    int done, until[6]; /* events so far; for each, the time (ms) to which the clock may advance */
     double ended_s, fired_s;
     int path;
 };

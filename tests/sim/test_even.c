@@ -2,8 +2,8 @@
 
 #include "sim/even/even.h"
 
-/* A ring of 4 ranks in one node, two steps. The variant of ranks from N on takes 2 s, the one below N 1 s; a message
- * of 5 GB takes 0.1 s at 50 GB/s, and both ends must have come. */
+/* A ring of 4 ranks in one node, two steps. In step N the ranks from N on take 2 s and those below N 1 s; a
+ * message of 5 GB takes 0.1 s at 50 GB/s and starts when both ends are ready. */
 static const char head[] = "longhaul schedule 1\nmesh cp=4\ngroup cp axes=cp\nstream compute "
                            "compute\nstream comm comm\nstream h2d h2d\n"
                            "buffer a0 hbm u8 [100000000000] workspace persistent\n"
@@ -37,8 +37,7 @@ static void even_ranks_work_as_the_last(void)
         const char *label;
         struct sim_options options;
         uint32_t even, classes;
-        double
-            rank0_s; /* when rank 0 has done its work: 1 s, or 2; the message at 2.1; 1 s, or 2 */
+        double rank0_s; /* end of rank 0's work */
     } cases[] = {
         {"more ranks than 3", {.even_above = 3}, 4, 1, 4.1},
         {"no more than 4", {.even_above = 4}, 0, 4, 3.1},
@@ -71,7 +70,7 @@ static void even_ranks_work_as_the_last(void)
     }
 }
 
-/* Ranks 1 to 3 multiply 1 Gflop; rank 0 5 % less, and that is what counts. */
+/* Ranks 1 to 3 do 1 Gflop and rank 0 5 % less: flops are counted for each rank's own op. */
 static void flops_are_those_of_each_rank(void)
 {
     static const char ops[] =
@@ -92,7 +91,7 @@ static void flops_are_those_of_each_rank(void)
 static void other_guards_tell_ranks_apart(void)
 {
     static const char *const apart[] = {
-        /* no other variant: those ranks have nothing to do */
+        /* no op for the other ranks, which have nothing to do */
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n",
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n"
         "op 1 fill compute count=1000000 guard cp<2 writes a0\n",

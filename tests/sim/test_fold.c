@@ -3,7 +3,7 @@
 #include "sim/plan/fold.h"
 #include "sim/waterfall.h"
 
-/* What folding may change: nothing but the rounding of dates. */
+/* Folding may change times by rounding only. */
 static const double tolerance = 1e-9;
 
 static void compare_times(const char *label, const struct sim_result *folded,

@@ -1,4 +1,5 @@
-/* Each case asks one question about one resource; the schedule's file works out its time. */
+/* tests/sim/test_hand_worked.c: each case tests one property of one resource; the comments of its schedule's
+ * file compute the time. */
 #include "tests/sim/machine.h"
 
 static void one_gpu_a_node(struct cluster *c)
@@ -99,7 +100,7 @@ static void small_communicator(struct cluster *c)
     c->fabric.peer_ranks = 6;
 }
 
-/* Copies within the GPU: 100 GB/s of payload, for all ranks together. */
+/* Makes all ranks share a GPU, within which copies reach 100 GB/s of payload for all ranks together. */
 static void one_gpu_for_all(struct cluster *c)
 {
     c->fabric.kind = FABRIC_LOOPBACK;

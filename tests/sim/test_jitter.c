@@ -1,4 +1,4 @@
-/* What jitter adds, by hand and by drawing it. */
+/* tests/sim/test_jitter.c: the time that jitter adds, computed by hand and by random draws. */
 #include "sim/jitter.h"
 #include "tests/sim/machine.h"
 
@@ -26,7 +26,7 @@ static void the_expected_maximum_is_that_of_tables(void)
 
 static const struct {
     const char *label, *ops;
-    double standard; /* deviations of 1 ms that E(4) multiplies, once for each meeting */
+    double standard; /* standard deviations of 1 ms that E(4) multiplies, for each rendezvous */
 } rows[] = {
     {"nobody meets before the end", "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\n", 1.41421356},
     {"a meeting between two kernels",
@@ -37,7 +37,7 @@ static const struct {
      "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\nop 2 " FILL "writes a0\nop 3 " FILL
      "writes a0\nop 4 " MEET "waits 3 reads a0 writes a0\nop 5 " FILL "waits 4 writes a0\n",
      3},
-    /* the message of op 1 is waited for 1 ms after its end, 8 deviations later than it may be late */
+    /* op 1 is awaited 1 ms after its end, 8 deviations more than it may be late */
     {"a meeting behind a kernel delays nobody",
      "op 0 " FILL "writes a0\nop 1 " MEET "waits 0 reads a0 writes a0\n"
      "op 2 " FILL "writes a0\nop 3 " FILL "waits 1 writes a0\n",
@@ -68,7 +68,7 @@ static void meetings_wait_for_the_last(void)
     }
 }
 
-/* 40 kernels with a meeting after every fourth, on 32 ranks, drawn 2000 times. */
+/* Random draws of 40 kernels with a rendezvous after every fourth, on 32 ranks, agree with the formula. */
 static void drawing_it_gives_the_same(void)
 {
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);

@@ -1,11 +1,10 @@
-/* Ranks that share a GPU: every kind of communication that there is, by hand. 4 ranks, 4 GB each, copies of
- * 100 GB/s for all of them together. */
+/* tests/sim/test_loopback.c: every kind of communication between ranks that share a GPU, by hand: 4 ranks, 4 GB
+ * each, copies of 100 GB/s for all of them together. */
 #include "base/text.h"
 #include "schedule/ir/ir_text.h"
 #include "tests/sim/machine.h"
 
-/* GB that all members copy, or read and write in a kernel, of which two count as one copied; 0: a kind that
- * is missing here. */
+/* GB that all members copy; bytes that a kernel reads and writes count half. 0: the kind is not tested here. */
 static const double copied[WORK_KIND_COUNT] = {
     [WORK_ALL_TO_ALL] = 4 * 4,
     [WORK_ALL_GATHER] = 4 * 4 * 4,

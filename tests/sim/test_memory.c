@@ -1,8 +1,8 @@
 #include "sim/memory/memory.h"
 #include "tests/sim/machine.h"
 
-/* Kernels of 1 s each; lifetimes: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always; part0 is held as a part of another buffer and counts nowhere. The copy out
- * of k0 starts at 1 s and takes 0.1 s. */
+/* Kernels take 1 s each. Live ranges: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always. part0 is part of
+ * another buffer and is not counted. The copy out of k0 starts at 1 s and takes 0.1 s. */
 static const char schedule[] =
     "longhaul schedule 1\n"
     "mesh g=2\n"
@@ -96,7 +96,7 @@ static void trace_has_one_row_per_change(void)
         CHECK_CLOSE(category, trace.memory.bytes[i], want[i].bytes, 0);
         CHECK_INT(category, trace.memory.rank[i], 1);
     }
-    /* rank 0 leaves op 3 out, and so does its trace */
+    /* op 3 is guarded out on rank 0 and missing in its trace */
     CHECK_INT("ops of rank 1", (int64_t)trace.ops.count, 5);
     sim_trace(&ir, &result, 0, 1, false, &trace);
     CHECK_INT("and of rank 0", (int64_t)trace.ops.count, 9);

@@ -3,7 +3,7 @@
 
 enum { LINKS = 4, MOST_FLOWS = 3 };
 
-/* Links by width, flows as bit masks of links; which links must stay. */
+/* Links by width, flows as bit masks of links, and the links that must stay as a bit mask. */
 static const struct {
     const char *label;
     double width[LINKS];

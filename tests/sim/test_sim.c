@@ -19,7 +19,7 @@ static const char two_roles[] =
     "buffer a0 hbm u8 [100000000000] workspace role=first persistent\n"
     "buffer b0 hbm u8 [100000000000] workspace role=second persistent\n";
 
-/* The smallest schedules that cannot end, on one node of 4 GPUs. */
+/* The smallest schedules that cannot run to their end, on one node of 4 GPUs. */
 /* clang-format off */
 static const struct {
     const char *label, *head, *roles, *ops, *message;
@@ -108,7 +108,7 @@ static const char all_to_all_ops[] =
     "op 0 all_to_all comm group=g bytes=8000000000 reads a0 writes a0\n"
     "op 1 fill compute count=1000 waits 0 writes a0\n";
 
-/* What the next simulation's child does as it starts. */
+/* What the child process of the next simulation does when it starts. */
 static enum { LIVE, DIE, LEAVE } fate;
 
 static void meet_fate(void)

@@ -1,5 +1,5 @@
-/* Pipelines on the ideal cluster, where work takes its flops and messages nothing: their bubbles are
- * the published formulae. */
+/* tests/sim/test_stages.c: pipelines on the ideal cluster, where work takes its flops and messages take no
+ * time: their bubbles follow the published formulae. */
 #include "sim/stages.h"
 
 #include "models/cluster.h"
@@ -75,8 +75,8 @@ static struct request layers_request(int pipeline, int64_t pp, int64_t units)
     };
 }
 
-/* (ir.shape_count), from the heap. free_attention: linear layers alone, whose forward and two backward
- * products take equally long. */
+/* Returns the seconds of each shape, (ir.shape_count), on the heap. free_attention: only linear layers take
+ * time, whose forward and two backward products are equally long. */
 static double *times_of(const struct world *w, const struct ir *ir, bool free_attention)
 {
     double *work_s = heap_zalloc((size_t)ir->shape_count + 1, sizeof *work_s);
@@ -109,7 +109,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
     return ok;
 }
 
-/* Replicas of a stage are simulated once, with the result of simulating each. */
+/* The replicas of a stage are simulated once, with the same result as when each is simulated. */
 static void folded_pipelines_equal_unfolded(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
@@ -142,9 +142,9 @@ static void folded_pipelines_equal_unfolded(void)
     }
 }
 
-/* One unit's seconds on one stage, without recomputation. */
+/* Seconds of one unit on one stage, without recomputation. */
 struct unit_times {
-    double forward, inputs, weights; /* the backward's products by what they make */
+    double forward, inputs, weights; /* the backward's products, by the gradients they make */
 };
 
 static struct unit_times unit_times(const struct world *w)
@@ -195,7 +195,7 @@ static void equal_units_leave_the_bubble_of_the_formulae(void)
     }
 }
 
-/* Qi et al., arXiv 2401.10241, table 1: (P - 1)(t_F + t_B - t_W), whatever the three are. */
+/* The bubble of zb-1p is (P - 1)(t_F + t_B - t_W) for any three times (Qi et al., arXiv 2401.10241, table 1). */
 static void weights_put_off_fill_the_drain(void)
 {
     static const int64_t rows[][2] = {{2, 4}, {4, 4}, {4, 8}, {8, 16}};
@@ -214,8 +214,8 @@ static void weights_put_off_fill_the_drain(void)
     }
 }
 
-/* ZB-V: with t_F = t_B = t_W and 2 P - 1 micro-batches a stage works without a pause from its start
- * to its end; stage p starts, and ends, p chunks' forwards late. */
+/* With t_F = t_B = t_W and 2 P - 1 or more micro-batches, a stage of ZB-V works without a pause from its start
+ * to its end; stage p starts and ends late by the forwards of p chunks. */
 static void zb_v_pauses_nowhere(void)
 {
     static const int64_t rows[][2] = {{2, 4}, {4, 7}, {4, 8}, {8, 16}};
@@ -235,8 +235,9 @@ static void zb_v_pauses_nowhere(void)
     }
 }
 
-/* The same of units that are subsequences, where attention, which differs among them, takes no time: k - 1
- * more forwards come first, and as many backwards last, so nothing is idle that was not. */
+/* Pipelines over subsequences have the bubble of as many units, where attention, which differs among
+ * subsequences, takes no time: k - 1 more forwards come first and as many backwards last, so no idle time is
+ * added. */
 static void subsequences_leave_the_bubble_of_as_many_units(void)
 {
     static const struct {
@@ -267,7 +268,7 @@ static void subsequences_leave_the_bubble_of_as_many_units(void)
     }
 }
 
-/* ZB-V over subsequences pauses nowhere either, from 2 P - 2 + k units on. */
+/* ZB-V over subsequences has no pauses either, from 2 P - 2 + k units on. */
 static void zb_v_over_subsequences_pauses_nowhere(void)
 {
     static const struct {
@@ -293,8 +294,8 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
     }
 }
 
-/* Two stages, forward alone, units of t and messages of m seconds. A host that goes on has a message
- * under way while the next unit runs: t + m + N t. One that waits for it sends when the other has come:
+/* Two stages, forward only, units of t and messages of m seconds. If the host goes on, a message is sent while
+ * the next unit runs: t + m + N t. If the host waits for it, the next unit starts when the message has arrived:
  * N (t + m) + t. */
 static void a_host_that_awaits_messages_exposes_them(void)
 {
@@ -310,7 +311,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         snprintf(label, sizeof label, "%s, messages of %g units", awaits ? "awaits" : "goes on",
                  part);
         double unit = 0;
-        if (world_make(&w, label, &request, false)) /* messages take nothing */
+        if (world_make(&w, label, &request, false)) /* messages take no time */
             unit = w.sim.step_s / (n + 1);
         profile = *w.choices.profile;
         profile.messages_sync = awaits;
@@ -366,9 +367,9 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
     }
 }
 
-/* SPPO, section 6, forward alone: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (4, 8), 39
- * become 32.48 (8, 32), when a shared subsequence takes its part of the time of a whole one. Of the first
- * alone the second is through the first stage at 1 / P + 1, and the last stage has N - 1 to do behind it. */
+/* SPPO, section 6, forward only: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8), 39 become
+ * 32.48 (P 8, N 32), when a shared subsequence takes its part of the time of a whole one. If only the first is
+ * shared, the second has passed the first stage at 1 / P + 1, and the last stage has N - 1 more to do after it. */
 static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {

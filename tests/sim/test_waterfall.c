@@ -16,7 +16,7 @@ static const char head[] = "longhaul schedule 1\n"
                            "buffer l0 hbm f32 [1000] activation persistent\n"
                            "buffer pin0 pinned u8 [100000000000] workspace persistent\n";
 
-/* 1000^3 matmuls do 2 Gflop: 2 ms at 1 Tflop/s; costs below say 5 ms, for attention too. */
+/* A matmul of 1000^3 does 2 Gflop: 2 ms at 1 Tflop/s; the costs below are 5 ms, for attention too. */
 #define MATMUL "matmul compute m=1000 n=1000 k=1000 reads x0 x0 writes y0"
 
 /* clang-format off */
@@ -45,7 +45,7 @@ static const struct {
     {"the optimizer's phase",
      "op 0 fill compute count=1000000 writes a0 phase=optimizer\n", 0,
      {{CAUSE_OPTIMIZER, 1e-3}}},
-    /* 1 GB of 2 leave through a port of 100 GB/s: 10 ms */
+    /* 1 of 2 GB leaves through a port of 100 GB/s: 10 ms */
     {"an exposed all-to-all",
      "op 0 fill compute count=1000000 writes a0\n"
      "op 1 all_to_all comm group=g bytes=2000000000 waits 0 reads a0 writes a0\n"
@@ -102,7 +102,7 @@ static const struct {
      "op 6 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
      "op 7 fill compute count=1000000 guard g<1 waits 6 writes a0 phase=backward\n", 0,
      {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE, 10e-3}, {CAUSE_DRAIN, 9e-3}}},
-    /* 10 ms each, over links of their own */
+    /* 10 ms each, on separate links */
     {"of two that end at once, the later in the list",
      "op 0 all_to_all comm group=g bytes=2000000000 reads a0 writes a0\n"
      "op 1 h2d h2d bytes=150000000 reads pin0 writes a0\n"
@@ -145,7 +145,8 @@ static void every_instant_has_its_cause(void)
             for (int k = 0; k < MOST_CAUSES; k++)
                 want[cases_of_causes[i].want[k].cause] += cases_of_causes[i].want[k].seconds;
             check_causes(label, &ir, &result, want);
-            for (size_t row = 0; row < result.row_count; row++) { /* of any other way of rounding */
+            for (size_t row = 0; row < result.row_count;
+                 row++) { /* an end rounded otherwise changes no cause */
                 double end_s = result.end_s[row];
                 result.end_s[row] = nextafter(end_s, INFINITY);
                 check_causes(label, &ir, &result, want);

@@ -25,7 +25,7 @@ static void release(struct fixture *f)
     diag_release(&f->diag);
 }
 
-/* Two traces from CSV rows, compared. */
+/* Reads two traces from CSV rows and compares them. */
 static enum status compare_text(struct fixture *f, const char *predicted, const char *measured)
 {
     struct text text = {0};
@@ -41,7 +41,8 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     return compare_own(&f->comparison, &f->predicted, &f->measured, "m.csv", &f->diag);
 }
 
-/* Two matmuls predicted 1 s and 3 s take 2 s each; attention is right; a copy is in both. */
+/* Two matmuls are predicted as 1 s and 3 s and take 2 s each; attention is predicted exactly; both traces have
+ * a copy. */
 #define PREDICTED                                                                                  \
     "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n"                                          \
     "0,compute,1,attention,forward,attention,0,-1,-1,1,5,0,0\n"                                    \
@@ -74,7 +75,7 @@ static void errors_add_up_by_kind_stream_phase_and_rank(void)
     CHECK_INT("compare", compare_text(&f, PREDICTED, MEASURED), STATUS_OK);
     const struct comparison *c = &f.comparison;
     check_group(c, BY_KIND, 0, "attention", 4, 4, 0);
-    check_group(c, BY_KIND, 1, "matmul", 4, 4, 2); /* one second short, one over */
+    check_group(c, BY_KIND, 1, "matmul", 4, 4, 2); /* one is a second too short, one too long */
     check_group(c, BY_KIND, 2, "h2d", 1, 1, 0);
     check_group(c, BY_STREAM, 0, "compute", 8, 8, 2);
     check_group(c, BY_PHASE, 0, "forward", 5, 6, 1);
@@ -225,7 +226,7 @@ static enum status compare_files(struct fixture *f, const char *predicted, const
     return status;
 }
 
-/* Rows of one class in pairs of the comparison, on both sides. */
+/* Counts the rows of one kind in the pairs of the comparison, on both sides. */
 static void count_rows(const struct comparison *c, const char *kind, size_t *predicted,
                        size_t *measured)
 {
@@ -354,14 +355,14 @@ static void products_in_parts_find_the_whole(void)
     }
 }
 
-/* Grouped keys: dW and dX of q (4), k (1) and v (1) against those of the fused projection (6). */
+/* With grouped keys, dW and dX of q (4), k (1) and v (1) match those of the fused projection (6). */
 static void a_pair_matches_the_backward_products_of_its_parts(void)
 {
     static const struct {
         const char *label;
         double a[2];
         size_t blocks;
-        int a_count, b_count; /* of the first */
+        int a_count, b_count; /* rows in the first block */
     } rows[] = {
         {"a pair of equal products", {6e9, 6e9}, 1, 2, 6},
         {"two that are not equal", {5e9, 7e9}, 1, 1, 4}, /* 7 = 4 + 1 + 1 + 1 */
@@ -390,7 +391,7 @@ static void a_pair_matches_the_backward_products_of_its_parts(void)
     }
 }
 
-/* Sequences too long for the whole table go through a band, and come out the same. */
+/* Sequences that are too long for the whole table are aligned within a band, with the same result. */
 static void long_sequences_align_in_a_band(void)
 {
     struct align_sequence a = {0}, b = {0};
@@ -419,8 +420,8 @@ static void long_sequences_align_in_a_band(void)
     trace_release(&trace);
 }
 
-/* One rank stands for two. Its copy of 3 s is under a product for 1 s; that of the first measured rank
- * for 2 s of 3, that of the second not at all. */
+/* One predicted rank represents two. Its copy of 3 s is hidden by a product for 1 s; the copy of the first
+ * measured rank for 2 s of 3, that of the second not at all. */
 static void exposed_time_is_the_mean_of_ranks(void)
 {
     struct fixture f;

@@ -52,7 +52,8 @@ static void a_file_reads_as_it_is_written(void)
     fixture_release(&f);
 }
 
-/* Any text a program could use as a label or header value, and doubles of every size. */
+/* Texts that a program could use as a label or header value, and doubles of every size, read back as they were
+ * printed. */
 static void any_trace_survives_the_round_trip(void)
 {
     static const char *const texts[] = {
@@ -202,7 +203,7 @@ static void hostile_bytes_are_refused(void)
     CHECK_TEXT("NUL", f.diag.text, "t.csv:2:7: error: a NUL byte: this is not a CSV file\n");
     fixture_release(&f);
 
-    /* A quote that is never closed must not gather the rest of a large file. */
+    /* An unclosed quote must not collect the rest of a large file. */
     text_puts(&f.text, OPS "0,\"");
     for (int i = 0; i < 100000; i++)
         text_puts(&f.text, "0123456789012345678901234567890\n");

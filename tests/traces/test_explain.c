@@ -50,7 +50,7 @@ static enum status explain(struct fixture *f, const char *predicted, const char 
     return explain_make(&f->explanation, &f->predicted, &trace, &name, 1, false, &f->diag);
 }
 
-/* The causes add up to the difference, and the parts of every rank to its step. */
+/* Checks that the causes add up to the difference, and the parts of every rank to its step. */
 static void check_sums(const struct explanation *e, double predicted_s, double measured_s)
 {
     double sum = 0;
@@ -86,7 +86,7 @@ static void equal_traces_have_no_cause(void)
     release(&f);
 }
 
-/* Kernels of rank 1 take 1.5 times as long: rank 0 waits for the message, and for the end. */
+/* Kernels of rank 1 take 1.5 times as long: rank 0 waits for the message and for the end of the step. */
 static void a_late_rank_is_named_by_the_rank_that_waits_least(void)
 {
     struct fixture f;
@@ -159,7 +159,8 @@ static void kernels_slower_by_one_share_are_a_clock_that_fell(void)
     release(&f);
 }
 
-/* Of one sort alone, it is that sort. An op of another kind is not of the schedule. */
+/* If only one sort of kernels is slower, the cause is that sort. An op of a kind that the schedule lacks is
+ * stray work. */
 static void one_sort_is_named_and_so_is_stray_work(void)
 {
     struct fixture f;
@@ -194,7 +195,7 @@ static void a_rank_that_is_not_predicted_is_refused(void)
     release(&f);
 }
 
-/* A recording: a product, a message and a product, on a clock of its own. */
+/* Makes a recording of one rank with its own clock: a product, a message and a product. */
 static void record(struct trace *trace, unsigned rank, double origin_us, double first_us,
                    double message_us)
 {
@@ -216,7 +217,7 @@ static void record(struct trace *trace, unsigned rank, double origin_us, double 
     text_release(&text);
 }
 
-/* Rank 1 comes to the message 60 us after rank 0, which the recordings' own clocks do not tell. */
+/* Rank 1 reaches the message 60 us after rank 0; the clocks of the recordings do not show it. */
 static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
 {
     static const char *const names[] = {"r0.json", "r1.json"};

@@ -154,7 +154,7 @@ static void results_stand_beside_the_rows_as_they_were(void)
     fixture_release(&again);
 }
 
-/* The figure that was printed and the seconds of a step are two forms of one measurement. */
+/* The printed figure of each published row and its seconds of a step describe the same measurement. */
 static void the_published_rows_agree_with_themselves(void)
 {
     struct fixture f = {0};

@@ -15,7 +15,7 @@ static const char *label(const struct trace *trace, uint16_t id)
     return trace->label[id];
 }
 
-/* One row as text, times in microseconds. */
+/* Writes one row as text, times in microseconds. */
 static void put_row(struct text *out, const struct trace *trace, size_t i)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -89,8 +89,8 @@ static void rows_outside_the_profilers_steps_are_left_out(void)
                "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
 }
 
-/* Written by hand in the form of Kineto's output_json.cpp: where the kernels are, operators only
- * say what launched them. */
+/* A recording by hand in the form of Kineto's output_json.cpp. Where it has kernels, operators only tell what
+ * launched them. */
 static void kernels_take_class_phase_and_shape_from_their_operator(void)
 {
     check_rows(

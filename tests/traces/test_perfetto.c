@@ -48,7 +48,8 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
     trace->memory.bytes[row] = bytes;
 }
 
-/* Prints the trace and reads it back, strictly. */
+/* Prints the trace and reads it back with the strict JSON reader. Returns false, with a failed check, if it
+ * cannot be read. */
 static bool print(struct fixture *f)
 {
     CHECK_INT("print", perfetto_print(&f->trace, &f->text, "t.json", &f->diag), STATUS_OK);
@@ -80,7 +81,8 @@ static struct json_node args(struct json_node event)
     return json_find(event, "args");
 }
 
-/* The nth event of a phase ("X", "M", "C") and rank with that name (NULL: any); without a value: there is none. */
+/* Returns the n-th event of a phase ("X", "M", "C") and rank with that name (NULL: any); a node without a value
+ * if there is none. */
 static struct json_node find(const struct fixture *f, const char *phase, double rank,
                              const char *name, size_t n)
 {
@@ -194,7 +196,8 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
     fixture_release(&f);
 }
 
-/* Viewers drop an event that overlaps the one before on its track. */
+/* Ops without a gap must not overlap after rounding, since viewers drop an event that overlaps the one before
+ * it on its track. */
 static void ops_without_a_gap_do_not_overlap_after_rounding(void)
 {
     struct fixture f = {0};

@@ -1,4 +1,4 @@
-/* The file of residuals. */
+/* tests/traces/test_residuals.c: reads and prints the file of residuals. */
 #include "traces/residuals.h"
 
 #include "tests/check.h"

@@ -36,7 +36,7 @@ static enum status match(struct fixture *f, const char *name)
     return row_matches_make(&f->matches, &f->predicted, &f->measured, path, &f->diag);
 }
 
-/* No recorded second is lost, and none counts twice: matches and strays add up to all rows that do something. */
+/* No recorded second is lost or counted twice: matches and strays add up to the time of all recorded rows. */
 static void recorded_time_is_matched_or_stray(void)
 {
     static const char *const names[] = {"llama", "gpt", "gpt-steps"};
@@ -56,7 +56,7 @@ static void recorded_time_is_matched_or_stray(void)
     }
 }
 
-/* Of every step each predicted row is in one match at most. */
+/* Each predicted row is in at most one match per step. */
 static void a_predicted_row_is_in_one_match_of_a_step(void)
 {
     struct fixture f;

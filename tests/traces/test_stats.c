@@ -86,7 +86,7 @@ static void exposed_communication_is_that_without_compute(void)
     trace_release(&trace);
 }
 
-/* The same two ranks, their rows shuffled: nothing depends on the order of the table. */
+/* Statistics of two ranks do not depend on the order of rows in the table. */
 static void the_order_of_rows_does_not_matter(void)
 {
     struct check_random random = check_random_make();
@@ -124,7 +124,7 @@ static void ops_that_overlap_on_a_stream_count_once(void)
     add_op(&trace, 0, "comm.cp", 0, 10);
     add_op(&trace, 0, "comm.cp", 2, 3);
     add_op(&trace, 0, "comm.cp", 9, 12);
-    add_op(&trace, 0, "comm.cp", 20, 20); /* a guarded-out op: at once */
+    add_op(&trace, 0, "comm.cp", 20, 20); /* a guarded-out op ends at its start */
     add_op(&trace, 0, "compute", 0, 1);
     add_op(&trace, 0, "compute2", 1, 6);
     trace_stats_init(&stats, &trace);

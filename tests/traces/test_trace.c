@@ -65,7 +65,7 @@ static void rows_are_zero_and_stay_when_the_table_grows(void)
     CHECK_CLOSE("bytes", trace.memory.bytes[517], 1034, 0);
     CHECK_TEXT("text of an untouched column", trace.label[trace.ops.kind[517]], "");
     trace_release(&trace);
-    trace_release(&trace); /* of an empty one: harmless */
+    trace_release(&trace); /* the release of an empty trace does nothing */
 }
 
 static const struct check_case cases[] = {
