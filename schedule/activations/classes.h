@@ -1,7 +1,7 @@
 /* schedule/activations/classes.h: which activations may wait on the host, from the list of ops alone.
  *
  * SPPO (arXiv 2503.10377, section 5.1) tells three types apart and gives a number of bytes for each;
- * here they follow from who reads what. A unit is a subsequence of a micro-batch (op label micro). */
+ * here they follow from which ops read which buffers. A unit is a subsequence of a micro-batch (op label micro). */
 #ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
 #define SCHEDULE_ACTIVATIONS_CLASSES_H
 

@@ -168,7 +168,7 @@ void pass_offload(struct emit *e, struct op_list *list)
             current = segment;
             if (fetch->back.i == IR_NONE)
                 load(&o, segment, op, &out);
-            /* one layer ahead; not before the layer behind this one has given its copy back */
+            /* one layer ahead; not before the layer after this one has given its copy back */
             if (!o.blocking && is_ahead(&o, segment)) {
                 op_id ahead = load(&o, segment - 1, op, &out);
                 if (last.i != IR_NONE)

@@ -23,8 +23,8 @@ struct finder {
 
 /* ---- runs ---- */
 
-/* Iterations are runs when their values change by one from each to the next. Those of several layers begin with the
- * first of a period, or backwards with the last. */
+/* True if iterations are a run: their values change by one from each to the next. Iterations of several layers
+ * begin with the first of a period, or backwards with the last. */
 static bool is_run(const void *context, const struct iterations *run)
 {
     int32_t layers = ((const struct repeats *)context)->layers, at = run->first % layers;
@@ -39,7 +39,7 @@ static void add_run(struct repeats *r, struct repeat_run *row, struct repeat_run
     row[r->run_count++] = run;
 }
 
-/* The runs of a role, behind those of the roles before. */
+/* Adds the runs of a role after those of the roles before. */
 static bool find_runs(struct finder *f)
 {
     struct repeats *r = &f->ir->repeats;
@@ -69,7 +69,7 @@ static bool find_runs(struct finder *f)
     return have_gaps;
 }
 
-/* Whether all ops of the iterations at the gap are of runs. */
+/* True if all ops of the iterations at the gap are of runs. */
 static bool covers(const struct finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
@@ -137,7 +137,7 @@ static bool alike_waits(const struct ir *ir, uint32_t op, int32_t value, uint32_
     return true;
 }
 
-/* What comparing shapes, streams and guards leaves to compare. */
+/* True if two ops agree in what remains to compare after shapes, streams and guards. */
 static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;
@@ -146,7 +146,7 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
            t->wait_count[a] == t->wait_count[b];
 }
 
-/* The three iterations around the gap: one, its image's, and the one after. */
+/* True if the three iterations around the gap are alike: one, the one that is copied, and the one after. */
 static bool alike_iterations(const struct finder *f, const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 2) * run->ops;

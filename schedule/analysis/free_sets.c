@@ -35,13 +35,13 @@ static uint32_t new_member(struct free_sets *s)
     return s->count++;
 }
 
-/* Has a candidate ended before an op starts? */
+/* True if a candidate has ended before an op starts. */
 static bool has_ended(const struct order *order, uint32_t candidate, uint32_t op)
 {
     return candidate >= order->begin && order_before(order, candidate, op);
 }
 
-/* The newest and others stay beside `op`, but for those that have ended before it starts. */
+/* Keeps the candidates beside `op`, the newest among them, except those that have ended before it starts. */
 void free_sets_touch_beside(struct free_sets *s, const struct order *order, uint32_t buffer,
                             uint32_t op)
 {

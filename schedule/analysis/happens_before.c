@@ -53,7 +53,7 @@ static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict oth
             row[i + j] = row[i + j] > other[i + j] ? row[i + j] : other[i + j];
 }
 
-/* The maximum of two. */
+/* Sets row to the maximum of two rows, column by column. */
 static inline void join_rows(uint32_t *restrict row, const uint32_t *restrict a,
                              const uint32_t *restrict b, uint32_t width)
 {
@@ -75,7 +75,7 @@ static inline uint32_t *open_row(struct order *order)
 
 void order_reserve(struct order *order, uint32_t ops)
 {
-    reserve(order, ops + 1); /* + 1: order_start() looks at the row behind the last */
+    reserve(order, ops + 1); /* + 1: order_start() looks at the row after the last */
 }
 
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)

@@ -3,7 +3,7 @@
  * Op a is ordered before op b when a has ended, on every rank of the role and whatever things
  * cost, before b starts. The order follows from four rules: ops of one stream run in list order;
  * an op starts after the ops it waits for; the host issues in list order, so that nothing listed
- * behind a HOST_SYNC, a BARRIER or a blocking copy starts before that has ended; HOST_SYNC ends
+ * after a HOST_SYNC, a BARRIER or a blocking copy starts before that has ended; HOST_SYNC ends
  * after all that was issued before on its stream. A guarded-out op keeps its place and its waits,
  * so one pass serves all ranks. Order between ranks (messages) is not in here.
  *

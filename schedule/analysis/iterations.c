@@ -54,7 +54,7 @@ static void add_block(struct blocks *b, const struct ir *ir, uint32_t op, int32_
     b->row[b->count++] = (struct block){.begin = op, .label = label, .phase = ir->op.phase[op]};
 }
 
-/* Remembers a key. Returns false when it has been there. */
+/* Adds a key to those seen. Returns false when it was there already. */
 static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
 {
     for (uint32_t i = *count; i > 0; i--)
@@ -64,8 +64,8 @@ static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
     return true;
 }
 
-/* Gathers of the layer ahead, which stand within a block, are part of it. Of the optimizer, the blocks are told apart by
- * their neighbours: it comes to a layer several times. */
+/* Finds the blocks of a role. Gathers for the next layer, which stand within a block, are part of it. The
+ * optimizer's blocks are told apart by their neighbours, since it comes to a layer several times. */
 static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
@@ -95,7 +95,8 @@ static struct blocks find_blocks(const struct ir *ir, const struct role *role, b
 
 /* ---- equal blocks ---- */
 
-/* Copies from and to pageable memory take other links than those of pinned memory. */
+/* Returns the memories of an op's copy: copies from and to pageable memory take other links than those of pinned
+ * memory. */
 static uint64_t memories(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
@@ -121,7 +122,7 @@ static bool same_block(const struct ir *ir, const struct block *a, const struct 
 
 /* ---- iterations ---- */
 
-/* The label of the iteration that begins with a block. */
+/* Returns the label of the iteration that begins with a block. */
 static int32_t label_of(const struct block *block, uint32_t length, bool of_units)
 {
     for (uint32_t i = 0; of_units && i < length; i++)
@@ -145,7 +146,7 @@ static void find_step(struct iterations *run, const struct block *block, bool of
     }
 }
 
-/* Those that begin with block `at`; none: count is 0. */
+/* Returns the iterations that begin with block `at`; none: count is 0. */
 static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at,
                                        const struct iterations_wanted *wanted)
 {

@@ -9,8 +9,8 @@ struct access {
     uint8_t stream;
 };
 
-/* A buffer's accesses. Of most buffers all are of the whole, and since the last write one stream alone reads:
- * `write` and `read` are those two ops then. Else they begin two lists, because reads do not ask about reads. */
+/* A buffer's accesses. In most buffers all are of the whole, and since the last write only one stream reads: then
+ * `write` and `read` are those two ops. Else they begin two lists, because reads need not look at reads. */
 struct accesses {
     uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
     uint8_t read_stream, write_stream; /* of the ops */
@@ -129,9 +129,9 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
     return w->kept;
 }
 
-/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Which of them are kept
- * is all the same, because the touch is ordered behind them; so it looks at the newest alone: the pieces of
- * a buffer may be thousands. */
+/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Keeping some of them does no
+ * harm, because the touch is ordered after them; so it looks only at the newest: the pieces of a buffer may be
+ * thousands. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {
@@ -174,7 +174,7 @@ static void list_access(struct waits *w, struct accesses *of, const struct touch
     add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
 }
 
-/* From the two ops to lists. */
+/* Turns the two ops of a buffer's accesses into lists. */
 static void make_lists(struct waits *w, struct accesses *of)
 {
     struct touch whole = {.end = WAITS_WHOLE};
@@ -188,7 +188,7 @@ static void make_lists(struct waits *w, struct accesses *of)
         list_access(w, of, &whole, of->write_stream, write);
 }
 
-/* The touch of a buffer whose accesses are listed. */
+/* Notes the touch of a buffer whose accesses are listed. */
 static void note_listed(struct waits *w, struct accesses *of, const struct touch *touch,
                         uint8_t stream, uint32_t op)
 {

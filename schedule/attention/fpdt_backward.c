@@ -1,6 +1,6 @@
 /* FPDT backward. The gradients of a chunk's keys and values are summed on the device over the chunks
  * of queries that see them, whose sets (queries, outputs, statistics, output gradients and what there
- * is of their own gradients) come and go; a query chunk's own gradient is final behind its diagonal
+ * is of their own gradients) come and go; a query chunk's own gradient is final after its diagonal
  * tile. With queries outside it is the other way round: see fpdt_by_query.c. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"

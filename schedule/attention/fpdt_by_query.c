@@ -1,5 +1,5 @@
 /* FPDT's backward with queries outside: a chunk's queries come once, and what comes and goes is keys,
- * values and the sums of their gradients, fp32, which are final behind the last queries. With few key
+ * values and the sums of their gradients, fp32, which are final after the last queries. With few key
  * and value heads that moves far less than queries with keys outside. A query chunk's own gradient is
  * final first, and waits on the host for those of its keys. */
 #include "schedule/attention/fpdt_gradients.h"

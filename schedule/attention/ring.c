@@ -3,7 +3,7 @@
 #include "schedule/ir/visible.h"
 
 /* Tiles of a block from a rank before this one (in the order of the tokens' first slices) and of
- * one from behind it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */
+ * one from a rank after it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */
 static const struct rule {
     int8_t begin, rows, keys;
     uint8_t mask;

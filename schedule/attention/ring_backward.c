@@ -1,4 +1,4 @@
-/* The ring backward: keys and values go round again, and their gradients behind them. Each rank
+/* The ring backward: keys and values go round again, and their gradients after them. Each rank
  * adds its part to a gradient that passes by; the last hop brings it home. dq is summed in fp32.
  * dk and dv are one tensor, as k and v are. In InternEvo they are fp32 within the first window and
  * in the compute dtype from the first outer hop on (InternEvo's code), so on a plain ring always.
@@ -71,7 +71,7 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
         grads[i] = ring_tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
         add_dq(e, z, &tile[i], dq, sums, first);
     }
-    /* behind all tiles: an op that a guard leaves out still waits for the block's dkv */
+    /* after all tiles: an op that a guard leaves out still waits for the block's dkv */
     for (uint32_t i = 0; i < tiles && !first && !reduced; i++) {
         e->guard = tile[i].guard;
         add_to(e, view_part(sums->dkv, 0, (int64_t)grads[i].k.count), grads[i].k);

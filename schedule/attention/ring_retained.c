@@ -4,7 +4,7 @@
  * stays until the forward returns, and outputs are merged at the end.
  *
  * Backward: the ring turns round and starts from the block that arrived last, so the own one need
- * not be kept. A message carries a block and, behind it, the gradient of the block before, both in
+ * not be kept. A message carries a block and, after it, the gradient of the block before, both in
  * the compute dtype: cp - 1 hops of each, the last block is the own one. A step waits for its message
  * after its tile. */
 #include "schedule/attention/ring.h"
@@ -36,7 +36,7 @@ static void fill(struct emit *e, struct view x)
 
 /* ---- forward ---- */
 
-/* What a step leaves behind. */
+/* The blocks and partial outputs that a step leaves. */
 struct partial {
     struct view kv, o, lse;
     struct ring_tile tile[2];

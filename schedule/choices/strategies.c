@@ -72,7 +72,7 @@ static const struct strategy strategies[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
      .kv_replication = KV_TO_RANKS,                                                                                    \
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */              \
-     .rotation = ROTATE_P2P,            /* two blocks alive, hidden behind tiles */                                    \
+     .rotation = ROTATE_P2P,            /* two blocks alive, hidden by tiles */                                        \
      .ring_grad_f32 = true, .prefix_grad_f32 = true, /* exact as the other sums */                                     \
      .vocabulary_unit = 64,             /* of tensor ranks: 128 bytes, what tensor cores take at full rate */          \
      .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */  \
@@ -212,7 +212,7 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
-     .prefetch = 1,                     /* BACKWARD_POST is issued behind a unit's backward, by a host that runs ahead */
+     .prefetch = 1,                     /* BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */
      .waits_for_reductions = true,      /* _post_backward_final_callback() */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */

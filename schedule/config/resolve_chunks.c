@@ -12,7 +12,7 @@ enum { CHUNK_TOKENS = 65536 };
  * section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
-/* What is usual is not refused: no more pieces than rows, and than a list can number. */
+/* Returns `pieces`, a usual number, but no more than there are rows, or than a list can number. */
 static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
@@ -27,7 +27,7 @@ struct resolve_pieces resolve_usual_pieces(const struct choices *c)
                                    pieces_of_rows(c, FFN_PIECES * chunks)};
 }
 
-/* FPDT suggests 2 vocab / hidden pieces of the loss, so that logits take no more than what attention
+/* Returns the pieces of the loss. FPDT suggests 2 vocab / hidden, so that logits take no more than what attention
  * does (section 4.3). */
 static int64_t loss_pieces(const struct choices *c)
 {
@@ -39,7 +39,7 @@ static int64_t loss_pieces(const struct choices *c)
     return pieces_of_rows(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
-/* Sparse attention is cut as the sequence is. */
+/* Checks that sparse attention is cut as the sequence is. */
 static enum status check_sparse(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
@@ -65,7 +65,8 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
                       "--strategy fpdt would do");
 }
 
-/* What one rank fetches for all is whole, and there are others. */
+/* Checks that one rank can fetch for all: there are other head ranks, chunks wait on the host, and their keys are
+ * fetched whole. */
 static enum status check_fetch(const struct choices *c, struct diag *diag)
 {
     if (c->fetch == FETCH_EACH)

@@ -35,7 +35,7 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
     return NULL;
 }
 
-/* "published" stands for the row's implementation, else for the strategy's own. */
+/* Finds a profile. "published" stands for the row's implementation, else for the strategy's own. */
 static const struct profile *find_profile(const char *name, const char *published,
                                           struct diag *diag)
 {
@@ -104,7 +104,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     return STATUS_OK;
 }
 
-/* Every sequence must have documents that make it up; where each is one there is nothing to know. */
+/* Checks that documents make up every sequence; where each sequence is one document, none are kept. */
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
@@ -153,7 +153,7 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Whether a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
+/* True if a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
 static bool is_run(const struct choices *c, int64_t shard)
 {
     struct mesh_part part[MESH_PARTS_MAX];
@@ -224,7 +224,7 @@ static uint8_t choose(int asked, uint8_t otherwise)
     return asked >= 0 ? (uint8_t)asked : otherwise;
 }
 
-/* Stages of a pipeline; what remains is about the ranks of one. */
+/* Resolves the stages of a pipeline; *stage is the request of the ranks of one stage. */
 static enum status resolve_stages(struct choices *c, struct request *stage, struct diag *diag)
 {
     int64_t pp = stage->pp > 0 ? stage->pp : 1;
@@ -398,7 +398,7 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* What a request chooses of itself, or leaves to the strategy and the profile. */
+/* Takes what a request chooses itself, or leaves to the strategy and the profile. */
 static void take_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
 {

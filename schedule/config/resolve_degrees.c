@@ -54,19 +54,19 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
 
-/* Rows are pairs of slices. */
+/* True if a rank's rows are pairs of slices. */
 static bool is_zigzag(const struct request *r)
 {
     return r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS;
 }
 
-/* Tokens must be a multiple of this. */
+/* Returns the number that tokens must be a multiple of. */
 static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
 {
     return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
 }
 
-/* A zigzag pair of slices is cut over the head ranks, half of them in each slice. */
+/* True if a zigzag pair of slices can be cut over the head ranks, half of them in each slice. */
 static bool pair_fits(const struct request *r, int64_t cp, int64_t hp)
 {
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
@@ -83,7 +83,7 @@ struct split {
     int64_t cp, hp;
 };
 
-/* Splits of `ranks` that fit, those with most head ranks first. */
+/* Fills the splits of `ranks` that fit, those with most head ranks first; returns how many. */
 static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
                        struct split split[SPLITS_MAX])
 {
@@ -97,7 +97,7 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
     return count;
 }
 
-/* "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
+/* Appends the splits that fit, "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2". */
 static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
                        int64_t ranks)
 {
@@ -116,8 +116,8 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* The split of `ranks` that fits and has what the user gave; where both axes are open, head ranks
- * stay within a node, so that all-to-alls do (LoongTrain, section 4.4). */
+/* Finds the split of `ranks` that fits and has what the user gave; where both axes are open, head ranks stay
+ * within a node, so that all-to-alls do (LoongTrain, section 4.4). */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct split *s)
 {
@@ -288,7 +288,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
                       c->window, (long long)node, c->cp);
 }
 
-/* "hp 16 does not divide 8 ranks", of the degrees that were given: those filled are no news. */
+/* Reports degrees that were given and do not fit, "hp 16 does not divide 8 ranks"; those that were filled in are
+ * not named. */
 static enum status bad_degrees(const struct request *r, struct attention_axes axes,
                                struct diag *diag)
 {
@@ -351,7 +352,7 @@ static void put_why_fewer(struct text *out, const struct request *r, struct atte
     resolve_put_numbers(out, ranks, count);
 }
 
-/* "2 context x 4 head ranks"; of one rank nothing is shared. */
+/* Appends "2 context x 4 head ranks"; with one rank nothing is shared. */
 static void put_sharers(struct text *out, const struct request *r, struct split s)
 {
     const struct {
@@ -388,13 +389,13 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     text_release(&why);
 }
 
-/* The length of a sequence over n ranks is a multiple of this. */
+/* Returns the number that the length of a sequence over n ranks is a multiple of. */
 static int64_t unit_over(const struct request *r, struct attention_axes axes, int64_t n)
 {
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
-/* The most ranks over which the sequence would be shared if its length divided; 0: as many as it is. */
+/* Returns the most ranks over which the sequence would be shared if its length divided; 0: no more than now. */
 static int64_t more_by_length(const struct request *r, struct attention_axes axes, struct split s)
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
@@ -405,7 +406,7 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
     return 0;
 }
 
-/* A length that would leave ranks without a share of the sequence is refused, where nobody asked for
+/* Refuses a length that would leave ranks without a share of the sequence, where the user did not ask for
  * sequences of their own: a token more or less would change what every rank does. */
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
@@ -429,8 +430,8 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* The largest tp that fits into what the given degrees leave, and, where its collectives would leave a node
- * otherwise, into a node. tokens: to which the sequence must divide, too. */
+/* Returns the largest tp that fits into what the given degrees leave and into a node, so that its collectives stay
+ * there. tokens: the sequence must divide by it, too. */
 static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);

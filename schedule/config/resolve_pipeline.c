@@ -59,7 +59,7 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     return check_layers(c, diag);
 }
 
-/* Every length cuts evenly over the ranks of a stage, and together they are the sequence. */
+/* Checks that every length cuts evenly over the ranks of a stage, and that together they are the sequence. */
 static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
                                    struct diag *diag)
 {
@@ -121,7 +121,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
-/* Interleaved units go through the chunks P at a time. */
+/* Checks that micro-batches make whole groups: interleaved units go through the chunks P at a time. */
 static enum status check_groups(const struct choices *c, struct diag *diag)
 {
     uint32_t units = pipeline_units(c), each = c->subsequences, batches = 1;
@@ -141,7 +141,7 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
     return resolve_bad_size(diag, "--batch", what, &would);
 }
 
-/* Stages that share nothing are those of a pipeline whose stages cannot. */
+/* Resolves what stages share. If nothing is shared, the pipeline becomes one whose stages cannot share. */
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};

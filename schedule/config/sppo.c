@@ -11,7 +11,7 @@ static int64_t given(int64_t degree)
     return degree > 0 ? degree : 1;
 }
 
-/* The most that fit into a node and into what the given degrees leave. */
+/* Returns the most tensor ranks that fit into a node and into what the given degrees leave. */
 static int64_t tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
@@ -31,8 +31,8 @@ static bool takes_subsequences(const struct request *r)
            pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
 }
 
-/* The number of subsequences: SPPO_TOKENS on average, longer ones where equal lengths must divide the sequence or a step would
- * have too many units; shorter ones where there would not be one for each stage. */
+/* Returns the number of subsequences: SPPO_TOKENS on average, longer ones where equal lengths must divide the
+ * sequence or a step would have too many units; shorter ones where there would not be one for each stage. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);
@@ -46,7 +46,7 @@ static int64_t pieces(const struct request *r, int64_t tp)
     return count > 1 && takes_subsequences(r) ? count : 1;
 }
 
-/* As many as there are ranks, layers and subsequences for. */
+/* Returns as many stages as there are ranks, layers and subsequences for. */
 static int64_t stages(const struct request *r, int64_t tp, int64_t count)
 {
     int64_t others = given(r->dp) * given(r->cp) * given(r->hp) * tp;

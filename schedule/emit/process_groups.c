@@ -8,7 +8,7 @@
  * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts
  * at most one axis in two. Tensor ranks are neighbours; a shard never spans them, since they hold
  * different weights. Where there are more of them than key and value heads, those that hold the same heads are
- * neighbours (axis tp_copy). What lies along an axis is told by its name up to the first '_' (exec/bindings.h). */
+ * neighbours (axis tp_copy). The name of an axis, up to the first '_', says what lies along it (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"

@@ -45,7 +45,7 @@ static bool is_named(const char *row, const char *name, size_t size)
     return strlen(row) == size && memcmp(row, name, size) == 0;
 }
 
-/* The place of a name in a table, or -1. */
+/* Returns the place of a name in a table, or -1. */
 static int find(const char *const *names, int count, const char *name, size_t size)
 {
     for (int i = 0; i < count; i++)

@@ -237,7 +237,7 @@ struct ir {
 
     struct repeats repeats; /* of a sample; all-zero: the list is whole */
 
-    struct ir_index *index; /* hash tables behind interning; owned */
+    struct ir_index *index; /* hash tables for interning; owned */
 };
 
 #define IR_RANGE 0x80000000u
@@ -309,7 +309,7 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
                      const op_id *wait, uint16_t wait_count);
 
 /* Says which ops must have completed before a buffer's memory is free. An earlier set is
- * replaced; its entries in ir.free_op stay behind, unused. */
+ * replaced; its entries in ir.free_op stay, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 /* As ir_set_free(), with ops that the caller has yet to write to ir_free_set(). */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);

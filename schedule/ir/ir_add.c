@@ -222,7 +222,7 @@ static uint64_t hash_dims(const struct dims *dims)
     return hash;
 }
 
-/* *last: of those that are likely the same. */
+/* Returns the row of dims. *last: the row tried first, that of the last buffer of the same stem. */
 static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims,
                             uint32_t *last)
 {
@@ -242,7 +242,7 @@ static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct 
     return *last = ir->dims_count++;
 }
 
-/* The buffer's name is word `stem` and `number`; desc's are not looked at. */
+/* Adds a buffer whose name is word `stem` and `number`; the name in desc is not used. */
 static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
                             const struct buffer_desc *desc)
 {
@@ -272,7 +272,8 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     return (buffer_id){row};
 }
 
-/* The word of a stem. Stems are names in the program, so most are where they were when last asked about. */
+/* Returns the word of a stem. Stems are string constants of the program, so most have the address of an earlier
+ * look-up. */
 static uint32_t stem_row(struct ir *ir, const char *text)
 {
     struct ir_index *index = ir_index(ir);
@@ -333,13 +334,13 @@ void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t cou
 
 /* ---- ops ---- */
 
-/* The dtype of the buffer of view k, or of the last one when there are fewer. */
+/* Returns the dtype of the buffer of view k, or of the last one when there are fewer. */
 static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t count, uint32_t k)
 {
     return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
 }
 
-/* What of a work is interned beside its parameters. */
+/* What a shape has beside the parameters of its work. */
 struct shape_key {
     uint8_t kind, in, out, reads, writes;
 };
@@ -360,7 +361,8 @@ static struct shape_key shape_key(const struct ir *ir, const struct op_desc *des
     return key;
 }
 
-/* Word by word: the parameters were stored just now, one by one, and wider loads would wait. */
+/* True if the shapes are equal. Compares word by word: the parameters were stored just now, one by one, and wider
+ * loads would wait. */
 static bool same_shape(const struct work *row, struct shape_key key, const int64_t *p,
                        uint32_t params)
 {
@@ -382,7 +384,8 @@ static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t para
     return hash_word(hash, params);
 }
 
-/* Two works have one shape if their kinds and the parameters that the kind has are equal. */
+/* Returns the row of a shape. Two works have one shape if their kinds and the parameters that the kind has are
+ * equal. */
 static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {
@@ -438,8 +441,8 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
     return ir->range_count++;
 }
 
-/* A range of a buffer as an operand. Equal ranges come close together (what is written is soon
- * read), so a small cache finds most of them. */
+/* Returns a range of a buffer as an operand. Equal ranges come close together (what is written is soon read), so a
+ * small cache finds most of them. */
 uint32_t ir_range_operand(struct ir *ir, const struct view *view)
 {
     struct ir_index *index = ir_index(ir);

@@ -1,4 +1,4 @@
-/* schedule/ir/ir_index.h: the hash tables behind an ir. Private to schedule/ir/ir*.c. */
+/* schedule/ir/ir_index.h: the hash tables of an ir. Private to schedule/ir/ir*.c. */
 #ifndef SCHEDULE_IR_INDEX_H
 #define SCHEDULE_IR_INDEX_H
 

@@ -69,7 +69,7 @@ static inline bool word_is(struct word word, const char *text)
            memcmp(text, word.at, word.size) == 0;
 }
 
-/* Cuts word at the first `c`: *word becomes what is before, the result what is behind. The
+/* Cuts word at the first `c`: *word becomes what is before, the result what is after. The
  * result's at is NULL when there is no `c`. */
 struct word word_cut(struct word *word, char c);
 

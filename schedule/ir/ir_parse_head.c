@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The row of a name in a table of names, or an error. */
+/* Finds the row of a name in a table of names, or reports an error. */
 static enum status find_name(struct parser *p, struct word word, const char *what,
                              const char *const *names, size_t count, uint32_t *found)
 {
@@ -61,7 +61,7 @@ enum status parse_mesh(struct parser *p)
     return status;
 }
 
-/* One length for each of the layout's chunks. */
+/* Parses one length for each of the layout's chunks. */
 static enum status parse_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
@@ -141,7 +141,7 @@ enum status parse_tokens(struct parser *p)
     return layout_check(&p->ir->layout, at, p->diag);
 }
 
-/* A list of numbers from 1 on, or from 0, in the parser's scratch memory. */
+/* Parses a list of numbers from 1 on, or from 0, into the parser's scratch memory. */
 static enum status parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
                                  int64_t high, int64_t **number, uint32_t *count)
 {
@@ -223,7 +223,7 @@ enum status parse_arena(struct parser *p)
     return status;
 }
 
-/* "0+3": ascending coordinates of an axis. */
+/* Parses "0+3", ascending coordinates of an axis. */
 static enum status parse_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
@@ -246,7 +246,7 @@ static enum status parse_set(struct parser *p, struct word word, struct axis_set
     return STATUS_OK;
 }
 
-/* "pp:0+3,tp": axes, each whole or with a set of coordinates. */
+/* Parses "pp:0+3,tp", axes, each whole or with a set of coordinates. */
 static enum status parse_axes(struct parser *p, struct word word, struct axis_set *axes,
                               uint32_t *count)
 {
@@ -292,7 +292,7 @@ enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
     return STATUS_OK;
 }
 
-/* A group or a role: a new name and its axes. */
+/* Parses a group or a role: a new name and its axes. */
 static enum status parse_ranks(struct parser *p, const char *what,
                                bool exists(const struct ir *ir, struct word word),
                                char name[MESH_NAME_MAX], struct axis_set *axes, uint32_t *count)

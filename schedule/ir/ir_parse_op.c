@@ -128,7 +128,7 @@ static enum status parse_tag(struct parser *p, struct op_line *line, int tag, st
     return status;
 }
 
-/* KEY=VALUE: a parameter of the kind, or a label. */
+/* Parses KEY=VALUE, a parameter of the kind or a label. */
 static enum status parse_key(struct parser *p, struct op_line *line, struct word key,
                              struct word value)
 {
@@ -154,7 +154,7 @@ static enum status parse_key(struct parser *p, struct op_line *line, struct word
     return parse_unknown(p, key, what, names, params + TAGS);
 }
 
-/* "cp>=3" */
+/* Parses a guard such as "cp>=3". */
 static enum status parse_guard(struct parser *p, struct op_line *line)
 {
     static const struct {
@@ -219,7 +219,7 @@ static enum status unknown_buffer(struct parser *p, struct word name)
     return parse_unknown(p, name, "buffer", names, count);
 }
 
-/* "kv1" or "kv1[0:4096]": a buffer or a range of its elements, of which either end may be open. */
+/* Parses "kv1" or "kv1[0:4096]", a buffer or a range of its elements, of which either end may be open. */
 static enum status parse_view(struct parser *p, struct word word, struct view *view)
 {
     struct word name = word, range = word_cut(&name, '[');
@@ -254,7 +254,7 @@ static enum status parse_view(struct parser *p, struct word word, struct view *v
     return STATUS_OK;
 }
 
-/* The operands up to the next keyword or KEY=VALUE. */
+/* Parses the operands up to the next keyword or KEY=VALUE. */
 static enum status parse_operands(struct parser *p, struct op_line *line, bool write)
 {
     static const char *const ends[] = {"reads", "writes", "waits", "guard"};
@@ -283,7 +283,7 @@ static enum status parse_operands(struct parser *p, struct op_line *line, bool w
     }
 }
 
-/* One clause of an op line behind the stream. */
+/* Parses one clause of an op line after the stream. */
 static enum status parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
     const struct {
@@ -318,7 +318,7 @@ static enum status parse_clause(struct parser *p, struct op_line *line, struct w
     }
 }
 
-/* What only the whole line shows. */
+/* Checks what only the whole line shows. */
 static enum status check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;

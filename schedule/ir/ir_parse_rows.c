@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A NUL-terminated copy that lives as long as the parser. */
+/* Returns a NUL-terminated copy that lives as long as the parser. */
 static const char *copy(struct parser *p, struct word word)
 {
     return arena_text(&p->scratch, word.at, word.size);
@@ -33,7 +33,7 @@ static const char *name_of_binding(int i)
     return binding_name((enum binding_kind)i);
 }
 
-/* The message for a word that is in none of the rows first..count-1 of a table. */
+/* Reports a word that is in none of the rows first..count-1 of a table. */
 static enum status unknown(struct parser *p, struct word word, const char *what,
                            name_function *name, int first, int count)
 {
@@ -196,7 +196,7 @@ static enum status parse_buffer_role(struct parser *p, struct word word, const c
     return STATUS_OK;
 }
 
-/* The op ids are looked at when all ops are known. */
+/* Parses a free set. Its op ids are checked when all ops are known. */
 static enum status parse_free(struct parser *p, struct word word, buffer_id buffer)
 {
     enum status status = parse_op_list(p, word, "free");
@@ -220,7 +220,7 @@ static enum status parse_free(struct parser *p, struct word word, buffer_id buff
     return STATUS_OK;
 }
 
-/* "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY": what every buffer has. */
+/* Parses what every buffer has: "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY". */
 static enum status parse_buffer_columns(struct parser *p, struct word *name,
                                         struct buffer_desc *desc)
 {

@@ -14,14 +14,14 @@ static void put(struct text *out, const char *key, uint64_t value)
     text_put_i64(out, (int64_t)value);
 }
 
-/* A label that is printed only when there is one. */
+/* Appends a label, only when there is one. */
 static void put_label(struct text *out, const char *key, uint16_t value)
 {
     if (value != IR_NONE16)
         put(out, key, value);
 }
 
-/* Comma, space, nothing: what comes between the items of a list. */
+/* Appends what comes between the items of a list: a comma, a space or nothing. */
 static void put_separator(struct text *out, char separator, uint32_t i)
 {
     if (i > 0)
@@ -39,7 +39,7 @@ static void put_axes(struct text *out, const struct mesh *mesh, const struct axi
     }
 }
 
-/* The axes of a bit mask, in mesh order; nothing when it is empty. */
+/* Appends the axes of a bit mask, in mesh order; nothing when it is empty. */
 static void put_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
 {
     if (mask == 0)
@@ -86,7 +86,7 @@ static void put_tokens(struct text *out, const struct ir *ir)
     text_putc(out, '\n');
 }
 
-/* A line for each list, or one without sequences where all have the same. */
+/* Appends a line for each list of documents, or one without sequences where all have the same list. */
 static void put_documents(struct text *out, const struct ir *ir)
 {
     const struct documents *d = &ir->documents;
@@ -119,7 +119,7 @@ static void put_arena(struct text *out, const struct ir *ir)
         text_putc(out, '\n');
 }
 
-/* Is there only the role that is made when nobody makes one? */
+/* True if there is only the role that is made when none is added. */
 static bool has_default_role(const struct ir *ir)
 {
     return ir->role_count == 0 || (ir->role_count == 1 && ir->role[0].axis_count == 0 &&
@@ -261,7 +261,7 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
     }
 }
 
-/* The operands from row `begin` of ir->operand on, which is NULL when no op has any. */
+/* Appends the operands from row `begin` of ir->operand on, which is NULL when no op has any. */
 static void put_operands(struct text *out, const struct ir *ir, const char *what, uint32_t begin,
                          uint32_t count)
 {

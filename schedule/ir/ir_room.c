@@ -185,7 +185,7 @@ size_t ir_memory(const struct ir *ir)
     return bytes;
 }
 
-/* What is made again by the next look-up, or by the next row. */
+/* Forgets what the next look-up, or the next row, makes again. */
 static void forget(struct ir_index *index)
 {
     struct id_map *map[] = {&index->buffer, &index->shape,   &index->dims,
@@ -223,7 +223,7 @@ void ir_shrink(struct ir *ir)
         forget(ir->index);
 }
 
-/* To the row: what is known to be needed is not rounded up. */
+/* Reserves exactly the rows that are known to be needed, without rounding up. */
 #define RESERVE_ROWS(ir, name, rows)                                                               \
     do {                                                                                           \
         uint64_t needed_ = (uint64_t)(ir)->name##_count + (rows);                                  \

@@ -30,7 +30,7 @@ bool layout_find(const char *name, size_t size, enum layout_kind *kind)
     return false;
 }
 
-/* A sequence must be a multiple of this many tokens. */
+/* Returns the number of tokens that a sequence must be a multiple of. */
 static uint64_t step_of(const struct token_layout *layout)
 {
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
@@ -48,13 +48,13 @@ static uint64_t step_of(const struct token_layout *layout)
     }
 }
 
-/* Tokens of a context rank in all its chunks but the last. */
+/* Returns the tokens of a context rank in each of its chunks but the last. */
 static int64_t chunk_of(const struct token_layout *layout)
 {
     return layout->chunk > 0 ? layout->chunk : layout->tokens / layout->cp / layout->chunks;
 }
 
-/* A chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
+/* Checks that a chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     int64_t own = layout->tokens / layout->cp;
@@ -70,7 +70,7 @@ static enum status check_chunk(const struct token_layout *layout, struct loc at,
         layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
 }
 
-/* Chunks of given lengths: each cuts evenly over the ranks, and they make the sequence. */
+/* Checks that chunks of given lengths each cut evenly over the ranks, and make up the sequence. */
 static enum status check_lengths(const struct token_layout *layout, struct loc at,
                                  struct diag *diag)
 {
@@ -94,7 +94,8 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                       layout->tokens);
 }
 
-/* The chunk with position p of those of `ranks` ranks' equal parts: its tokens, and those before. */
+/* Returns the tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of every
+ * chunk; *before: the tokens of the chunks before. */
 static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
                            int64_t *before)
 {
@@ -219,7 +220,7 @@ static int64_t clamp(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Positions below `position` in slices c and 2 cp - 1 - c of those that begin at 0. */
+/* Returns how many positions below `position` are in slices c and 2 cp - 1 - c of those that begin at 0. */
 static int64_t in_slices_below(const struct token_layout *layout, uint32_t c, int64_t slice,
                                int64_t position)
 {

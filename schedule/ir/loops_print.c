@@ -18,8 +18,8 @@ struct named {
     char variable[4];
 };
 
-/* An op that a loop's rows would have before its first or behind its last iteration: of a loop within others,
- * in each of their iterations. */
+/* An op that a loop's rows would have before the first or after the last iteration; of a loop within others, in
+ * each of their iterations. */
 struct alias {
     uint32_t loop, row;
     int64_t value; /* of the loop's variable */
@@ -46,7 +46,7 @@ struct around {
 
 /* ---- names ---- */
 
-/* "A" to "Z", "AA" and on. */
+/* Appends the name of a loop: "A" to "Z", "AA" and on. */
 static void put_loop_name(struct text *out, uint32_t loop)
 {
     char name[8];
@@ -127,7 +127,7 @@ static void choose_variable(const struct printer *p, const struct loops_shape *l
     }
 }
 
-/* Gives the loops of a node rows. first_op: its own first op. */
+/* Gives rows to the loops of a node. first_op: the node's own first op. */
 static void name_loops(struct printer *p, uint32_t shape, const int64_t *number, uint64_t first_op,
                        uint32_t parent)
 {
@@ -176,7 +176,7 @@ struct place {
     uint32_t row;                 /* op line of the innermost body */
 };
 
-/* The op `rest` ops behind the first of a node's first iteration. */
+/* Finds the place of the op that comes `rest` ops after the first of a node's first iteration. */
 static void find_in_node(const struct printer *p, uint32_t shape, uint32_t loop, uint64_t rest,
                          struct place *place)
 {
@@ -230,7 +230,7 @@ static void put_term(struct printer *p, const struct around *a, uint32_t d, int6
     text_puts(p->out, p->named[a->loop[d]].variable);
 }
 
-/* "2*L+1" or "31-L": a constant, and what each variable around counts for; what is added comes first. */
+/* Appends "2*L+1" or "31-L": a constant and the multiple of each variable around; what is added comes first. */
 static void put_expression(struct printer *p, const struct around *a, int64_t constant,
                            const int64_t *factor)
 {
@@ -254,7 +254,8 @@ static void put_expression(struct printer *p, const struct around *a, int64_t co
         text_put_i64(p->out, constant);
 }
 
-/* What a number is by its value in the first iterations and its strides: constant + factors x variables. */
+/* Splits a number, given by its value in the first iterations and its strides, into constant + factors x
+ * variables; returns the constant. */
 static int64_t by_variables(const struct printer *p, const struct around *a, int64_t first,
                             const int64_t *stride, int64_t *factor)
 {
@@ -300,15 +301,15 @@ static void add_alias(struct printer *p, struct alias alias)
     p->alias[p->alias_count++] = alias;
 }
 
-/* A reference whose op is at `place` in the first iterations of the loops around it, by[m][d] iterations of
- * loop m of the place further with each one of loop d around. */
+/* A reference whose op is at `place` in the first iterations of the loops around it. With each iteration of loop d
+ * around it moves by[m][d] iterations of loop m of the place. */
 struct reference {
     struct place place;
     int64_t by[DEPTH_MAX][DEPTH_MAX];
 };
 
-/* Tells how a reference moves by the op it names in one iteration of all loops around it (at: 0, or the
- * last of each). False: not from iteration to iteration of loops. */
+/* Finds how a reference moves, from the op it names in one iteration of all loops around it (the first, or the
+ * last of each). False: it does not move by whole iterations of loops. */
 static bool follow(const struct printer *p, const struct around *a, int64_t first,
                    const int64_t *stride, bool last, struct reference *r)
 {
@@ -334,8 +335,8 @@ static bool follow(const struct printer *p, const struct around *a, int64_t firs
     return true;
 }
 
-/* The ops [*begin, *end) of an iteration of the loop around level m of a place, of all where there is none;
- * *first: the same in the first iterations of the loops around. */
+/* Finds the ops [*begin, *end) of an iteration of the loop around level m of a place, or of all where there is
+ * none; *first: where it begins in the first iterations of the loops around. */
 static void find_around(const struct printer *p, const struct place *place, uint32_t m,
                         uint64_t *begin, uint64_t *end, uint64_t *first)
 {
@@ -451,7 +452,7 @@ static void indent(struct text *out, uint32_t depth)
         text_puts(out, "  ");
 }
 
-/* at: of its first number in the strides of the loops around. */
+/* Appends a line. at: the position of its first number in the strides of the loops around. */
 static void put_line(struct printer *p, const char *text, const int64_t *number,
                      const struct around *a, uint32_t at, uint32_t *row)
 {
@@ -510,7 +511,7 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
     text_puts(p->out, "end\n");
 }
 
-/* The op of an alias, as a line in the loop around the aliased one names it. */
+/* Appends the op of an alias as a line in the loop around the aliased one names it. */
 static void put_alias_op(struct printer *p, const struct alias *alias)
 {
     struct place place = find_op(p, alias->op);

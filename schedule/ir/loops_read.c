@@ -20,7 +20,7 @@ struct item {
     const char *at;
     size_t size;
     uint32_t loop; /* the loop that begins here; IR_NONE: a statement */
-    uint32_t next; /* the item behind it, at the same depth; IR_NONE: none */
+    uint32_t next; /* the next item at the same depth; IR_NONE: none */
 };
 
 struct loop {
@@ -86,7 +86,7 @@ static enum status fault(struct reader *r, uint32_t line, const char *format, ..
 
 /* ---- words ---- */
 
-/* The next word of text; size 0: there is none. */
+/* Returns the next word of text; size 0: there is none. */
 static struct word next_word(const char **at, const char *end)
 {
     while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
@@ -98,7 +98,7 @@ static struct word next_word(const char **at, const char *end)
     return word;
 }
 
-/* An expression with the variables of the loops around. */
+/* Reads an expression with the variables of the loops around. */
 static bool read_expression(const struct reader *r, const char *at, const char *end, int64_t *value)
 {
     struct expression_variable around[DEPTH_MAX];
@@ -208,7 +208,7 @@ static enum status read_alias(struct reader *r, const char *at, const char *end,
     return STATUS_OK;
 }
 
-/* Hangs the item into the tree, behind *last at its depth. */
+/* Adds the item to the tree, after *last at its depth. */
 static void add_item(struct reader *r, struct item item, uint32_t last[DEPTH_MAX + 1])
 {
     GROW(r, item);
@@ -295,7 +295,7 @@ static enum status note_label(struct reader *r, struct word name, uint64_t op, u
     return STATUS_OK;
 }
 
-/* Counts the ops of the items from `first` on; within a loop, or NULL. */
+/* Counts the ops of the items from `first` on; within: the loop that they are in, or NULL. */
 static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
@@ -335,7 +335,7 @@ static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
 static enum status find_name(struct reader *r, struct word name, uint32_t line, bool aliased,
                              uint64_t *op);
 
-/* An alias names its op as a line in the loop around the aliased one would. */
+/* Finds the op of an alias, which names it as a line in the loop around the aliased one would. */
 static enum status find_alias(struct reader *r, const struct alias *alias, const int64_t *value,
                               uint64_t *op)
 {
@@ -352,7 +352,7 @@ static enum status find_alias(struct reader *r, const struct alias *alias, const
     return status;
 }
 
-/* Row of a loop, with a value for the variable of every loop around and its own. */
+/* Finds the op of a loop's row, with a value for the variable of every loop around and its own. */
 static enum status find_instance(struct reader *r, uint32_t loop, uint32_t row,
                                  const int64_t *value, uint32_t line, bool aliased, uint64_t *op)
 {
@@ -387,7 +387,7 @@ static enum status find_instance(struct reader *r, uint32_t loop, uint32_t row,
                  inner->name, row, value[inner->depth]);
 }
 
-/* "A.3[L-1]" or ".3". */
+/* Finds the op of a name such as "A.3[L-1]" or ".3". */
 static enum status find_row(struct reader *r, struct word name, uint32_t line, bool aliased,
                             uint64_t *op)
 {
@@ -440,7 +440,7 @@ static enum status find_name(struct reader *r, struct word name, uint32_t line, 
 
 /* ---- writing out ---- */
 
-/* Names separated by commas, those within brackets aside. */
+/* Writes out names separated by commas; commas within brackets do not separate. */
 static enum status put_names(struct reader *r, struct word list, uint32_t line)
 {
     const char *from = list.at, *end = list.at + list.size;
@@ -461,7 +461,7 @@ static enum status put_names(struct reader *r, struct word list, uint32_t line)
     }
 }
 
-/* A word with the values of its expressions; out: of r->flat, or of a name. */
+/* Writes out a word with the values of its expressions; out: the text of r->flat, or of a name. */
 static enum status put_word(struct reader *r, struct word word, uint32_t line, struct text *out)
 {
     const char *end = word.at + word.size;

@@ -98,8 +98,8 @@ static void add_node(struct loops *l, struct loops_node node)
     l->node[l->count++] = node;
 }
 
-/* Do the numbers of the word that begins here name ops? That of an op does, and those behind `waits` and
- * `free=`. */
+/* True if the numbers of the word that begins here name ops, as do those of an op's id, and those after `waits`
+ * and `free=`. */
 static bool names_ops(const char *word, const char *before, bool is_op)
 {
     if (strncmp(word, "free=", 5) == 0)
@@ -153,7 +153,7 @@ static const int64_t *numbers_of(const struct loops *l, uint64_t node)
     return l->number + l->node[node].number;
 }
 
-/* Do `period` nodes at `b` have the shapes of those at `a`? */
+/* True if `period` nodes at `b` have the shapes of those at `a`. */
 static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++)
@@ -162,7 +162,7 @@ static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t 
     return true;
 }
 
-/* Do the numbers of the iteration at `c` differ from those at `b` as these do from those at `a`? */
+/* True if the numbers of the iteration at `c` differ from those at `b` as these do from those at `a`. */
 static bool goes_on(const struct loops *l, uint64_t a, uint64_t b, uint64_t c, uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++) {
@@ -192,7 +192,7 @@ static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period,
 static const char *const labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
 enum { LABELS = sizeof labels / sizeof *labels };
 
-/* Which of a line's numbers is that of a label; UINT32_MAX: it has none. */
+/* Returns which of a line's numbers is that of a label; UINT32_MAX: it has none. */
 static uint32_t rank_of(const char *text, const char *label)
 {
     const char *found = strstr(text, label);
@@ -202,7 +202,7 @@ static uint32_t rank_of(const char *text, const char *label)
     return found ? rank : UINT32_MAX;
 }
 
-/* Do two lines, of shapes that may differ, have other labels? */
+/* True if two lines, of shapes that may differ, have different labels. */
 static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 {
     const char *x = l->shape[l->node[a].shape].text, *y = l->shape[l->node[b].shape].text;
@@ -217,8 +217,8 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* Iterations of layers, chunks or steps begin where a label changes; those whose lines all keep their labels
- * begin anywhere. */
+/* True if iterations may begin here: those of layers, chunks or steps begin where a label changes; those whose
+ * lines all keep their labels begin anywhere. */
 static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))
@@ -229,7 +229,7 @@ static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_
     return true;
 }
 
-/* The iterations that cover most. again: per node from `from` on, the next one of its shape. */
+/* Returns the iterations that cover most nodes. again: per node from `from` on, the next one of its shape. */
 static struct found find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
                               uint64_t at, uint64_t end, uint32_t period_max)
 {
@@ -246,7 +246,7 @@ static struct found find_loop(const struct loops *l, const uint64_t *again, uint
     return best;
 }
 
-/* The node that stands for iterations of nodes at `at`. */
+/* Makes the node that stands for iterations of nodes at `at`. */
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
 {
     struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};

@@ -39,13 +39,13 @@ uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_
     return rank;
 }
 
-/* Coordinates that a listed axis contributes. */
+/* Returns how many coordinates a listed axis contributes. */
 static uint32_t set_size(const struct mesh *mesh, const struct axis_set *set)
 {
     return set->count ? set->count : mesh->axis[set->axis].size;
 }
 
-/* Where a coordinate stands in the set; false when it is not in it. */
+/* Finds the place of a coordinate in the set; false when it is not in it. */
 static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
 {
     if (set->count == 0) {
@@ -64,7 +64,7 @@ static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *
     return low < set->count && set->set[low] == coordinate;
 }
 
-/* Bit mask of the axes that a group lists. */
+/* Returns the bit mask of the axes that a group lists. */
 static uint32_t listed_axes(const struct group *group)
 {
     uint32_t axes = 0;

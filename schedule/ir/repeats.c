@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The last run that begins at an op or before it; NULL: none does. */
+/* Returns the last run that begins at an op or before it; NULL: none does. */
 static const struct repeat_run *run_before(const struct repeats *r, uint32_t op)
 {
     uint32_t low = 0, high = r->run_count;

@@ -75,7 +75,8 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
     return (uint32_t)(replica * (ir->global_batch / replicas) + n);
 }
 
-/* The rank so far before this one in the ring of a group; itself where there is no such group. */
+/* Returns the rank that is `away` places before this one in the ring of a group; itself where there is no such
+ * group. */
 static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
     int row = ir_find_group(ir, name, strlen(name));
@@ -87,13 +88,13 @@ static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank
     return group_member(&ir->mesh, &ir->group[row], instance, before);
 }
 
-/* The only ring, or of two the inner one. */
+/* Returns the name of the only ring, or of two the inner one. */
 static const char *ring_name(const struct ir *ir)
 {
     return ir_find_group(ir, "cp_in", 5) >= 0 ? "cp_in" : "cp";
 }
 
-/* The context rank whose keys the op reads. */
+/* Returns the context rank whose keys the op reads. */
 static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t rank)
 {
     uint32_t from = rank_before(ir, ring_name(ir), rank, work->attention.away);
@@ -121,7 +122,7 @@ const char *visible_unfit(const struct ir *ir)
     return NULL;
 }
 
-/* Ranks of a ring; 1 where there is none. */
+/* Returns the number of ranks of a ring; 1 where there is none. */
 static int64_t ring_size(const struct ir *ir, const char *name)
 {
     int group = ir_find_group(ir, name, strlen(name));
@@ -159,7 +160,7 @@ struct sight {
     struct visible_pieces *out;
 };
 
-/* Key rows with a position below this one, among those that the op reads. */
+/* Returns the number of key rows with a position below this one, among those that the op reads. */
 static int64_t keys_below(const struct sight *s, int64_t position)
 {
     int64_t rows = layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
@@ -191,7 +192,7 @@ static bool is_even(int64_t first, int64_t last, int64_t rows)
     return last == first || last - first == rows - 1;
 }
 
-/* How far a bound moves from row to row; -1: there is only one row. */
+/* Returns how far a bound moves from row to row; -1: there is only one row. */
 static int64_t slope(int64_t first, int64_t last, int64_t rows)
 {
     return rows == 1 ? -1 : last > first;
@@ -248,8 +249,9 @@ static void collect(struct collector *c, struct stretch next)
     *open = next;
 }
 
-/* Rows row .. row + rows - 1 lie at positions of one stride, so that the bounds of their ranges never move by more than
- * one key a row: rows whose first and last ranges are even are even throughout, others are halved. */
+/* Collects rows row .. row + rows - 1, which lie at positions of one stride, so that the bounds of their ranges
+ * never move by more than one key a row: rows whose first and last ranges are even are even throughout, others are
+ * halved. */
 static void collect_rows(struct collector *c, int64_t row, int64_t rows)
 {
     struct stretch s = {row, rows, range_of(c->sight, row), range_of(c->sight, row + rows - 1)};
@@ -261,7 +263,7 @@ static void collect_rows(struct collector *c, int64_t row, int64_t rows)
     collect_rows(c, row + rows / 2, rows - rows / 2);
 }
 
-/* The rows from..to of the op's queries that lie in one document. */
+/* Collects the rows from..to of the op's queries that lie in one document. */
 static void collect_document(struct collector *c, int64_t from, int64_t to)
 {
     const struct sight *s = c->sight;

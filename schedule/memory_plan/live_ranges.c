@@ -34,9 +34,9 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
 }
 
-/* Births of one stream in list order; their clocks never fall. Buffers that are born earlier than
- * their first touch says (schedule/analysis/first_uses.h) are a class of their own, whose clocks are lowered
- * to those of later first uses so that they do not fall either. */
+/* First uses of one stream in list order; their clocks never fall. Buffers whose life starts earlier than their
+ * first touch says (schedule/analysis/first_uses.h) are a class of their own, whose clocks are lowered to those of
+ * later first uses so that they do not fall either. */
 struct class
 {
     uint32_t count, begin; /* rows of survey.first_use */
@@ -55,7 +55,7 @@ struct survey {
      * stream is the host. Ops are asked about in list order. */
     struct cursor {
         uint32_t at;        /* first use of the class */
-        uint32_t before;    /* it is ordered behind the ops below this number */
+        uint32_t before;    /* it is ordered after the ops below this number */
         uint32_t first_use; /* its op */
     } * cursor;
 };
@@ -107,7 +107,7 @@ static void lower_clocks(struct survey *s)
         for (uint32_t j = 0; k + 1 < last->count && j < width; j++)
             row[j] = row[j] < row[j + width] ? row[j] : row[j + width];
     }
-    /* Births with one op are told apart by nobody: they share the lowest clock. */
+    /* First uses with one op are not told apart: they share the lowest clock. */
     const uint32_t *first_use = s->first_use + last->begin;
     for (k = 1; k < last->count; k++)
         if (first_use[k] == first_use[k - 1])
@@ -115,7 +115,7 @@ static void lower_clocks(struct survey *s)
                    width * sizeof *s->lowered);
 }
 
-/* Births of one op are one row, but in the class that has clocks of its own. */
+/* Lists the first uses of each class. Those of one op are one row, except in the class that has clocks of its own. */
 static void sort_into_classes(struct survey *s)
 {
     struct live_ranges *t = s->t;
@@ -139,8 +139,8 @@ static void sort_into_classes(struct survey *s)
         lower_clocks(s);
 }
 
-/* The earliest first use of class c, from the cursor on, that is ordered behind op f of a stream: one that is listed behind
- * it, which is all that an op of the host asks for, and whose clock says so. */
+/* Returns the earliest first use of class c, from the cursor on, that is ordered after op f of a stream: it is
+ * listed after f, which is all that an op of the host needs, and its clock says so. */
 static uint32_t first_use_behind(const struct survey *s, const struct cursor *cursor, uint32_t c,
                                  uint32_t stream, uint32_t f)
 {
@@ -160,7 +160,7 @@ static uint32_t first_use_behind(const struct survey *s, const struct cursor *cu
     return at;
 }
 
-/* Moves a cursor to the earliest first use of class c that is ordered behind op f of a stream. */
+/* Moves a cursor to the earliest first use of class c that is ordered after op f of a stream. */
 static void move_cursor(const struct survey *s, struct cursor *cursor, uint32_t c, uint32_t stream,
                         uint32_t f)
 {
@@ -180,7 +180,7 @@ static void move_cursor(const struct survey *s, struct cursor *cursor, uint32_t 
         cursor->before = order_row(s->order, first_use[at])[stream];
 }
 
-/* Ends of who is gone with one op: per class, the earliest first use that is ordered behind it. */
+/* Ends of the live ranges that end with one op: per class, the earliest first use that is ordered after it. */
 struct behind {
     uint32_t first, last; /* least and greatest */
     uint32_t end[ORDER_ON_HOST + 1];
@@ -207,7 +207,7 @@ static void find_behind(struct survey *s, uint32_t f, struct behind *behind)
         uint32_t first_use = cursor[c].first_use;
         if (first_use == LIVE_RANGES_NEVER &&
             s->first_use[s->class[c].begin + s->class[c].count - 1] <= f)
-            first_use = f + 1; /* no first use comes behind f at all */
+            first_use = f + 1; /* no first use comes after f at all */
         note_end(behind, c, first_use);
     }
 }
@@ -217,7 +217,7 @@ struct member {
     uint32_t live_range, next;
 };
 
-/* Ops that free sets name: who has them. */
+/* The ops that free sets name, with the live ranges whose sets they are in. */
 struct members {
     struct op_marks ops;
     uint32_t *head; /* per marked op */
@@ -232,8 +232,7 @@ static void list_member(struct members *m, uint32_t row, uint32_t live_range, ui
     *list = row;
 }
 
-/* Puts the members of all free sets on the lists of their ops; a live range without a set that is
- * right never ends. */
+/* Puts the members of all free sets on the lists of their ops; a live range without a correct set never ends. */
 static void list_members(const struct survey *s, struct members *m)
 {
     const struct ir *ir = s->ir;
@@ -282,7 +281,7 @@ static void end_alone(const struct live_ranges *t, uint32_t i, const struct behi
     t->last_end[i] = behind->last;
 }
 
-/* The same of a live range that others of its ops may hold for longer. */
+/* Moves the ends of a live range back to these, where they are later: other ops of its set may hold it for longer. */
 static void end_later(const struct live_ranges *t, uint32_t i, const struct behind *behind)
 {
     uint32_t *end = t->end + (size_t)i * t->classes;
@@ -295,7 +294,7 @@ static void end_later(const struct live_ranges *t, uint32_t i, const struct behi
     }
 }
 
-/* Ends of all live ranges, and what is alive beside one another. */
+/* Finds the ends of all live ranges, and the most bytes that are live at once. */
 static void find_ends(struct survey *s)
 {
     struct live_ranges *t = s->t;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The first row whose first use is op or a later one. */
+/* Returns the first row whose first use is op or a later one. */
 static uint32_t row_at(const struct live_ranges *t, uint32_t op)
 {
     uint32_t low = 0, high = t->count;
@@ -33,7 +33,7 @@ static bool alike_rows(const struct live_ranges *t, const struct repeats *r, uin
     return true;
 }
 
-/* The rows of three iterations, of which the gap follows the second. */
+/* True if the rows of three iterations are alike; the gap follows the second. */
 static bool alike_around(const struct live_ranges *t, const struct repeats *r,
                          const struct repeat_run *run)
 {
@@ -48,7 +48,8 @@ static bool alike_around(const struct live_ranges *t, const struct repeats *r,
     return true;
 }
 
-/* From the second copy on, ops follow each other at one distance. */
+/* Sets row i from the two rows `back` and 2 `back` before it: from the second copy on, ops follow each other at
+ * one distance. */
 static void take_next(struct live_ranges *to, uint32_t i, uint32_t back)
 {
     const uint32_t *a = live_ranges_ends(to, i - 2 * back), *b = live_ranges_ends(to, i - back);

@@ -69,7 +69,8 @@ struct packing {
     uint64_t looks;
 };
 
-/* The first live range from which on all of the class begin at op `end` or later. of_class: those of the class. */
+/* Returns the first live range from which on all of a class begin at op `end` or later. of_class: the live ranges
+ * of the class. */
 static uint32_t last_of_class(const struct live_ranges *t, const uint32_t *of_class, uint32_t count,
                               uint32_t end)
 {
@@ -103,7 +104,8 @@ static void find_until(struct packing *p)
     free(of_class);
 }
 
-/* Adds what is placed of `node`, which has `width` live ranges from `first` on, and conflicts with live range i. */
+/* Adds the placed live ranges of `node`, which has `width` live ranges from `first` on, that conflict with live
+ * range i. */
 static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
                         uint32_t i)
 {
@@ -120,7 +122,7 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
         p->block[p->blocks++] = (struct keyed){t->offset[first], t->offset[first] + t->size[first]};
 }
 
-/* The lowest offset at which `size` bytes lie between the blocks, which are sorted, or above them. */
+/* Returns the lowest offset at which `size` bytes lie between the blocks, which are sorted, or above them. */
 static uint64_t lowest_gap(const struct packing *p, uint64_t size)
 {
     uint64_t end = 0;
@@ -147,7 +149,8 @@ static void place(struct packing *p, uint32_t i)
 
 enum { ROUNDS_MAX = 16 };
 
-/* Places those of greatest weight first, equal ones in order of first use. UINT64_MAX: too many looks. */
+/* Places the live ranges of greatest weight first, equal ones in order of first use. Returns UINT64_MAX after too
+ * many looks. */
 static uint64_t pack_by_weight(struct packing *p, const double *weight)
 {
     struct live_ranges *t = p->t;

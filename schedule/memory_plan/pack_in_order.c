@@ -10,7 +10,7 @@ enum { SIZES = 64, JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct hole {
     uint64_t begin, end;
-    uint32_t last;      /* the live range that had the bytes */
+    uint32_t last;      /* the live range that had the bytes before */
     uint32_t open_from; /* from this op on every first use may take them */
 };
 
@@ -89,7 +89,7 @@ struct run {
     size_t hole; /* the first */
 };
 
-/* The open bytes below the top, which may be none. */
+/* Returns the run of open bytes below the top, which may be empty. */
 static struct run below_top(const struct holes *h, uint32_t i)
 {
     struct run run = {h->top, h->top, h->count};
@@ -99,7 +99,7 @@ static struct run below_top(const struct holes *h, uint32_t i)
     return run;
 }
 
-/* The run that live range i takes; the one below the top where none is large enough. */
+/* Returns the run that live range i takes; the one below the top where none is large enough. */
 static struct run find_run(struct holes *h, uint32_t i, enum pack_fit fit)
 {
     uint64_t size = h->t->size[i], least = UINT64_MAX, chain = h->top, chain_end = UINT64_MAX;

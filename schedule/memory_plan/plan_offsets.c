@@ -1,4 +1,4 @@
-/* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are packed behind them.
+/* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are packed after them.
  * Of several roles only the one with the largest arena has to be packed well: the others are packed quickly. */
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/analysis/find_repeats.h"
@@ -35,7 +35,7 @@ static uint64_t pack(struct live_ranges *t, enum way way, uint64_t enough, uint6
     return pack_in_order(t, way == WAY_BEST_FIT ? PACK_BEST_FIT : PACK_FIRST_FIT, most);
 }
 
-/* Gives offsets to the live ranges in p->live_ranges, behind `base` bytes of persistent buffers. */
+/* Gives offsets to the live ranges in p->live_ranges, after `base` bytes of persistent buffers. */
 static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
 {
@@ -61,7 +61,7 @@ static bool is_planned(const struct offsets_job *p, uint8_t memory)
     return (p->scope.memories >> memory & 1) != 0;
 }
 
-/* Where the persistent buffers of a role end, which lie first. */
+/* Places the persistent buffers of a role, which lie first; base: where they end. */
 static void place_persistent(struct offsets_job *p, uint32_t role, uint64_t base[MEMORY_COUNT])
 {
     struct ir *ir = p->ir;

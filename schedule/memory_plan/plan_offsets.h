@@ -20,10 +20,9 @@ struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
                                     list order */
-    uint64_t held
-        [MEMORY_COUNT]; /* most bytes live at once if a buffer lives until some later first use is
-                          ordered after its free set: no arena can be smaller. held - live is
-                          what unordered ops may not share, arena - held is waste. */
+    /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set: no arena
+     * can be smaller. held - live is what unordered ops may not share, arena - held is waste. */
+    uint64_t held[MEMORY_COUNT];
 };
 
 /* Plans an offset for every buffer from the free sets as they stand, one arena per memory and

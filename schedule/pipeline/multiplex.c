@@ -47,7 +47,7 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
 /* Two streams for the messages of each, and what there is beside. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
-/* Tokens that leave none of `count` pieces empty, from `tokens` on. */
+/* Returns the fewest tokens, from `tokens` on, that leave none of `count` pieces empty. */
 static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
@@ -56,7 +56,7 @@ static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
     return rows * ranks;
 }
 
-/* Every subsequence that is shared has a token of each rank for each stage. */
+/* Adds the conditions on tokens: every subsequence that is shared has a token of each rank for each stage. */
 static void token_conditions(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
@@ -100,7 +100,7 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
 
 /* ---- the order of all stages together ---- */
 
-/* Time is in flops of a layer, or units. */
+/* Stages take tasks as early as they can. Time is in flops of a layer, or in units. */
 struct greedy {
     const struct choices *c;
     double *free_at;  /* per stage */
@@ -138,9 +138,9 @@ static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint
     return g->next[chunk] < g->next[best];
 }
 
-/* Seconds of the last piece, which takes longest because it sees the most keys; all layers are equal.
- * Subsequences of equal lengths are taken for equal units, as in the paper's figure 8; of others, whose
- * lengths make whole ones take equally long, pieces do not. */
+/* Returns the time of the last piece, in flops of a layer or in units; it takes longest because it sees the most
+ * keys, and all layers are equal. Subsequences of equal lengths are taken for equal units, as in the paper's
+ * figure 8; of others, whose lengths make whole ones take equally long, pieces do not. */
 static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)
 {
     if (c->lengths == NULL)

@@ -145,7 +145,7 @@ void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 /* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The
  * pattern is written for 2 P - 1 micro-batches or more; with fewer, those that are not there are
  * left out of it. Over subsequences the first backward is that of a micro-batch's last one, so k - 1 more
- * units go through both chunks before it, and behind the last forward as many come back. */
+ * units go through both chunks before it, and after the last forward as many come back. */
 struct zb_v {
     struct actions *actions;
     const struct choices *choices;

@@ -57,7 +57,7 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* Is the block a segment of which nothing else is left? */
+/* True if the block is a segment of which nothing is cut off. */
 static bool is_segment(const struct caching_block *b)
 {
     return b->before == NONE && b->after == NONE;
@@ -73,7 +73,8 @@ static void free_size(struct caching_size *size)
     free(size);
 }
 
-/* Where a size is or goes. Which half it lies in is not to be guessed: no branch asks. */
+/* Returns the row at which a size is or belongs. A search without branches: which half the size lies in cannot be
+ * predicted. */
 static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
 {
     const uint64_t *low = list->bytes;
@@ -116,7 +117,8 @@ static void make_room(struct caching_free *list)
         list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
 }
 
-/* Rare, and kept out of size_of(), which would save registers for it. */
+/* Finds or adds the free blocks of a size. Rarely called, and not inlined into size_of(), which would save
+ * registers for it. */
 __attribute__((noinline)) static struct caching_size *find_size(struct caching_free *list,
                                                                 uint64_t bytes)
 {
@@ -139,7 +141,7 @@ __attribute__((noinline)) static struct caching_size *find_size(struct caching_f
     return size;
 }
 
-/* Blocks of that size, though there may be none. Good until the next call. */
+/* Returns the free blocks of a size, of which there may be none. Valid until the next call. */
 static inline struct caching_size *size_of(struct caching_free *list, uint64_t bytes)
 {
     struct caching_size **recent =
@@ -149,12 +151,12 @@ static inline struct caching_size *size_of(struct caching_free *list, uint64_t b
     return *recent;
 }
 
-/* Where among those of its size a block is or goes: in the last part that begins below it. */
+/* Where a block is or belongs among those of its size: in the last part that begins below it. */
 struct spot {
     uint32_t part, row;
 };
 
-/* The spot of the first block that is not below an address; it may be the end of a part. */
+/* Returns the spot of the first block that is not below an address; it may be the end of a part. */
 static struct spot place(const struct caching_allocator *a, const struct caching_size *size,
                          uint64_t address)
 {
@@ -174,7 +176,7 @@ static struct spot place(const struct caching_allocator *a, const struct caching
     return (struct spot){part, (uint32_t)(low - size->part[part]->block)};
 }
 
-/* The same, but for a block that is there: the end of a part is the start of the next. */
+/* As place(), for a block that is there: the end of a part is the start of the next. */
 static struct spot place_of_free(const struct caching_allocator *a, const struct caching_size *size,
                                  uint64_t address)
 {
@@ -200,7 +202,7 @@ static struct caching_part *add_part(struct caching_size *size, uint32_t at)
     return size->part[at];
 }
 
-/* The last one stays, for the next block of that size. */
+/* Removes an empty part; the last part stays, for the next block of that size. */
 static void remove_if_empty(struct caching_size *size, uint32_t at)
 {
     if (size->part[at]->count > 0 || size->count == 1)
@@ -260,7 +262,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
     remove_at(a, size, at);
 }
 
-/* The first of the smallest free blocks that are large enough; NONE: there are none. */
+/* Takes the first of the smallest free blocks that are large enough; NONE: there are none. */
 static uint32_t take_free(struct caching_allocator *a, enum caching_pool pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];

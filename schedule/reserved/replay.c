@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A role's buffers as they come in its list. */
+/* A role's buffers in the order of their first ops. */
 struct coming {
     const struct ir *ir;
     const struct role *role;
@@ -52,7 +52,7 @@ static void find_coming(struct coming *c)
     }
 }
 
-/* The op that a buffer goes with, which comes with `first`. */
+/* Returns the op after whose issue a buffer gives its memory back; `first` is the op that it comes with. */
 static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
 {
     const op_id *set = ir_free_set(c->ir, buffer);

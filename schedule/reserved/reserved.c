@@ -88,7 +88,7 @@ const char *reserved_part_name(enum reserved_part part)
 
 /* ---- NCCL ---- */
 
-/* What the ops of a role do in a group. */
+/* How the ops of a role use a group. */
 enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static uint8_t use_of(enum work_kind kind)
@@ -128,7 +128,7 @@ static uint64_t peer_bytes(bool spans, uint64_t near_peers)
            (spans ? NETWORK_SHARED : 0);
 }
 
-/* Peers of a rank in its group: in its fabric, and whether there are others. */
+/* Counts the peers of a rank in its group that are in its fabric; *spans: there are others. */
 static void count_peers(const struct ir *ir, const struct cluster *cluster,
                         const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
 {
@@ -187,7 +187,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-/* What a role's device holds: what is there throughout, then the tensors of its ops as they come and go. */
+/* Runs the allocator of a role's device: what is there throughout, then the tensors of its ops as they come and
+ * go. */
 static void run_device(struct caching_allocator *a, const struct replay *replay,
                        uint64_t workspaces, struct reserved_held held)
 {
@@ -210,7 +211,7 @@ static uint8_t power_of(uint64_t bytes)
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
 }
 
-/* The first of those that come behind an op; as many as there are: none. */
+/* Returns the first row that comes after an op; count: there is none. */
 static uint32_t first_behind(const struct replay_stay *row, uint32_t count, uint32_t op)
 {
     const struct replay_stay *low = row;
@@ -221,7 +222,8 @@ static uint32_t first_behind(const struct replay_stay *row, uint32_t count, uint
     return (uint32_t)(low - row);
 }
 
-/* Each that goes is counted with the first that comes behind it: before that nothing is fuller. */
+/* Returns the pinned bytes. Each block that goes is counted as gone when the next one comes after it: before that
+ * no more are in use. */
 static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
     uint32_t count = 0;
@@ -256,7 +258,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     return total;
 }
 
-/* Bytes that a share of the device leaves to the allocator; 0 would stand for no limit. */
+/* Returns the bytes that a share of the device leaves to the allocator, at least 1: 0 would stand for no limit. */
 static uint64_t limit_of(uint64_t available, uint64_t outside)
 {
     return available > outside ? available - outside : 1;
@@ -291,7 +293,7 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->total = outside + a.reserved_peak;
     out->fits = !a.exceeded;
 
-    /* the cache grows into what is there: whether less would do is asked of a smaller device */
+    /* the cache grows into the memory there is: whether less would do is found on a smaller device */
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
     if (bounded && out->fits && out->total > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside)};

@@ -152,8 +152,8 @@ double compose_ops_at_most(const struct choices *c)
            pipeline_units(c) / c->pp;
 }
 
-/* Rows that the staging tables have room for from the start. What it does not need of that is not touched, but is asked
- * of the system: no more than some hundred megabytes. */
+/* Returns the rows that the staging tables have room for from the start. Rows that are not needed are never
+ * touched, but their memory is asked of the system: no more than some hundred megabytes. */
 static uint64_t room_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
@@ -387,8 +387,8 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 
 /* ---- samples ---- */
 
-/* Layers after which the schedule of a layer is another one: a bundle of several, windows of some. 0: there is no
- * such number. */
+/* Returns the number of layers after which the schedules of layers repeat: a bundle of several, or the distance of
+ * layers without a window. 0: there is no such number. */
 static int64_t layers_of_period(const struct choices *choices)
 {
     struct transformer share;
@@ -403,7 +403,8 @@ static int64_t layers_of_period(const struct choices *choices)
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 
-/* So many layers of the model: whole periods, and what is left of it. */
+/* Leaves `length` periods of the model's layers, and those beyond whole periods. False: there is nothing to leave
+ * out. */
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {
@@ -429,7 +430,8 @@ static bool units_are_alike(const struct choices *c)
     return true;
 }
 
-/* So many units beyond those that stages have under way at the start and at the end. */
+/* Leaves `length` units beyond those that stages have under way at the start and at the end. False: there is
+ * nothing to leave out, or units differ. */
 static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;

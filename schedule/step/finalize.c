@@ -271,8 +271,8 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-/* Writes the program behind the rows of *out, whose clocks *order and whose first uses *first_uses then hold, without
- * offsets. */
+/* Writes the program after the rows of *out, without offsets. *order and *first_uses then hold its clocks and
+ * first uses. */
 static void write_role(const struct emit *e, const struct op_list *list, struct ir *out,
                        struct order *order, struct first_uses *first_uses)
 {

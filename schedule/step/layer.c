@@ -161,8 +161,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
-        /* behind the first product what the second one reads arrives, behind the second one the
-           result of the first leaves */
+        /* what the second product reads arrives after the first one, and the result of the first leaves after the
+         * second */
         struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),
                                            h, TENSOR_ANY, "norm_all", true);
         struct view product = tensor_product(e, dx_rows, h, "dx_all");

@@ -1,6 +1,6 @@
 /* Rules on planned offsets. One walk over a role's ops puts each buffer into a map of its memory
  * at its first use, and asks for the bytes it takes: is the buffer that had them last surely dead? It
- * is enough to ask the last one, since that one was found to be born after the one before it had
+ * is enough to ask the last one, since that one was found to start its life after the one before it had
  * died. The map is a treap of disjoint byte ranges; every first use adds one and cuts at most two. */
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/liveness.h"
@@ -108,7 +108,7 @@ static const char *life_text(struct verifier *v, uint32_t buffer)
                         ir_free_set(ir, buffer)[count - 1].i, count > 1 ? " and others" : "");
 }
 
-/* `buffer` takes bytes that `other` had. */
+/* Checks that `buffer` may take bytes that `other` had. */
 static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
 {
     struct verifier *v = w->v;
@@ -135,7 +135,7 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
                     : "");
 }
 
-/* All ranges of a cut-out tree are taken over by `buffer`; gives their rows back. */
+/* Lets `buffer` take over all ranges of a cut-out tree; gives their rows back. */
 static void take_over(struct overlap_walk *w, uint32_t tree, uint32_t buffer)
 {
     if (tree == NIL)
@@ -156,7 +156,7 @@ static void put(struct overlap_walk *w, uint32_t buffer)
     map_split(m, *tree, begin, &low, &high);
     map_split(m, high, end, &middle, &high);
 
-    /* What begins before and reaches in, and what reaches out behind, is cut. */
+    /* ranges that begin before the buffer and reach into it, or begin in it and reach past it, are cut */
     uint32_t last = map_last(m, low), rest = NIL;
     if (last != NIL && m->row[last].end > begin) {
         uint32_t other = m->row[last].buffer;

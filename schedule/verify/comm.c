@@ -22,7 +22,7 @@ void check_guards(struct verifier *v)
 
 /* --- collectives --- */
 
-/* A role's collectives in a group. */
+/* The collectives of a role in one group. */
 struct sequence {
     const uint32_t *op;
     uint32_t count;
@@ -37,7 +37,7 @@ static struct sequence sequence_of(const struct exchange_ops *ops, const struct 
                                  ops->collective_begin[list + 1] - ops->collective_begin[list]};
 }
 
-/* The name of the first parameter in which two works differ, or NULL. */
+/* Returns the name of the first parameter in which two works differ, or NULL. */
 static const char *difference(const struct work *a, const struct work *b)
 {
     const struct work_kind_info *info = work_kind_info(a->kind);

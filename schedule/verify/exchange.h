@@ -1,7 +1,7 @@
 /* schedule/verify/exchange.h: which ranks meet in which ops.
  *
  * Ranks that look the same to those they talk with are one actor: the ranks of a role; or, where
- * sends and receives tell them apart (by guards, by who is at the end of a pipeline), the ranks at
+ * sends and receives tell them apart (by guards, or by a place at the end of a pipeline), the ranks at
  * the same place of components that look the same. A component is a set of ranks that messages
  * connect. So a pipeline of 8 stages over 512 replicas has 8 actors, not 4096. */
 #ifndef SCHEDULE_VERIFY_EXCHANGE_H

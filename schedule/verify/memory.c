@@ -2,13 +2,13 @@
  *
  * A race is looked for in one walk over a role's ops. For each slot of a buffer (rules.h) the
  * walk keeps the accesses that a later op could still race with. An access drops out when a later
- * one is ordered behind it and would race with all that it would: writes stand for everything
+ * one is ordered after it and would race with all that it would: writes stand for everything
  * before them, reads for earlier reads. So a slot holds about one write, and one read per
  * stream, and the walk is linear in the operands.
  *
  * Guards: an access is kept for the ranks that run it and on which nothing stands for it yet. Two
  * ops race only when some such rank runs both. Each rank of a ring may have read a slot last
- * at another step; since what is ordered behind an access is ordered behind all earlier ones
+ * at another step; since what is ordered after an access is ordered after all earlier ones
  * of the stream, a new op looks at the latest few of each stream only. */
 #include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
@@ -74,7 +74,7 @@ static uint32_t new_access(struct race_walk *w)
     return w->count++;
 }
 
-/* The elements that a view shares with a fitting operand of the other op. */
+/* Returns the elements that a view shares with a fitting operand of the other op. */
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
@@ -103,7 +103,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
 
 enum { LATEST = 4 }; /* accesses of a pile that a guarded op may make drop out */
 
-/* The new access meets a pile; returns its top, or IR_NONE when all of it drops out. */
+/* Reports races of the new access with a pile, and drops from the pile what it stands for from now on; returns the
+ * pile's top, or IR_NONE when all of it drops out. */
 static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
 {
     uint32_t *link = &top;
@@ -172,8 +173,8 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
     *link = a;
 }
 
-/* An op may work in place where its kind can, on the same elements; anything in between would depend
- * on how its kernel goes about it. */
+/* Checks that an op works in place only where its kind can, and on the same elements; a partial overlap would
+ * depend on how its kernel is written. */
 static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
@@ -265,8 +266,8 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
                 view_text(v, view), rank_text(v, rank));
 }
 
-/* The ranks of an op that touch its operands: only the root of a scatter reads, and only the root of a reduction to
- * one rank writes. */
+/* Returns the ranks of an op that touch its operands: only the root of a scatter reads, and only the root of a
+ * reduction to one rank writes. */
 static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
 {
     const struct work *work = ir_work(v->ir, op);
@@ -281,7 +282,7 @@ void check_written(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct slots *slots = verify_slots(v);
     struct write_walk w = {.v = v};
-    w.written = heap_zalloc(slots->count, sizeof *w.written); /* by nobody */
+    w.written = heap_zalloc(slots->count, sizeof *w.written); /* by no rank */
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -306,7 +307,7 @@ void check_written(struct verifier *v)
 
 /* --- life and death --- */
 
-/* Has the op ended when all ops of the buffer's free set have? */
+/* True if the op has ended when all ops of the buffer's free set have. */
 static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_t buffer,
                          uint32_t op)
 {

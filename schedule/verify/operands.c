@@ -21,7 +21,7 @@ static uint32_t members_of(const struct ir *ir, const struct work *work)
     return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
-/* A collective that hands out pieces of its bytes. */
+/* Returns the fault of a collective that hands out pieces of its bytes, or NULL. */
 static const char *fault_of_pieces(struct verifier *v, const struct work *work, uint32_t members)
 {
     int64_t bytes = work_payload_bytes(work);

@@ -37,7 +37,7 @@ struct step {
     const char *why; /* of the step to the next */
 };
 
-/* The member that has not arrived at the rendezvous of a collective. */
+/* Returns the member that has not arrived at the rendezvous of a collective. */
 static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
@@ -58,7 +58,7 @@ static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, u
     return (struct step){.actor = actor, .op = op};
 }
 
-/* What an op that has not ended is held by: *why in words, and the op, which has not ended either. */
+/* Returns what holds an op that has not ended: an op that has not ended either, with *why in words. */
 static struct step held_by(const struct untimed_run *r, struct step at, const char **why)
 {
     const struct ir *ir = r->ir;
@@ -133,8 +133,8 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* --- the rule --- */
 
-/* With only backward waits and collectives that a role holds with itself, whatever holds an op
- * is earlier in the same list: nothing can go round. */
+/* True if no cycle is possible: with only backward waits and collectives that a role holds with itself, whatever
+ * holds an op is earlier in the same list. */
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;

@@ -42,7 +42,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     }
 }
 
-/* Every rank has one program. */
+/* Checks that every rank has one program. */
 static void check_roles(struct verifier *v)
 {
     const struct ir *ir = v->ir;
@@ -93,7 +93,7 @@ static const struct {
     [BINDING_LOSS] = {false, false, true, IN(DTYPE_F32), 1},
 };
 
-/* "bf16 or f32" */
+/* Returns the dtypes as a text, "bf16 or f32". */
 static const char *dtypes_text(struct verifier *v, unsigned dtypes)
 {
     const char *text = "";
@@ -112,7 +112,7 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
     return kind;
 }
 
-/* Members among whom the content is cut or gathered; 0 when there is no such group. */
+/* Returns the number of members among which the content is cut or gathered; 0 when there is no such group. */
 static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
                            uint16_t group)
 {
@@ -125,8 +125,8 @@ static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct bin
     return 0;
 }
 
-/* Elements of the buffer of a rank that holds `parameters` of a bundle: a moment in 8 bits has its scales
- * too. */
+/* Returns the elements of the buffer of a rank that holds `parameters` of a bundle: a moment in 8 bits has its
+ * scales too. */
 static uint64_t held_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                               uint64_t parameters)
 {
@@ -202,7 +202,7 @@ static void check_binding(struct verifier *v, uint32_t buffer, const struct bind
         check_tokens(v, buffer, b);
 }
 
-/* Elements of a rank's slice of a tensor; 0 after a fault. */
+/* Returns the elements of a rank's slice of a tensor; 0 after a fault. */
 static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
 {
     const struct ir *ir = v->ir;

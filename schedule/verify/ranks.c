@@ -43,7 +43,7 @@ static uint32_t number_of(struct rank_sets *s, const uint64_t *bits)
     return s->count++;
 }
 
-/* Indices of all ranks in a group, IR_NONE for those outside. */
+/* Returns the indices of all ranks in a group, IR_NONE for those outside. */
 static uint32_t *group_indices(const struct ir *ir, uint32_t group, uint32_t ranks)
 {
     uint32_t *index = heap_alloc(ranks, sizeof *index), instance;
@@ -107,7 +107,7 @@ static uint64_t hash_of(uint32_t how, uint32_t a, uint32_t b)
     return hash_word(hash_word(how, a), b);
 }
 
-/* What came of the same before, or IR_NONE. */
+/* Returns the remembered result of the same combination, or IR_NONE. */
 static uint32_t find_result(struct rank_sets *s, uint32_t how, uint32_t a, uint32_t b)
 {
     for (struct id_probe p = id_map_start(&s->by_operands, hash_of(how, a, b));

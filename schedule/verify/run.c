@@ -228,8 +228,8 @@ uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op
     return r->actors->message_begin[actor] + r->ops->ordinal[op];
 }
 
-/* An op whose turn has come on its actor meets those it communicates with; true when all are
- * there. `place` is where the actor notes that it has come: a stream, or behind them the host. */
+/* Lets an op whose turn has come on its actor meet those it communicates with; true when all are there. `place` is
+ * where the actor notes that it has come: a stream, or after the streams the host. */
 static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];
@@ -261,7 +261,7 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
     return true;
 }
 
-/* Runs a stream as far as it goes; whether an op has ended. */
+/* Runs a stream as far as possible; true if an op has ended. */
 static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
     uint32_t *head = &r->head[(size_t)actor * r->ir->stream_count + stream];
@@ -276,7 +276,7 @@ static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
     }
 }
 
-/* What the op that holds the host waits for has ended? */
+/* True if what the op that holds the host waits for has ended. */
 static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)

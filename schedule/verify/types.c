@@ -35,7 +35,7 @@ static void types_of(const struct work *work, struct operand_types *types)
     }
 }
 
-/* "read 2, w0, in f32" */
+/* Returns an operand as a text, "read 2, w0, in f32". */
 static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 {
     const struct ir *ir = v->ir;
@@ -46,7 +46,8 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
                         dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
 }
 
-/* first: per type, the operand that the others of the type must be like; IR_NONE: none yet. */
+/* Checks the dtype of an operand. first: per type, the operand that the others of the type must agree with;
+ * IR_NONE: none yet. */
 static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work_type type,
                           enum dtype fixed, uint32_t *first)
 {

@@ -94,7 +94,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The slot of `buffer` that starts at the element, or the last one's end. */
+/* Returns the slot of `buffer` that starts at the element, or the last one's end. */
 static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
 {
     uint32_t low = s->first[buffer], high = s->first[buffer + 1];

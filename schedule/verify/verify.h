@@ -38,7 +38,7 @@ const char *verify_rule_guarantee(size_t rule);
 /* Runs all rules. STATUS_NO when one fails: diag then has a message per failure, "name: error:
  * rule: what", at most VERIFY_SHOWN of a rule and a note with the number of the others. name
  * stands for the schedule in messages. limits, report and diag may be NULL. Only the look-up
- * tables behind ir's names may change. */
+ * tables of ir's names may change. */
 enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag);
 

@@ -376,7 +376,7 @@ static void make_states(struct emit *e, uint32_t b)
     make_optimizer_states(e, b, one_copy);
 }
 
-/* Where gradients are reduced in every micro-batch, each has whole ones of its own. */
+/* True if every micro-batch has whole gradients of its own, since they are reduced in every micro-batch. */
 static bool each_has_its_own(const struct emit *e)
 {
     return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;

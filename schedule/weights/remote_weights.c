@@ -79,7 +79,8 @@ void remote_end(struct emit *e)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
-/* Gradients from row `begin` on that the same stages share; false: there are none. */
+/* Makes backward ops add to the gradients, from row `begin` on, that the same stages share in the unit's chunk;
+ * false: there are none. */
 static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
