@@ -43,8 +43,8 @@ enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag);
 
-/* Writes into the header of points what the backend knows: the device, and the tile sizes and the like of its
- * kernels, which need not be fitted. */
+/* Writes into the header of points what the backend knows of the device: its name, its multiprocessors and the like,
+ * which need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* How points are measured on a GPU, for programs that measure something else in the same way: operands are random

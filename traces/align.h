@@ -1,4 +1,4 @@
-/* traces/align.h: rows of two programs that do the same work, found without ids.
+/* traces/align.h: matches rows of two programs that do the same work, without op ids.
  *
  * A sequence is what one rank did in one step on one lane (kernels, communication, copies; streams
  * of one lane are merged by start). Its items are the rows that carry the work: matrix products,
@@ -9,7 +9,7 @@
  *
  * Two sequences are aligned by dynamic programming over blocks: one item against up to ALIGN_MANY
  * of the other side, or a pair of equal ones against up to ALIGN_SOME, of one class, whose amounts
- * (flops from the recorded shapes, bytes) add up to the same. Three projections so match a fused
+ * (flops from the recorded shapes, bytes) have equal sums. Three projections can thus match a fused
  * one, and their six backward products its two. Equal phases and equal places in the periodic
  * structure (the layers) decide between alignments of equal worth. The method is that of Needleman
  * and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
@@ -36,10 +36,10 @@ enum align_phase {
 
 struct align_item {
     uint8_t class, phase; /* enum kernel_class, enum align_phase */
-    uint32_t row;         /* of the trace; of several, the first */
+    uint32_t row;         /* of the trace; the first if the item has several */
     uint32_t rows;
-    uint32_t place; /* its rows are align_sequence.row[place .. place + rows) */
-    int32_t unit;   /* number of the repeat that it is in; -1: none */
+    uint32_t place; /* the item's rows are align_sequence.row[place .. place + rows) */
+    int32_t unit;   /* number of the repeated unit (layer) that holds the item; -1: none */
     double seconds; /* sum of row times */
     double amount;  /* flops or bytes; 0: unknown */
 };
@@ -48,7 +48,7 @@ struct align_item {
 struct align_filler {
     uint8_t class, phase;
     uint32_t row;
-    uint32_t place; /* items before it */
+    uint32_t place; /* number of items before it */
     double seconds;
 };
 
@@ -57,15 +57,15 @@ struct align_sequence {
     size_t count, capacity;
     struct align_filler *filler;
     size_t filler_count, filler_capacity;
-    uint32_t *row; /* of the trace: all that were added, in order */
+    uint32_t *row; /* rows of the trace that were added, in order */
     size_t row_count, row_capacity;
     struct compare_period period; /* of the forward pass */
 };
 
-/* Appends rows in the order given. classes: per label of the trace's kinds or regions. */
+/* Appends a row of the trace, which has this class. Rows must be added in order. */
 void align_add_row(struct align_sequence *sequence, const struct trace *trace, uint32_t row,
                    enum kernel_class class);
-/* Finds what repeats; after the last row. */
+/* Finds the repeated units (layers) of a sequence. Call after the last row was added. */
 void align_find_periods(struct align_sequence *sequence);
 void align_release(struct align_sequence *sequence);
 
@@ -75,7 +75,8 @@ struct align_block {
     uint8_t a_count, b_count;
 };
 
-/* The blocks in order; the caller frees the array. Both have at most ALIGN_ITEMS_MAX items. */
+/* Aligns two sequences of at most ALIGN_ITEMS_MAX items each. Returns the number of blocks and puts them, in order,
+ * into *blocks, which the caller frees. */
 size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
                     struct align_block **blocks);
 

@@ -1,12 +1,12 @@
-/* traces/compare.h: a predicted and a measured trace side by side.
+/* traces/compare.h: compares a predicted trace with a measured one.
  *
  * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one
- * schedule. A measured (rank, op) that stands more than once was run in as many steps, and its
+ * schedule. If a measured (rank, op) occurs several times, it ran in as many steps, and its
  * time is the median over them. Foreign traces have no op ids; their rows are aligned with the
  * predicted ones (traces/align.h). Rows without a partner are counted, and where less than
  * COMPARE_MATCH_MIN of either side's time has one, there is no verdict.
  *
- * Of one error the sign says which way: predicted / measured - 1. */
+ * Errors are predicted / measured - 1, so a positive one means that too much was predicted. */
 #ifndef TRACES_COMPARE_H
 #define TRACES_COMPARE_H
 
@@ -24,7 +24,7 @@
 /* Texts are the traces'. */
 struct compare_pair {
     uint32_t rank;
-    uint32_t op; /* of the schedule; of several, the first */
+    uint32_t op; /* of the schedule; the first if the pair has several */
     const char *kind, *stream, *phase;
     int32_t layer;                          /* -1: none */
     uint32_t predicted_rows, measured_rows; /* of one step; 1 and 1 for our own traces */
@@ -43,16 +43,17 @@ struct compare_memory {
     double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
 };
 
-/* The time that copies, or messages, of a rank take in one step, and the part of it that no kernel hides; means over the
- * compared ranks. */
+/* The time that copies, or messages, of a rank take in one step, and the part of it that no kernel hides; means over
+ * the compared ranks. */
 struct compare_exposed {
     double predicted_busy_s, predicted_s;
     double measured_busy_s, measured_s;
 };
 
-/* The period of the forward pass, and how often it repeats: the layers. */
+/* The period of the forward pass (a layer), and how often it repeats. */
 struct compare_period {
-    size_t length, repeats; /* in matrix products and attentions; 0: nothing repeats */
+    size_t length,
+        repeats; /* length: items (matrix products and attentions) of a period; 0: nothing repeats */
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */
@@ -88,20 +89,21 @@ enum status compare_own(struct comparison *comparison, const struct trace *predi
 enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag);
 
-double compare_error(double predicted, double measured); /* NAN where measured is 0 */
+double compare_error(double predicted, double measured); /* NAN if measured is 0 */
 
 enum compare_by { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
 const char *compare_by_name(enum compare_by by);
 
 struct compare_group {
-    const char *name; /* NULL: of a rank */
+    const char *name; /* NULL: the group is a rank */
     uint32_t rank;
     size_t pairs;
     double predicted_s, measured_s; /* sums over all ranks */
     double off_s;                   /* sum of |predicted - measured| over pairs */
 };
 
-/* The groups, those with the most measured time first; the caller frees the array. */
+/* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees
+ * the array. */
 size_t compare_groups(const struct comparison *comparison, enum compare_by by,
                       struct compare_group **groups);
 
@@ -112,23 +114,24 @@ struct compare_op {
     double share;                          /* of the off_s of all pairs */
 };
 
-/* The ops, those that are most off first; the caller frees the array. */
+/* Returns the number of ops and puts them into *ops, those with the largest off_s first; the caller frees the array. */
 size_t compare_ops(const struct comparison *comparison, struct compare_op **ops);
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
-/* Whether the step time and all peaks of memory that both sides have are within +-tolerance
- * (0.15: 15 %) and planned arenas agree to the byte; VERDICT_NONE when too little was matched. */
+/* Returns VERDICT_WITHIN if the step time and all peaks of memory that both sides have are within +-tolerance
+ * (0.15: 15 %) and planned arenas agree to the byte; VERDICT_NONE if too little was matched. */
 enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
 
-/* The step time that a trace's header states ("step_s"), or `otherwise_s`. */
+/* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
 double compare_step_s(const struct trace *trace, double otherwise_s);
 
-/* Appends a pair; for the two files that make comparisons. */
+/* Appends an all-zero pair and returns it. Only compare_own.c and compare_foreign.c call this and
+ * comparison_finish(). */
 struct compare_pair *comparison_add(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);
-/* The median of value[0..count), count > 0, which are sorted for it. */
+/* Returns the median of value[0..count), count > 0; sorts the array. */
 double compare_median(double *value, size_t count);
 
 #endif

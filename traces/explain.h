@@ -1,14 +1,14 @@
-/* traces/explain.h: why a measured step takes longer than the predicted one: where each rank's time went, measured
- * minus predicted, and which cause each difference has.
+/* traces/explain.h: explains why a measured step takes longer than the predicted one: for each rank the measured
+ * minus the predicted seconds by kind of time, and the causes of these differences.
  *
- * Every instant of a rank's step has one cause, found from the rows alone, so that a recording of another program is
- * taken as ours is: kernels, by what they do, while one runs; else a message that moves; else a copy; else a message
- * that waits for the last of its ranks to come; else nothing runs. The causes of a rank add up to its step.
+ * Every instant of a rank's step belongs to one part, found from the rows only, so that recordings of other programs
+ * are treated like our own: a kernel, by its class, while one runs; else a message that moves bytes; else a copy;
+ * else a message that waits for the last of its ranks; else nothing runs. The parts of a rank add up to its step.
  *
- * Ranks that wait say nothing of why. So the difference is explained on the rank that waits least, for which the
- * others wait: what it takes beyond its prediction and the others do not is its own (a late rank, a slow link), what
- * all take is common. Recordings of several ranks have clocks of their own: they are shifted so that messages end
- * together. */
+ * A waiting rank does not show why it waits. So the difference is explained on the rank that waits least, for which
+ * the others wait: excess time that only this rank has is its own (a late rank, a slow link), and excess time that
+ * all ranks have is common. Recordings of several ranks have clocks of their own: they are shifted so that messages
+ * end together. */
 #ifndef TRACES_EXPLAIN_H
 #define TRACES_EXPLAIN_H
 
@@ -47,11 +47,11 @@ struct explain_rank {
     double predicted_s[EXPLAIN_PART_COUNT], measured_s[EXPLAIN_PART_COUNT]; /* means over steps */
 };
 
-/* One cause; those of an explanation add up to the difference of the steps. */
+/* One cause; all causes of an explanation add up to the difference of the steps. */
 struct explain_cause {
     const char *name; /* "late rank" */
     const char *text; /* "rank 1: its kernels take 20.3 % longer than those of other ranks" */
-    int64_t rank;     /* that it is of; -1: all */
+    int64_t rank;     /* the rank that has the cause; -1: all ranks */
     double seconds;   /* measured less predicted */
 };
 
@@ -63,13 +63,13 @@ struct explanation {
     struct explain_rank *rank;                      /* ascending */
     size_t ranks, told;                             /* rank[told] waits least */
     size_t steps;                                   /* measured */
-    double predicted_s, measured_s;                 /* steps of that rank */
+    double predicted_s, measured_s;                 /* step times of that rank */
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
     size_t causes;
 };
 
-/* Explains count measured traces: one of ours with all its ranks, or recordings of the PyTorch profiler (foreign), one
- * for each rank. names are theirs, for messages. A prediction of a single rank stands for all. */
+/* Explains count measured traces: one of ours with all its ranks, or recordings of the PyTorch profiler (foreign),
+ * one for each rank. names are theirs, for messages. A prediction of a single rank stands for all. */
 enum status explain_make(struct explanation *explanation, const struct trace *predicted,
                          const struct trace *const *measured, const char *const *names,
                          size_t count, bool foreign, struct diag *diag);

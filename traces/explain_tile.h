@@ -1,4 +1,5 @@
-/* traces/explain_tile.h: rows of one rank's step tiled by cause. Private to traces/explain*.c. */
+/* traces/explain_tile.h: splits the time of one rank's step by cause (enum explain_part). Private to
+ * traces/explain*.c. */
 #ifndef TRACES_EXPLAIN_TILE_H
 #define TRACES_EXPLAIN_TILE_H
 
@@ -9,10 +10,10 @@ struct explain_row {
     uint32_t rank;
     int32_t step;
     uint32_t
-        message;  /* rows of all ranks with one number are one message; of EXPLAIN_MESSAGES only */
+        message;  /* for EXPLAIN_MESSAGES: rows of all ranks with the same number are one message */
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
-    double moves_s; /* of a message: from when on all its ranks are there */
+    double moves_s; /* of a message: the time at which its last rank has come */
 };
 
 struct explain_rows {
@@ -21,8 +22,8 @@ struct explain_rows {
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and finds when messages move. together: clocks of several ranks are their own, and are shifted so
- * that messages end together. */
+/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own; clocks are
+ * shifted so that messages end at the same time on all their ranks. */
 void explain_order_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 

@@ -102,10 +102,10 @@ struct external_runs {
 
 void external_release(struct external_runs *runs);
 
-/* The text of a column: "gpu", "args", ... */
+/* Returns the name of a column: "gpu", "args", ... */
 const char *external_column_name(enum external_column column);
 
-/* Whether the text is a file of such rows: its first column is "id". */
+/* True if the text is a file of such rows: its first column is "id". */
 bool external_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size); name stands for the text in messages and must outlive the rows. The columns
@@ -114,7 +114,7 @@ enum status external_parse(struct external_runs *runs, const char *name, const c
                            size_t size, struct diag *diag);
 enum status external_load(struct external_runs *runs, const char *path, struct diag *diag);
 
-/* The prediction of a row. NAN: there is none. */
+/* The prediction for a row. A number that is NAN is not known. */
 struct external_result {
     enum measurement_outcome outcome; /* OUTCOME_WRONG: predicted not to fit, yet it ran */
     double step_s;                    /* predicted seconds of a step */

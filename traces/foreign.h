@@ -1,5 +1,5 @@
 /* traces/foreign.h: the two sides of an alignment without op ids: a predicted trace and a recording of another
- * program, with a class for every label, and their steps as sequences. Private to traces/compare_foreign.c and
+ * program, with a kernel class for every label, and their steps as sequences. Private to traces/compare_foreign.c and
  * traces/row_matches.c. */
 #ifndef TRACES_FOREIGN_H
 #define TRACES_FOREIGN_H
@@ -17,10 +17,10 @@ struct foreign {
     enum kernel_class *predicted_class, *measured_class; /* per label */
     bool merge_norms; /* one side has no norm kernels, so norms count as element-wise work */
     uint32_t rank,
-        predicted_rank; /* of the recording; of the prediction that it is compared with */
+        predicted_rank; /* rank of the recording; rank of the prediction that is compared with it */
 };
 
-/* A row in the order of steps and starts. */
+/* A row of an array that is ordered by step, then by start. */
 struct timed_row {
     int32_t step;
     uint32_t row;
@@ -40,11 +40,12 @@ enum status foreign_open(struct foreign *foreign, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag);
 void foreign_close(struct foreign *foreign);
 
-/* The rows of a rank, ordered; all of one step unless by_step. The caller frees the array. */
+/* Returns the rows of a rank, ordered by start and, with by_step, first by step; without by_step all rows count as
+ * one step. The caller frees the array. */
 struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
                                      size_t *count);
 
-/* The class of a row of one side. */
+/* Returns the class of a row of the recording (is_measured) or of the prediction. */
 enum kernel_class foreign_class(const struct foreign *foreign, bool is_measured, uint32_t row);
 
 void foreign_make_step(const struct foreign *foreign, bool is_measured, const struct timed_row *row,

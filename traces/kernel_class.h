@@ -1,4 +1,4 @@
-/* traces/kernel_class.h: what a kernel does, from its name.
+/* traces/kernel_class.h: classifies a kernel's work by its name.
  *
  * Names are those of PyTorch operators ("aten::mm"), of GPU kernels ("ampere_bf16_s16816gemm_...")
  * and of our kinds of work ("matmul"). The classes are coarse on purpose: rows of two programs
@@ -23,18 +23,18 @@ enum kernel_class {
 
 const char *kernel_class_name(enum kernel_class class);
 
-/* The class of one of our kinds; CLASS_OTHER for what is none. */
+/* Returns the class of one of our kinds of work; CLASS_OTHER for other names. */
 enum kernel_class kernel_class_of_kind(const char *kind);
-/* The class of a PyTorch operator. CLASS_NONE also for operators that only call others. */
+/* Returns the class of a PyTorch operator; CLASS_NONE also for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);
-/* The class of a GPU kernel or copy. */
+/* Returns the class of a GPU kernel or copy. */
 enum kernel_class kernel_class_of_kernel(const char *name);
 
 /* How an operator's flops follow from the shapes of its inputs. */
 enum flops_form {
     FLOPS_UNKNOWN,
     FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */
-    FLOPS_PRODUCT_FROM1 /* the same from input 1 on: input 0 is added */
+    FLOPS_PRODUCT_FROM1 /* the same with inputs 1 and 2: input 0 is added */
 };
 enum flops_form operator_flops_form(const char *name);
 

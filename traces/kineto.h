@@ -1,7 +1,7 @@
-/* traces/kineto.h: recordings of the PyTorch profiler (Kineto's Chrome trace JSON) as traces.
+/* traces/kineto.h: reads recordings of the PyTorch profiler (Kineto's Chrome trace JSON) as traces.
  *
- * Where GPU kernels were recorded, they are the rows, a stream each ("gpu0.7"); else the operators
- * of the processor ("cpu.1", one per thread). Of nested operators the outermost that does
+ * If GPU kernels were recorded, they are the rows, on a stream per GPU stream ("gpu0.7"); else the operators of
+ * the CPU are, on a stream per thread ("cpu.1"). Of nested operators the outermost that does
  * something is the row, so that no time counts twice. kind is the recorded name, region its class
  * (traces/kernel_class.h), phase is taken from the autograd engine and the optimizer around it, or
  * empty where these were not recorded, and flops are those of recorded input shapes: 0 is unknown.
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a text can only be such a recording and no CSV: it starts with '{' or '['. */
+/* True if a text starts with '{' or '[', so that it can be such a recording but no CSV. */
 bool kineto_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size) to the trace, stream by stream in order of start. name stands for the text

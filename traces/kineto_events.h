@@ -14,12 +14,12 @@ enum kineto_type { KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
 struct kineto_event {
     uint8_t type;            /* enum kineto_type */
     uint32_t name, lane;     /* rows of name[], lane[] */
-    double start_us, end_us; /* from the first event on */
+    double start_us, end_us; /* since the first event */
     uint64_t external;       /* "External id", from 1; 0: none */
     double flops, bytes;     /* 0: not recorded */
 };
 
-/* All-zero is empty. Events are ordered by lane, then start, then those that end last, so that
+/* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
  * an event comes after the one that encloses it. */
 struct kineto_events {
     struct arena arena;

@@ -2,9 +2,9 @@
  *
  * The columns and their meaning are in traces/published/README.md. Every row keeps the text of
  * its columns as written, so that it can be printed again beside a prediction, and the values
- * read from them. The reader refuses what cannot be meant (no number where one belongs, an option
- * that is not key=value, a unit that its metric never has); metrics and options that it does not
- * know are kept, and it is for the user of a row to call it unsupported. */
+ * read from them. The reader refuses invalid rows (no number where one belongs, an option that is not
+ * key=value, a unit that its metric never has); it keeps metrics and options that it does not know, and
+ * the caller decides whether a row is unsupported. */
 #ifndef TRACES_MEASUREMENTS_H
 #define TRACES_MEASUREMENTS_H
 
@@ -123,13 +123,13 @@ enum status measurements_parse(struct measurements *measurements, const char *na
 enum status measurements_load(struct measurements *measurements, const char *path,
                               struct diag *diag);
 
-/* The text of a column: "system", "model", ... */
+/* Returns the name of a column: "system", "model", ... */
 const char *measurement_column_name(enum measurement_column column);
 
-/* The value of an option, or NULL. */
+/* Returns the value of an option, or NULL if the row lacks it. */
 const char *measurement_option(const struct measurement *row, const char *key);
 
-/* The first option whose key is none of known[0..count), or NULL. */
+/* Returns the first option whose key is not in known[0..count), or NULL. */
 const struct measurement_option *measurement_unknown_option(const struct measurement *row,
                                                             const char *const *known, size_t count);
 
@@ -137,7 +137,7 @@ const struct measurement_option *measurement_unknown_option(const struct measure
 enum measurement_outcome {
     OUTCOME_OK,          /* predicted; the relative error says how well */
     OUTCOME_RIGHT,       /* a verdict or length that agrees */
-    OUTCOME_WRONG,       /* one that does not */
+    OUTCOME_WRONG,       /* a verdict or length that does not agree */
     OUTCOME_ZERO,        /* a published 0 has no relative error */
     OUTCOME_UNSUPPORTED, /* the row asks for what the program does not know */
     OUTCOME_ERROR,       /* the prediction failed */
@@ -145,7 +145,7 @@ enum measurement_outcome {
 };
 const char *measurement_outcome_name(enum measurement_outcome outcome);
 
-/* Appends the field of a column `status`: "ok", "error: why". why may be NULL, or messages of a line each. */
+/* Appends the field of a column `status`: "ok", "error: why". why may be NULL, or hold messages, one per line. */
 void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why);
 
 struct measurement_result {

@@ -2,10 +2,10 @@
  *
  * A process per rank (pid is the rank) with a thread per stream, named and in the order compute,
  * communication, copies, host; one complete event per op with its op id, layer, chunk, step,
- * phase, region, bytes and flops as arguments, those that an op has not left out; a counter per
+ * phase, region, bytes and flops as arguments, as far as the op has them; a counter per
  * memory and category and one for each memory's sum. The header of the trace is under
  * "otherData". Times are microseconds with three decimals; starts and ends are rounded
- * apart, so ops that follow each other without a gap still do. */
+ * separately, so ops without a gap between them have none in the file. */
 #ifndef TRACES_PERFETTO_H
 #define TRACES_PERFETTO_H
 
@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "traces/trace.h"
 
-/* name stands for the output in messages. The one fault is a time that no such file can hold:
- * beyond 4e9 s either way. */
+/* Appends the JSON. name stands for the output in messages. The only error is a time beyond +-4e9 s, which such a
+ * file cannot hold. */
 enum status perfetto_print(const struct trace *trace, struct text *out, const char *name,
                            struct diag *diag);
 

@@ -1,8 +1,9 @@
-/* traces/pickle.h: Python pickles of plain data, read and written.
+/* traces/pickle.h: reads and writes Python pickles of plain data.
  *
- * Read are protocols 2 to 5 of None, booleans, whole numbers of 64 bits, floats, texts, bytes, lists,
- * tuples and dictionaries, shared values too. A pickle that names a class or calls anything is
- * refused: nothing of it is ever run. Written is protocol 2, which every Python 3 reads.
+ * The reader takes protocols 2 to 5 with None, booleans, whole numbers of 64 bits, floats, texts, bytes,
+ * lists, tuples and dictionaries, also with values that are shared. It refuses a pickle that names a class or
+ * calls a function, so no code of a pickle ever runs. The writer writes protocol 2, which every Python 3
+ * reads.
  *
  * Values live in the arena given to pickle_parse(); texts point into it and end in NUL. */
 #ifndef TRACES_PICKLE_H
@@ -19,7 +20,7 @@
 enum pickle_kind {
     PICKLE_NONE,
     PICKLE_BOOL,
-    PICKLE_INT, /* also one of more than 64 bits, at the end of the range */
+    PICKLE_INT, /* a number of more than 64 bits becomes the nearest one of 64 */
     PICKLE_FLOAT,
     PICKLE_TEXT, /* also bytes */
     PICKLE_LIST, /* also a tuple */
@@ -41,14 +42,14 @@ struct pickle_item {
     struct pickle_item *next;
 };
 
-/* Whether data begins like a pickle of protocol 2 or later. */
+/* True if data begins like a pickle of protocol 2 or later. */
 bool pickle_recognise(const char *data, size_t size);
 
-/* name stands for the data in messages. */
+/* Parses a pickle into *root. name stands for the data in messages. */
 enum status pickle_parse(struct pickle_value **root, struct arena *arena, const char *name,
                          const char *data, size_t size, struct diag *diag);
 
-/* The value of a text key; NULL: none, or dict is no dictionary (or NULL). */
+/* Returns the value of a text key; NULL: the key is absent, or dict is NULL or no dictionary. */
 const struct pickle_value *pickle_find(const struct pickle_value *dict, const char *key);
 int64_t pickle_int(const struct pickle_value *value, int64_t otherwise);
 const char *pickle_text(const struct pickle_value *value, const char *otherwise);

@@ -1,4 +1,4 @@
-/* traces/records.h: rows of CSV, read and quoted through libcsv.
+/* traces/records.h: reads and writes rows of CSV through libcsv.
  *
  * The reader hands over one row at a time with the line it starts on, in RFC 4180 form: fields
  * may be quoted, a quoted field may hold separators, quotes (doubled) and line ends, rows end in
@@ -29,7 +29,7 @@ struct record {
 struct record_handler {
     void *context;
     enum status (*row)(void *context, const struct record *record, struct diag *diag);
-    /* A line that starts with '#', without the '#' and the line end; NULL: such lines are rows. */
+    /* Receives a line that starts with '#', without the '#' and the line end; NULL: such lines are rows. */
     enum status (*comment)(void *context, struct loc at, const char *text, size_t size,
                            struct diag *diag);
 };
@@ -67,11 +67,11 @@ enum status records_parse_table(const char *name, const char *data, size_t size,
 enum status records_read_count(const struct record *record, const struct record_columns *columns,
                                size_t column, bool optional, int64_t *value, struct diag *diag);
 
-/* "column 'x': expected a number, not 'y'", where `expected` is "a number". */
+/* Reports "column 'x': expected a number, not 'y'", where `expected` is "a number". */
 enum status records_expected(const struct record *record, const struct record_columns *columns,
                              size_t column, const char *expected, struct diag *diag);
 
-/* "line: error: column 'x': ..." with STATUS_BAD_INPUT. */
+/* Reports "line: error: column 'x': ..." and returns STATUS_BAD_INPUT. */
 enum status records_field_error(const struct record *record, const char *column, struct diag *diag,
                                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 

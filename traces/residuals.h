@@ -1,4 +1,4 @@
-/* traces/residuals.h: how far measured steps were from their predictions, one run per row of a CSV file.
+/* traces/residuals.h: residuals of measured steps against their predictions, one run per row of a CSV file.
  *
  * `longhaul validate --residuals FILE` writes the rows and traces/published/residuals.csv ships them. A residual is
  * log(measured / predicted), of the seconds of a step and of the bytes of device memory: positive where the
@@ -18,10 +18,10 @@ enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 /* Texts are never NULL. */
 struct residual {
     const char *source;           /* who measured: "FPDT" */
-    const char *run;              /* what tells the run from the others of its source */
-    const char *device;           /* its kind: "a100" */
-    const char *framework;        /* the profile that predicts it: "deepspeed" */
-    bool several;                 /* on several nodes */
+    const char *run;              /* name that distinguishes the run from others of its source */
+    const char *device;           /* kind of device: "a100" */
+    const char *framework;        /* the profile with which the run is predicted: "deepspeed" */
+    bool several;                 /* the run is on several nodes */
     double value[RESIDUAL_COUNT]; /* NAN: not measured */
 };
 
@@ -41,7 +41,7 @@ void residuals_add(struct residuals *residuals, const struct residual *row);
 enum status residuals_parse(struct residuals *residuals, const char *name, const char *data,
                             size_t size, struct diag *diag);
 
-/* Adds the rows that ship with the program; none where the folder of data has no such file. */
+/* Adds the rows that ship with the program; adds none if the data folder lacks the file. */
 enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag);
 
 /* Appends all rows as CSV, residuals with four decimals. */

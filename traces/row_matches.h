@@ -1,9 +1,10 @@
-/* traces/row_matches.h: which rows of a prediction a recorded step's time belongs to.
+/* traces/row_matches.h: assigns the time of recorded steps to the rows of a prediction.
  *
  * A recording of another program is aligned with the prediction as compare_foreign() does it (traces/align.h). A
  * match is a block of that alignment (products, attention, messages, copies: some predicted rows and the time that
- * the recording takes for them), or what stands between two blocks: all predicted rows there of no item's class
- * against the time of all recorded ones, optimizers apart. Time without a predicted row is a stray. */
+ * the recording takes for them), or the rows between two blocks: all predicted rows there whose class makes no
+ * items, against the time of all recorded ones; optimizer rows are matched separately. Recorded time without a
+ * predicted row is a stray. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 
@@ -16,7 +17,7 @@
 
 struct row_match {
     uint32_t step;                 /* row of row_matches.step */
-    bool between;                  /* what stands between blocks */
+    bool between;                  /* the match is of rows between blocks */
     uint32_t row_begin, row_count; /* of row_matches.row */
     uint32_t measured_rows;
     double measured_s;
@@ -24,8 +25,8 @@ struct row_match {
 
 struct recorded_step {
     int32_t number;
-    double span_s; /* from its first row to its last */
-    double idle_s; /* of the span: no row runs */
+    double span_s; /* from the start of its first row to the end of its last */
+    double idle_s; /* part of span_s in which no row runs */
 };
 
 /* Recorded work that the prediction does not have, over all steps. */

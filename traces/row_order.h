@@ -1,7 +1,7 @@
-/* traces/row_order.h: the rows of a table grouped by rank and label, in order of time.
+/* traces/row_order.h: groups the rows of a table by rank and label, each group in order of time.
  *
  * Ranks and labels are any numbers and rows stand in any order, so nothing may be indexed by
- * rank. Takes time linear in the rows where those of each group are in order of time already. */
+ * rank. The time is linear in the rows if those of each group are in order of time already. */
 #ifndef TRACES_ROW_ORDER_H
 #define TRACES_ROW_ORDER_H
 
@@ -19,7 +19,7 @@ void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
                     const uint16_t *label, const double *time_s);
 void row_order_release(struct row_order *order);
 
-/* The end of the group that begins at `begin`: row[begin..end) have one key. */
+/* Returns the end of the group that begins at `begin`: row[begin..end) have the same key. */
 size_t row_order_end(const struct row_order *order, size_t begin);
 
 #endif

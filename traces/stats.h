@@ -1,13 +1,13 @@
-/* traces/stats.h: what a trace amounts to, per rank: busy streams, exposed work, peak memory.
+/* traces/stats.h: statistics of a trace per rank: busy streams, exposed work, peak memory.
  *
  * A stream is busy while any of its ops runs; ops that overlap on one stream count once. A
  * stream's role follows from its name: the role's name ("compute", "comm", "h2d", "d2h", "host"),
- * alone or followed by '.' or a digit ("comm.cp", "compute2"). Waits of the host (kinds host_sync and
- * barrier) stand on the stream that is waited for, and do not make it busy.
+ * by itself or followed by '.' or a digit ("comm.cp", "compute2"). Waits of the host (kinds host_sync and
+ * barrier) are rows of the stream that is waited for, and do not make it busy.
  *
  * Memory rows are changes: bytes are live from the time of the row until the next row of the same
- * rank, memory and category; before its first row a category holds nothing. Rows of one instant
- * take effect in the order of the table, and peaks see each of them. */
+ * rank, memory and category; before its first row a category holds nothing. Rows with the same time
+ * take effect in the order of the table, and each counts for the peaks. */
 #ifndef TRACES_STATS_H
 #define TRACES_STATS_H
 
@@ -33,7 +33,7 @@ struct stats_stream {
     uint16_t stream; /* label */
     enum stream_role role;
     size_t ops;
-    double start_s, end_s; /* of its first op, of its last */
+    double start_s, end_s; /* start of its first op, end of its last */
     double busy_s;
     double bytes, flops; /* sums */
 };
@@ -50,7 +50,7 @@ struct stats_rank {
 struct stats_category {
     uint16_t category;    /* label */
     double peak_bytes;    /* its own peak */
-    double peak_time_s;   /* when it was first reached */
+    double peak_time_s;   /* when the peak was first reached */
     double bytes_at_peak; /* when the memory as a whole first was at its peak */
     double last_bytes;    /* at the end */
 };
@@ -77,19 +77,19 @@ struct trace_stats {
     double start_s, end_s; /* over all ranks; 0 and 0 without ops */
 };
 
-/* Computes all of the above; stats holds no pointers into the trace. In time linear in the rows
- * where those of each stream are in order of start. */
+/* Computes all of the above; stats holds no pointers into the trace. The time is linear in the rows
+ * if those of each stream are in order of start. */
 void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
 void trace_stats_release(struct trace_stats *stats);
 
 enum stream_role stream_role(const char *name);
 const char *stream_role_name(enum stream_role role);
 
-/* The share of the rank's communication that runs under compute: 1 - exposed / busy, and 1 for a
- * rank that never communicates, since nothing of it is exposed. */
+/* Returns the share of the rank's communication that overlaps with compute: 1 - exposed / busy, and 1 for a rank that
+ * never communicates. */
 double stats_overlap(const struct stats_rank *rank);
 
-/* The entries of a rank, or NULL. */
+/* Return the entry of a rank, or of a rank's memory; NULL: there is none. */
 const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32_t rank);
 const struct stats_memory *stats_find_memory(const struct trace_stats *stats, uint32_t rank,
                                              uint16_t memory);

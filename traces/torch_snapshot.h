@@ -1,4 +1,4 @@
-/* traces/torch_snapshot.h: memory snapshots of PyTorch (torch.cuda.memory._dump_snapshot()).
+/* traces/torch_snapshot.h: reads memory snapshots of PyTorch (torch.cuda.memory._dump_snapshot()).
  *
  * A snapshot is a pickle of the caching allocator's segments with their blocks, and of the last
  * allocations and frees, among them the one that failed. docs/why.md says what is read. */
@@ -12,30 +12,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where blocks in use were allocated: "modeling.py:120 forward". */
+/* A place in the code, "modeling.py:120 forward", and the blocks in use that it allocated. */
 struct snapshot_site {
     const char *name;
     uint64_t bytes;
     size_t blocks;
 };
 
-/* Memory of the device that holds most, in bytes: at the last failure, where the history has one. */
+/* The memory, in bytes, of the device that holds most; at the last failed allocation if the history has one. */
 struct torch_snapshot {
     struct arena arena;
     int64_t device;
     uint64_t reserved;  /* of all segments, which the process took from the device */
     uint64_t active;    /* of blocks in use, rounded as the allocator does */
-    uint64_t requested; /* what was asked for in these */
+    uint64_t requested; /* bytes requested for the blocks in use */
     uint64_t largest_free;
     size_t segments, blocks;    /* blocks in use */
     bool out_of_memory;         /* an allocation failed */
-    uint64_t failed_bytes;      /* what it asked for */
-    uint64_t device_free;       /* what the device had left then */
+    uint64_t failed_bytes;      /* bytes that it requested */
+    uint64_t device_free;       /* bytes that the device had free at the failure */
     struct snapshot_site *site; /* largest first */
     size_t sites;
 };
 
-/* name stands for the data in messages. *snapshot must be all-zero; release it in either case. */
+/* Reads a snapshot. name stands for the data in messages. *snapshot must be all-zero; release it in either case. */
 enum status torch_snapshot_parse(struct torch_snapshot *snapshot, const char *name,
                                  const char *data, size_t size, struct diag *diag);
 void torch_snapshot_release(struct torch_snapshot *snapshot);

@@ -1,8 +1,8 @@
-/* traces/trace.h: what happened or would happen, as one table of timed rows.
+/* traces/trace.h: a measured or predicted run as a table of timed rows.
  *
  * A row is one op instance on one rank. Rows carry labels and ids and no pointers into
  * a schedule, so a trace file can be read without its schedule. A second table holds
- * memory over time, one row per change. The header says what made the trace. */
+ * memory over time, one row per change. The header says which program and configuration made the trace. */
 #ifndef TRACES_TRACE_H
 #define TRACES_TRACE_H
 
@@ -52,7 +52,7 @@ struct trace {
 enum { TRACE_LABEL_LIMIT = 65536 };
 #define TRACE_NUMBER_LIMIT 1e100
 
-/* The columns of both tables in the order of their files: member, how its text is read.
+/* The columns of both tables in the order of their files: a member and how its text is read.
  * U32, I32: whole numbers, -1 and up for I32; LABEL: any text; TIME: at most TRACE_NUMBER_LIMIT
  * either way; AMOUNT: from 0 to that, so that sums over all rows stay finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
@@ -78,15 +78,16 @@ enum { TRACE_LABEL_LIMIT = 65536 };
     X(bytes, AMOUNT)
 
 void trace_release(struct trace *trace);
-/* The id of a label, added when new. At most TRACE_LABEL_LIMIT labels. The empty text is 0. */
+/* Returns the id of a label, which is added if it is new. A trace has at most TRACE_LABEL_LIMIT labels. The empty
+ * text has id 0. */
 uint16_t trace_label(struct trace *trace, const char *text);
-/* The same for text[0..size), which need not end in NUL; false when the table is full. */
+/* Works as trace_label() for text[0..size), which need not end in NUL; false if the table is full. */
 bool trace_try_label(struct trace *trace, const char *text, size_t size, uint16_t *label);
 /* Sets a header key. A key is printable ASCII, not empty and without '='; a value is any text. */
 void trace_set(struct trace *trace, const char *key, const char *value);
-/* Whether key[0..size) may be a header key. */
+/* True if key[0..size) may be a header key. */
 bool trace_is_key(const char *key, size_t size);
-/* Value of a header key or NULL. */
+/* Returns the value of a header key, or NULL. */
 const char *trace_get(const struct trace *trace, const char *key);
 
 /* Appends an all-zero row and returns its index; the caller fills the columns. */
