@@ -115,7 +115,7 @@ static void token_counts_are_whole_and_binary(void)
 {
     static const struct {
         const char *text;
-        int64_t want; /* 0: an error that says `what` */
+        int64_t want; /* 0: the text is refused with the message `what` */
         const char *what;
     } rows[] = {
         {"131072", 131072, NULL},

@@ -37,7 +37,7 @@ static void values_that_differ_go_on_to_the_last_round(void)
     CHECK_INT("short rounds", (int64_t)rounds, REPEAT_MAX);
 }
 
-/* Of 16 values the interval leaves out floor((16 - 1.96 x 4) / 2) = 4 at either end. */
+/* The interval of 16 values leaves out floor((16 - 1.96 x 4) / 2) = 4 at either end. */
 static void outliers_do_not_count(void)
 {
     struct repeat repeat = {0};

@@ -8,14 +8,14 @@
 
 #include <stdio.h>
 
-/* For each configuration, how many of the first and of the last subsequences the stages share: as many as are
- * predicted to pay and fit. */
+/* By configuration, the numbers of first and last subsequences that stages share: as many as are predicted to
+ * pay and fit. */
 static const struct shared_units shares[15] = {
     {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
     {2, 0}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */
     {2, 0}, {2, 0}, {2, 0}, {1, 0}, {0, 0}, /* 65B: 512, 600, 640, 768, 1024K */
 };
-/* Whether the step fits into device memory when no activations are offloaded. */
+/* By configuration, true if the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};
 
 static inline void check_orderings(size_t i)

@@ -109,7 +109,7 @@ static void see(const char *text, struct seen *seen)
     "buffer all_positions hbm i32 [4] input bind=positions gathered=hp\n"                          \
     "buffer a0 hbm f32 [4] activation persistent\nop 0 fill compute count=4 writes a0\n"
 
-/* Of 8 tokens context rank 0 owns 0 1 6 7 and rank 1 owns 2 3 4 5; dp rank 1 has sequences 2 and 3. A rank's
+/* Context rank 0 owns tokens 0 1 6 7 of 8 and rank 1 owns 2 3 4 5; dp rank 1 has sequences 2 and 3. A rank's
  * number is dp 4 + cp 2 + hp. */
 static void tokens_follow_the_layout(void)
 {

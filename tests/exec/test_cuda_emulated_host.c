@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* What /proc/self/smaps tells of the mapping that has an address. */
+/* Facts of /proc/self/smaps on the mapping that has an address. */
 struct mapping {
     uint64_t resident_bytes;
     bool large_pages; /* were requested */

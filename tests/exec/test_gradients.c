@@ -4,8 +4,8 @@
 #include "schedule/config/resolve_config.h"
 #include "tests/exec/matrix.h"
 
-/* The address sanitizer makes runs some five times slower, and its purpose is the code and not the numbers: it
- * gets a fourth of the schedules. */
+/* The address sanitizer makes runs some five times slower and is there for memory faults rather than numbers,
+ * so it gets a fourth of the schedules. */
 #ifdef __SANITIZE_ADDRESS__
 enum { EVERY = 4 };
 #else

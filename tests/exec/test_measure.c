@@ -4,7 +4,7 @@
 
 #include "traces/stats.h"
 
-/* Two copies of 1 MB to the device, one from it and a message, on links of 20 MB/s: 50 ms each. */
+/* On links of 20 MB/s each transfer takes 50 ms: two copies of 1 MB to the device, one from it and a message. */
 static const char transfers[] = "longhaul schedule 1\nmesh g=2\ngroup g axes=g\n"
                                 "stream comm comm\nstream h2d h2d\nstream d2h d2h\n"
                                 "buffer a0 hbm f32 [250000] activation persistent\n"

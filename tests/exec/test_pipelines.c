@@ -242,7 +242,8 @@ static void lengths_may_differ(void)
     }
 }
 
-/* How many subsequences are shared: all, all of the first, some of the first and of the last, one of the last. */
+/* Numbers of subsequences that are shared: all, all of the first, some of the first and of the last, one of the
+ * last. */
 static const struct shared_units extents[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 2}, {0, 1}};
 

@@ -180,7 +180,7 @@ static void small_configs_are_read(void)
     }
 }
 
-/* Which layers have a sliding window, as Transformers' configuration classes decide. */
+/* Layers have a sliding window, or none, as Transformers' configuration classes decide. */
 static void windows_are_read_per_layer(void)
 {
 #define LAYERS(rest)                                                                               \

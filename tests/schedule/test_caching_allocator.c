@@ -98,7 +98,7 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
-/* The highest numbers seen: of free blocks of one size, and of sizes. */
+/* The highest numbers seen of free blocks of one size, and of sizes with free blocks. */
 struct most {
     uint32_t parts, sizes;
 };

@@ -66,9 +66,9 @@ static struct sent sent_of(const struct ir *ir, enum work_kind kind, enum phase 
     return sum;
 }
 
-/* In the forward 8 stages send q and the output, and 2 send k and v. In the backward every layer is first
- * recomputed (q, k and v are exchanged again; the output is not, since it is not needed), then the stages send
- * q, k and v again. The bytes are those of Ulysses: 2 n h, and 2 n h_kv for each of k and v. */
+/* In the forward 8 stages exchange q and the output, and 2 exchange k and v. In the backward 8 stages exchange
+ * the gradients of the output and of q, and 2 those of k and v; the exchanges of recomputed q, k and v are not
+ * counted. The bytes are those of Ulysses: 2 n h, and 2 n h_kv for each of k and v. */
 static void stages_send_what_ulysses_sends(void)
 {
     struct ir stages = {0}, ulysses = {0};

@@ -110,7 +110,7 @@ static const struct {
      "op 2 fill compute count=1000000 waits 0,1 writes a0\n",                        1},
     {"a ring",                             "mesh cp=8\ngroup cp axes=cp\n",
      "op 0 shift comm group=cp by=+1 bytes=8000000000 reads a0 writes a0\n"
-     "op 1 fill compute count=1000000 waits 0 writes a0\n",                          4}, /* places in the node differ: behind the NIC, or not */
+     "op 1 fill compute count=1000000 waits 0 writes a0\n",                          4}, /* places in the node differ: next to the NIC, or not */
     {"a ring whose first rank works more", "mesh dp=2 cp=4\ngroup cp axes=cp\n",
      "op 0 fill compute count=1000000 guard cp<1 writes a0\n"
      "op 1 shift comm group=cp by=+1 bytes=8000000000 waits 0 reads a0 writes a0\n", 4},

@@ -108,7 +108,7 @@ static const char all_to_all_ops[] =
     "op 0 all_to_all comm group=g bytes=8000000000 reads a0 writes a0\n"
     "op 1 fill compute count=1000 waits 0 writes a0\n";
 
-/* What the child process of the next simulation does when it starts. */
+/* The behaviour of the next simulation's child process when it starts. */
 static enum { LIVE, DIE, LEAVE } fate;
 
 static void meet_fate(void)

@@ -145,8 +145,7 @@ static void every_instant_has_its_cause(void)
             for (int k = 0; k < MOST_CAUSES; k++)
                 want[cases_of_causes[i].want[k].cause] += cases_of_causes[i].want[k].seconds;
             check_causes(label, &ir, &result, want);
-            for (size_t row = 0; row < result.row_count;
-                 row++) { /* an end rounded otherwise changes no cause */
+            for (size_t row = 0; row < result.row_count; row++) { /* with an end rounded up */
                 double end_s = result.end_s[row];
                 result.end_s[row] = nextafter(end_s, INFINITY);
                 check_causes(label, &ir, &result, want);
