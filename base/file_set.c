@@ -98,7 +98,7 @@ static void release_signals(const struct file_set *s)
 
 /* ---- contents ---- */
 
-/* The folder that a path lies in, with its slash; "" here. */
+/* Appends the folder that a path lies in, with its slash; "" here. */
 static void put_parent(struct text *out, const char *path)
 {
     size_t size = strlen(path);
@@ -109,7 +109,7 @@ static void put_parent(struct text *out, const char *path)
     text_append(out, path, size);
 }
 
-/* A short name in the folder of path, which fits where path does. */
+/* Returns a short name in the folder of path, which fits where path does. */
 static char *name_beside(const char *path)
 {
     static unsigned tried;

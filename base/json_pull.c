@@ -52,7 +52,7 @@ static enum status expected(const struct json_pull *pull, const char *what, stru
 
 /* ---- characters ---- */
 
-/* The next character; NUL, which no token begins with, at the end of the text. */
+/* Returns the next character; NUL, which no token begins with, at the end of the text. */
 static char peek(const struct json_pull *pull)
 {
     return pull->at < pull->end ? *pull->at : '\0';
@@ -114,7 +114,7 @@ static enum status skip_space(struct json_pull *pull, struct diag *diag)
 
 /* ---- scalars ---- */
 
-/* The value of four hexadecimal digits; -1: they are none. */
+/* Returns the value of four hexadecimal digits; -1: they are none. */
 static int32_t hex4(const char *text, size_t size)
 {
     int32_t code = 0;
@@ -354,7 +354,7 @@ bool json_pull_double(const struct json_pull *pull, double *value)
     return parse_double(pull->text, pull->size, value);
 }
 
-/* The character that the escape at text[0..size) stands for, as UTF-8; *taken: bytes of the escape. */
+/* Returns the character that the escape at text[0..size) stands for, as UTF-8; *taken: bytes of the escape. */
 static size_t unescape_one(const char *text, size_t size, char out[4], size_t *taken)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";

@@ -201,7 +201,7 @@ static void put_number(struct text *out, double number, bool whole)
         text_printf(out, "%.*f", decimals, number);
 }
 
-/* The largest unit in which the number is at least 1; units ascend. */
+/* Appends the largest unit in which the number is at least 1; units ascend. */
 static void put_scaled(struct text *out, const struct unit *units, size_t count, double value)
 {
     const struct unit *unit = &units[0];

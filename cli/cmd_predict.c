@@ -187,7 +187,7 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* The first warning among notes, without its line end: a reader of the report alone is to see it. */
+/* Appends the first warning among notes, without its line end: a reader of the report alone is to see it. */
 static void put_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
@@ -196,8 +196,8 @@ static void put_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* The command that makes this prediction again, and the one that searches all layouts for its model, cluster and
- * length; plan stays empty where there is nothing to search. */
+/* Appends the command that makes this prediction again, and the one that searches all layouts for its model, cluster
+ * and length; plan stays empty where there is nothing to search. */
 static void put_commands(struct text *predict, struct text *plan, const struct options *options)
 {
     static const char *const without[] = {

@@ -44,7 +44,7 @@ const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(row
 
 /* ---- --list ---- */
 
-/* The row of an entry in the states that ship; SIZE_MAX: none. */
+/* Returns the row of an entry in the states that ship; SIZE_MAX: none. */
 static size_t state_row(const struct table *states, const char *name)
 {
     size_t column = table_find(states, "name");

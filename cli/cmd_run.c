@@ -113,7 +113,7 @@ static enum status load(struct session *s, struct diag *diag)
 
 /* ---- does it fit this machine? ---- */
 
-/* Bytes that the system can give; 0: unknown. */
+/* Returns the bytes that the system can give; 0: unknown. */
 static double memory_there(void)
 {
     double kib = 0;

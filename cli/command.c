@@ -297,7 +297,7 @@ enum status command_find(const struct command **command, const char *name, struc
                       nearest);
 }
 
-/* The option of a command without arguments that takes a file to read; NULL: none. */
+/* Returns the option of a command without arguments that takes a file to read; NULL: none. */
 static const struct option *file_option(const struct command *command)
 {
     for (size_t s = 0; command->arguments_max == 0 && command->sets[s] != NULL; s++)

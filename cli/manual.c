@@ -56,7 +56,7 @@ static const struct command *first_with(const struct option_set *set)
     return NULL;
 }
 
-/* ", but for --scope": of a set that is printed with another command. */
+/* Appends ", but for --scope": of a set that is printed with another command. */
 static void put_refused(struct text *out, const struct command *command,
                         const struct option_set *set)
 {

@@ -43,7 +43,7 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
     return axes;
 }
 
-/* Whether this rank is the first of the ranks of a role that differ only in `axes`. */
+/* True if this rank is the first of the ranks of a role that differ only in `axes`. */
 static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t axes)
 {
     struct place place = place_of(ir, rank), first = place;
@@ -157,7 +157,7 @@ static void add_stretch(void *context, const struct stretch *stretch)
         s->share[s->count - 1] = s->last;
 }
 
-/* Axes along which the ranks of a role have one coordinate. */
+/* Returns the axes along which the ranks of a role have one coordinate. */
 static uint32_t role_axes(const struct ir *ir, uint32_t role)
 {
     uint32_t axes = 0;
@@ -204,8 +204,8 @@ static void fill_stretch(void *context, const struct stretch *s)
                    t->from[s->tensor][s->in_tensor + i]);
 }
 
-/* Collects elements of a tensor. Among ranks that hold the same elements the first one's are taken and the others must
- * equal them; ranks along axes over which the tensor is partial are summed. */
+/* Collects elements of a tensor. Among ranks that hold the same elements the first one's are taken and the others
+ * must equal them; ranks along axes over which the tensor is partial are summed. */
 static void read_stretch(void *context, const struct stretch *s)
 {
     struct transfer *t = context;
@@ -251,7 +251,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* ---- tokens ---- */
 
-/* The axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
+/* Returns the axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
 static uint32_t head_axes(const struct ir *ir)
 {
     const struct place origin = {{0}};
@@ -284,7 +284,7 @@ static int64_t own_tokens(const struct ir *ir)
     return ir->layout.tokens / ((int64_t)ir->layout.cp * ir->layout.hp);
 }
 
-/* Tokens of one sequence that lie in a buffer of this binding. */
+/* Returns the number of tokens of one sequence that lie in a buffer of this binding. */
 static int64_t bound_tokens(const struct ir *ir, const struct binding *binding)
 {
     int64_t own = own_tokens(ir);
@@ -386,7 +386,7 @@ static void clear(struct bindings *b)
                    (size_t)(b->ir->tensor[t].rows * b->ir->tensor[t].cols) * sizeof(double));
 }
 
-/* Axes of more than one rank over which a binding is partial. */
+/* Returns the axes of more than one rank over which a binding is partial. */
 static uint32_t partial_axes(const struct ir *ir, const struct binding *binding)
 {
     uint32_t axes = 0;

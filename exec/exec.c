@@ -165,7 +165,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
     return STATUS_OK;
 }
 
-/* The step with as many faster ones as slower ones, or one more of these. */
+/* Returns the step with as many faster ones as slower ones, or one more of these. */
 static uint32_t median_of(const double *step_s, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

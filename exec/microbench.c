@@ -28,7 +28,7 @@ static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_RO
 static const double STABLE = 0.02;
 static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
-/* A guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
+/* Returns a guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
  * exponential per element take several times as long per byte. */
 static double guess_s(const struct work *work, bool gpu)
 {
@@ -204,8 +204,8 @@ static void emit_beside(struct bench *b, const struct beside *beside)
     ir_add_op(&b->ir, &desc);
 }
 
-/* Chooses the copies that run beside the op: one of the same size in the other direction, or copies in both directions,
- * each somewhat longer than the op, so that one always runs. */
+/* Chooses the copies that run beside the op: one of the same size in the other direction, or copies in both
+ * directions, each somewhat longer than the op, so that one always runs. */
 static uint32_t choose_beside(struct bench *b, struct beside beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -392,7 +392,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The value that a share of the sorted samples does not exceed. */
+/* Returns the value that a share of the sorted samples does not exceed. */
 static double quantile(const struct samples *samples, double share)
 {
     return samples->s[(size_t)((double)(samples->count - 1) * share + 0.5)];

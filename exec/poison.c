@@ -158,7 +158,7 @@ bool poison_before(struct exec_run *run, const struct call *call)
     return true;
 }
 
-/* The first element that still is poison, or count. */
+/* Returns the first element that still is poison, or count. */
 static uint64_t first_poison(const struct operand *operand)
 {
     uint64_t size = dtype_bytes(operand->dtype), i = 0;

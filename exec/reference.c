@@ -151,7 +151,7 @@ static enum status check_batch(const struct transformer *t, const struct referen
     return STATUS_OK;
 }
 
-/* The batch's labels, made from its tokens where it has none. The caller frees them. */
+/* Returns the batch's labels, made from its tokens where it has none. The caller frees them. */
 static int32_t *labels_of(const struct reference_batch *batch)
 {
     const size_t s = (size_t)batch->seq_len, count = (size_t)batch->sequences * s;

@@ -72,7 +72,7 @@ static double furthest(const double *got, const double *want, size_t count)
     return most;
 }
 
-/* The Euclidean norm of the tensors that were collected. */
+/* Returns the Euclidean norm of the tensors that were collected. */
 static double norm_of(const struct training *t)
 {
     double squares = 0;
@@ -84,7 +84,7 @@ static double norm_of(const struct training *t)
     return sqrt(squares);
 }
 
-/* The norm of how far the gradients of one reference lie from another's. */
+/* Returns the norm of how far the gradients of one reference lie from another's. */
 static double distance(const struct reference *a, const struct reference *b)
 {
     double squares = 0;

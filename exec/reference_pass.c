@@ -92,7 +92,7 @@ static double *zeros(struct arena *arena, size_t rows, size_t cols)
 
 /* ---- parameters ---- */
 
-/* The tensor PREFIXname.weight with its bias, if it has one. Without the tensor: all NULL. */
+/* Returns the tensor PREFIXname.weight with its bias, if it has one. Without the tensor: all NULL. */
 static struct reference_affine affine(const struct reference *r, const char *prefix,
                                       const char *name)
 {
@@ -149,7 +149,7 @@ static void put_columns(double *x, const double *y, size_t rows, size_t stride, 
         memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
 }
 
-/* The heads of q or k as attention reads them: normed, then turned by their position. */
+/* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
 static double *prepared(struct arena *arena, struct storage *to, const struct transformer *t,
                         const struct reference_affine *norm, const double *plain, size_t s,
                         size_t heads)
@@ -167,7 +167,7 @@ static double *prepared(struct arena *arena, struct storage *to, const struct tr
     return y;
 }
 
-/* The gradient before prepared() from the one after it, d, which is spoilt. */
+/* Returns the gradient before prepared() from the one after it, d, which is spoilt. */
 static double *unprepared(struct arena *arena, struct storage *to, const struct transformer *t,
                           const struct reference_affine *norm, double *d, const double *plain,
                           size_t s, size_t heads)

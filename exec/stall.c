@@ -39,7 +39,7 @@ static bool done(struct exec_run *run, uint32_t rank, uint32_t op)
     return run->backend->state(run, rank, op) == OP_DONE;
 }
 
-/* The op of a rank's list that is its n-th call of the group (or n-th barrier). */
+/* Returns the op of a rank's list that is its n-th call of the group (or n-th barrier). */
 static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t group, uint32_t call,
                           bool barrier)
 {
@@ -104,7 +104,7 @@ static struct node missing_end(struct story *story, struct node at)
     return (struct node){peer, op};
 }
 
-/* The first op of the stream, before `before`, that has not ended. */
+/* Returns the first op of the stream, before `before`, that has not ended. */
 static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, uint32_t before)
 {
     for (uint32_t op = plan_first(&run->plan, rank); op < before; op++)
@@ -114,7 +114,7 @@ static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, 
     return IR_NONE;
 }
 
-/* The first op that the op waits for and that has not ended. */
+/* Returns the first op that the op waits for and that has not ended. */
 static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;
@@ -198,7 +198,7 @@ static struct node follow(struct story *story, struct node at)
     return END;
 }
 
-/* The first op that has not ended, of the first rank that has one. */
+/* Returns the first op that has not ended, of the first rank that has one. */
 static struct node first_pending(struct exec_run *run)
 {
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++)

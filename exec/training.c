@@ -33,7 +33,7 @@ static double round_to(enum dtype dtype, double value)
     return number_get(&rounded, dtype, 0);
 }
 
-/* The dtype of AdamW's moments; f32 where the schedule has none. */
+/* Returns the dtype of AdamW's moments; f32 where the schedule has none. */
 static enum dtype moment_dtype(const struct ir *ir)
 {
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
@@ -81,7 +81,7 @@ struct reference_tensor *training_tensor(const struct reference *reference, cons
     return reference_find(reference, base);
 }
 
-/* Rows of the model's tensor that the schedule has, in one tensor or in blocks. */
+/* Returns the number of rows of the model's tensor that the schedule has, in one tensor or in blocks. */
 static int64_t rows_of(const struct ir *ir, const char *name)
 {
     size_t size = strlen(name);

@@ -36,7 +36,7 @@ static uint8_t block_code(size_t a, size_t b)
     return (uint8_t)((a - 1) * ALIGN_MANY + (b - 1));
 }
 
-/* The first j of row i. */
+/* Returns the first j of row i. */
 static size_t row_begin(const struct program *p, size_t i)
 {
     size_t middle =

@@ -105,7 +105,7 @@ static bool same_token(const struct align_item *a, const struct align_item *b)
 
 enum { PERIOD_MAX = 512 };
 
-/* The period p for which the longest stretch with item[i] like item[i + p] covers most items, and
+/* Returns the period p for which the longest stretch with item[i] like item[i + p] covers most items, and
  * of equal ones the shortest; it must come at least twice. Numbers its repeats. A layer attends:
  * where there is attention, what repeats without it (two products of one size) is no period. */
 static struct compare_period find_period(struct align_item *item, size_t count)

@@ -202,7 +202,7 @@ static double more_s(const struct explain_rank *rank, int part)
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* The middle one of what the other ranks take beyond their prediction; of a single rank its own. */
+/* Returns the middle one of what the other ranks take beyond their prediction; of a single rank its own. */
 static double common_s(const struct explanation *e, int part)
 {
     double *value = heap_alloc(e->ranks + 1, sizeof *value);
@@ -254,7 +254,7 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
     add_cause(e, seconds, told->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
-/* Whether all sorts of kernels that matter are slower by about the same share. */
+/* True if all sorts of kernels that matter are slower by about the same share. */
 static bool is_clock(const struct explain_rank *told, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;

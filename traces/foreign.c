@@ -15,7 +15,7 @@ static int compare_rows(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* The rows of a rank; all one step unless by_step. */
+/* Returns the rows of a rank; all one step unless by_step. */
 struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
                                      size_t *count)
 {

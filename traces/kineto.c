@@ -39,7 +39,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* The phase that an event gives to all within it. */
+/* Returns the phase that an event gives to all within it. */
 static uint16_t phase_inside(const struct builder *b, const struct kineto_event *event,
                              uint16_t around)
 {
@@ -123,7 +123,7 @@ static struct steps find_steps(const struct builder *b)
     return steps;
 }
 
-/* The step that runs at an instant; -1: outside all of them. Without steps all is step 0. */
+/* Returns the step that runs at an instant; -1: outside all of them. Without steps all is step 0. */
 static int32_t step_at(const struct steps *steps, double time_us)
 {
     if (steps->count == 0)

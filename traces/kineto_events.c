@@ -262,7 +262,7 @@ static enum status read_field(struct reader *r, struct draft *draft)
     return json_pull_skip(&r->pull, token, r->diag);
 }
 
-/* The flops of a product of matrices (..., m, k) and (..., k, n); 0 for shapes that are none. */
+/* Returns the flops of a product of matrices (..., m, k) and (..., k, n); 0 for shapes that are none. */
 static double product_flops(const struct draft *draft, int first)
 {
     int a = first, b = first + 1;

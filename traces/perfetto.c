@@ -12,7 +12,7 @@
 
 /* ---- JSON ---- */
 
-/* The text as the inside of a JSON string; bytes that are no UTF-8 become U+FFFD. */
+/* Appends the text as the inside of a JSON string; bytes that are no UTF-8 become U+FFFD. */
 static void put_escaped(struct text *out, const char *text)
 {
     while (*text) {

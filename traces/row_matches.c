@@ -108,7 +108,7 @@ static void match_gap(struct maker *maker, const struct gap *p, const struct gap
         match_sort(maker, p, m, sort, !apart);
 }
 
-/* The fillers that stand before item `until`; *from moves behind them. */
+/* Returns the fillers that stand before item `until`; *from moves behind them. */
 static struct gap take_gap(const struct align_sequence *s, size_t *from, bool last, uint32_t until)
 {
     struct gap gap = {s->filler + *from, 0};
@@ -149,7 +149,7 @@ static void match_lane(struct maker *maker, const struct align_sequence *p,
     free(block);
 }
 
-/* The time of a step in which no row runs; rows are in order of start. */
+/* Returns the time of a step in which no row runs; rows are in order of start. */
 static double idle_of(const struct trace *trace, const struct timed_row *row, size_t count)
 {
     double idle_s = 0, until_s = row[0].start_s;

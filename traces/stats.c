@@ -29,7 +29,7 @@ const char *stream_role_name(enum stream_role role)
     return role_names[role];
 }
 
-/* The number of groups whose keys differ from bit `shift` up. */
+/* Returns the number of groups whose keys differ from bit `shift` up. */
 static size_t count_groups(const struct row_order *order, unsigned shift)
 {
     size_t groups = order->count > 0;
@@ -257,7 +257,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     stats->category_count += memory->category_count;
 }
 
-/* The number of distinct (rank, memory, category), at most. */
+/* Returns the number of distinct (rank, memory, category), at most. */
 static size_t count_categories(const struct trace *trace, const struct row_order *order)
 {
     const struct trace_memory *table = &trace->memory;

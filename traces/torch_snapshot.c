@@ -45,7 +45,7 @@ static bool is_of_framework(const char *file)
     return size == 0;
 }
 
-/* The innermost frame of the model, or the innermost of all. */
+/* Appends the innermost frame of the model, or the innermost of all. */
 static void put_site(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
@@ -129,7 +129,7 @@ static int compare_sites(const void *left, const void *right)
 
 /* ---- segments and traces ---- */
 
-/* The device whose segments are largest. */
+/* Returns the device whose segments are largest. */
 static int64_t find_device(const struct pickle_value *segments)
 {
     uint64_t total[DEVICES_MAX] = {0};

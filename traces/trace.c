@@ -28,7 +28,7 @@ static uint32_t hash(const char *text, size_t size)
     return h;
 }
 
-/* The slot of the label, or the free slot where it would go. */
+/* Returns the slot of the label, or the free slot where it would go. */
 static size_t find_slot(const struct trace *trace, const char *text, size_t size)
 {
     size_t slot = hash(text, size) & (trace->label_slots - 1);

@@ -152,7 +152,7 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
                       list);
 }
 
-/* Whether a value of one number or name is meant as several. */
+/* True if a value of one number or name is meant as several. */
 static bool is_list(const struct option *option, const char *text)
 {
     bool one = option->kind != OPTION_TEXT && option->kind != OPTION_LIST;

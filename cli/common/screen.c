@@ -45,7 +45,7 @@ struct screen screen_make(struct text *out)
     return screen;
 }
 
-/* The length of the word at text; a command between backquotes is one word, so that it can be pasted. */
+/* Returns the length of the word at text; a command between backquotes is one word, so that it can be pasted. */
 static size_t unbroken_size(const char *text)
 {
     const char *open = text + strcspn(text, " `");
@@ -141,7 +141,7 @@ void screen_put_text(const struct screen *screen, const char *text)
     screen_wrap(screen->out, text, INDENT, INDENT, screen->width);
 }
 
-/* The length of the word at text, of which blanks inside single quotes are part. */
+/* Returns the length of the word at text, of which blanks inside single quotes are part. */
 static size_t word_size(const char *text)
 {
     bool quoted = false;

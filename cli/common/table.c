@@ -114,7 +114,7 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
     return status;
 }
 
-/* Whether a list "1,3" has it. */
+/* True if a list "1,3" has it. */
 static bool lists(const char *list, const char *value)
 {
     size_t length = strlen(value);
@@ -128,7 +128,7 @@ static bool lists(const char *list, const char *value)
     }
 }
 
-/* "1, 3 and 4 more": the values of a column. */
+/* Appends "1, 3 and 4 more": the values of a column. */
 static void put_values(struct text *out, const struct table *table, size_t column)
 {
     enum { SHOWN = 8 };

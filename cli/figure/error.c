@@ -27,7 +27,7 @@ static enum status find_columns(struct columns *c, const struct table *table, st
     return status;
 }
 
-/* Whether a row has both numbers, above 0. */
+/* True if a row has both numbers, above 0. */
 static bool has_both(const struct table *table, const struct columns *c, size_t row,
                      double *measured, double *predicted)
 {
@@ -35,7 +35,7 @@ static bool has_both(const struct table *table, const struct columns *c, size_t 
            table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
 }
 
-/* The metric of most rows, of those that have both numbers. */
+/* Returns the metric of most rows, of those that have both numbers. */
 static const char *find_metric(const struct table *table, const struct columns *c)
 {
     const char *metric[METRICS_MAX];
@@ -59,7 +59,7 @@ static const char *find_metric(const struct table *table, const struct columns *
     return count > 0 ? metric[most] : NULL;
 }
 
-/* "mfu: 30 rows, mean error 3.0 % of the 28 that count" */
+/* Appends "mfu: 30 rows, mean error 3.0 % of the 28 that count" */
 static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
 {
     text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");
@@ -71,7 +71,7 @@ static void put_title(struct text *out, const char *metric, size_t rows, size_t 
         text_printf(out, " of the %zu that count%s", counted, counted == 1 ? "s" : "");
 }
 
-/* "mfu by the convention of its source (fraction)" */
+/* Appends "mfu by the convention of its source (fraction)" */
 static void put_metric(struct text *out, const char *metric, const char *unit)
 {
     text_printf(out, "%s%s (%s)", metric,

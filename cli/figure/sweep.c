@@ -145,7 +145,7 @@ out:
     return status;
 }
 
-/* A cell's number with three digits. */
+/* Appends a cell's number with three digits. */
 static void put_cell(struct text *out, double value)
 {
     int decimals = 2 - (int)floor(log10(fabs(value) > 0 ? fabs(value) : 1));
@@ -251,7 +251,7 @@ out:
     return status;
 }
 
-/* The points of one line, or of all rows when it is every row's. */
+/* Appends the points of one line, or of all rows when it is every row's. */
 static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
                          size_t column)
 {

@@ -148,7 +148,7 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-/* The name of the line that a row is of. */
+/* Appends the name of the line that a row is of. */
 static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
@@ -166,7 +166,7 @@ struct names {
     size_t count, capacity;
 };
 
-/* The place of a name, which is added when it is new. */
+/* Returns the place of a name, which is added when it is new. */
 static size_t place_of(struct names *names, struct sweep_view *view, const struct text *name)
 {
     for (size_t k = 0; k < names->count; k++)

@@ -143,7 +143,7 @@ static void put_block(struct text *out, const struct ir *ir, uint64_t offset, ui
     pickle_end_dict(out);
 }
 
-/* The arena at its fullest; blocks and gaps tile it. */
+/* Appends the arena at its fullest; blocks and gaps tile it. */
 static void put_segment(struct text *out, const struct ir *ir, const struct live *live,
                         size_t count, uint64_t arena)
 {

@@ -24,7 +24,7 @@ static void put_error(struct text *out, double predicted, double measured)
     put_percent(out, predicted == measured ? 0 : compare_error(predicted, measured));
 }
 
-/* A right-aligned cell. */
+/* Appends a right-aligned cell. */
 static void put_cell(struct text *out, int width, const struct text *cell)
 {
     text_printf(out, "%*s", width, cell->data == NULL ? "" : cell->data);

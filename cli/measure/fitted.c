@@ -105,7 +105,7 @@ void fitted_report(const struct fitted *fitted, struct text *out)
 
 /* ---- files ---- */
 
-/* The file's name without folders and ".json". */
+/* Returns the file's name without folders and ".json". */
 static const char *stem_of(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -115,8 +115,8 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* Whether a family fell away because its measurement was disturbed; a file that keeps the base's numbers is then still a
- * result. */
+/* True if a family fell away because its measurement was disturbed; a file that keeps the base's numbers is then
+ * still a result. */
 static bool goes_on_without(const struct calibrate_fallen *fallen, size_t count)
 {
     bool found = false;
@@ -203,7 +203,7 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     return status;
 }
 
-/* The file of the device as the cluster's file has to name it: from its own folder, or in full. */
+/* Returns the file of the device as the cluster's file has to name it: from its own folder, or in full. */
 static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
 {
     if (device == NULL || device[0] == '/')

@@ -61,7 +61,7 @@ static void put(struct page *page, const char *text)
     text_release(&whole);
 }
 
-/* <tag>text</tag> */
+/* Appends <tag>text</tag> */
 static void put_in(struct page *page, const char *open, const char *text, const char *close)
 {
     text_puts(&page->html, open);
@@ -175,7 +175,7 @@ void page_end_table(struct page *page)
     text_puts(&page->html, page->folded ? "</details>\n" : "</div>\n");
 }
 
-/* The svg element, without what makes a file of it. */
+/* Appends the svg element, without what makes a file of it. */
 static void put_svg(struct page *page, const char *class, int wide, const struct text *svg)
 {
     const char *at = strstr(svg->data, "<svg");

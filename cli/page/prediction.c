@@ -38,7 +38,7 @@ static const char *words_or_null(struct json_node object, const char *key)
     return value[0] == '\0' ? NULL : value;
 }
 
-/* "device memory needs 46.4 GiB of 79.1 GiB a GPU (32.7 GiB free)": of the memory that decides. */
+/* Appends "device memory needs 46.4 GiB of 79.1 GiB a GPU (32.7 GiB free)": of the memory that decides. */
 static void put_need(struct text *out, struct json_node verdict)
 {
     const char *limit = words(verdict, "limit");
@@ -81,7 +81,7 @@ static void put_time(struct text *out, double seconds)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-/* The section of a training run (predict --tokens). */
+/* Appends the section of a training run (predict --tokens). */
 static void put_training(struct page *page, struct json_node training)
 {
     static const struct {
@@ -100,7 +100,7 @@ static void put_training(struct page *page, struct json_node training)
     text_release(&text);
 }
 
-/* A number with its interval, in multiples of unit, where there is one: "a step (90 %: 54.3 to 80.6)". */
+/* Appends a number with its interval, in multiples of unit, where there is one: "a step (90 %: 54.3 to 80.6)". */
 static void put_sure(struct page *page, const char *value, const char *what, struct json_node root,
                      const char *low, const char *high, double unit)
 {
@@ -218,7 +218,7 @@ struct part {
     const char *label;
 };
 
-/* A table of the parts of a whole, in seconds or bytes: those that are not 0. */
+/* Appends a table of the parts of a whole, in seconds or bytes: those that are not 0. */
 static void put_parts(struct page *page, const char *details, struct json_node object,
                       const char *what, const struct part *part, size_t count, bool bytes,
                       double whole)
@@ -267,7 +267,7 @@ static void put_memory(struct page *page, struct json_node memory)
               true, number(memory, "peak_bytes"));
 }
 
-/* A table of an object's members: names and values. */
+/* Appends a table of an object's members: names and values. */
 static void put_object(struct page *page, struct json_node object, const char *what)
 {
     const char *const heads[] = {what, "", NULL};

@@ -148,7 +148,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
     free((void *)heads);
 }
 
-/* The most that a point which fits owes to costs outside of their range. */
+/* Appends the most that a point which fits owes to costs outside of their range. */
 static void put_extrapolation(struct page *page, const struct table *sweep)
 {
     size_t column = table_find(sweep, "extrapolated_share"), points = 0;
@@ -264,13 +264,13 @@ static size_t sum_metrics(const struct table *t, const struct columns *c, struct
     return count;
 }
 
-/* Whether a row is shown and not counted: "ok: why". */
+/* True if a row is shown and not counted: "ok: why". */
 static bool is_left_out(const struct table *t, const struct columns *c, size_t row)
 {
     return strncmp(t->row[row][c->status], "ok:", 3) == 0;
 }
 
-/* "dhp=32;zero=1" with blanks, at which lines may break. */
+/* Appends "dhp=32;zero=1" with blanks, at which lines may break. */
 static void put_options(struct page *page, const char *options)
 {
     struct text text = {0};

@@ -53,7 +53,8 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* "825K tokens: device memory needs ... (213 MiB too much), 223346688 bytes": why the next length does not fit. */
+/* Appends "825K tokens: device memory needs ... (213 MiB too much), 223346688 bytes": why the next length does not
+ * fit. */
 static void put_next(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
@@ -78,7 +79,7 @@ static void put_next(struct text *out, const struct longest_certificate *r)
     }
 }
 
-/* The options that make a longer sequence fit. */
+/* Appends the options that make a longer sequence fit. */
 static void put_flips(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
@@ -93,8 +94,8 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
         text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
-/* "824K tokens (843776), in steps of 1024, 22 lengths asked about"; of a search that was ended "at least 1732K
- * tokens ..." or "not known: no length that was asked about fits". */
+/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; of a search that was ended "at least
+ * 1732K tokens ..." or "not known: no length that was asked about fits". */
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;

@@ -29,7 +29,7 @@ struct family plan_family_of(const struct best *best, uint8_t strategy)
     return f;
 }
 
-/* The cause that takes most longer than in the winner's step, for each sequence: steps may hold different
+/* Returns the cause that takes most longer than in the winner's step, for each sequence: steps may hold different
  * numbers of them, all on the same GPUs. */
 enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {

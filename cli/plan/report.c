@@ -40,7 +40,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 
 /* ---- details ---- */
 
-/* ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
+/* Appends ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
 static void put_idle(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
@@ -55,7 +55,7 @@ static void put_part(struct text *out, const char *what, double seconds)
     report_put_time(out, fabs(seconds), fabs(seconds));
 }
 
-/* "           of it layout 1.2 s, kernels 0 s, framework 30 ms": a line below a family's */
+/* Appends "           of it layout 1.2 s, kernels 0 s, framework 30 ms": a line below a family's */
 static void put_split(struct text *out, const struct split *split)
 {
     if (!split->known)
@@ -107,7 +107,7 @@ static bool tells_more(const struct outcome *a, const struct outcome *b)
     return a->missing_bytes < b->missing_bytes;
 }
 
-/* "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
+/* Appends "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
 static void put_stages(struct text *out, const struct plan_report *r, const struct outcome *o,
                        size_t members)
 {

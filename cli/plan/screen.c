@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* "824K tokens, " where lengths are searched for. */
+/* Appends "824K tokens, " where lengths are searched for. */
 static void put_length(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     if (r->best->goal != GOAL_LONGEST)

@@ -30,7 +30,7 @@ enum status plan_settings_print(struct text *out, enum framework framework,
     return put_settings(out, framework, request, diag);
 }
 
-/* "768K tokens, 310.2 tokens/s/GPU: --strategy ...", by what was asked for. */
+/* Appends "768K tokens, 310.2 tokens/s/GPU: --strategy ...", by what was asked for. */
 static void put_outcome(struct text *out, const struct best *best)
 {
     const struct outcome *o = &best->row[0];
@@ -51,7 +51,7 @@ static void put_named(struct text *out, const char *what, const struct best *bes
     put_outcome(out, best);
 }
 
-/* "12.3 % slower than": by the measure of the goal. */
+/* Appends "12.3 % slower than": by the measure of the goal. */
 static void put_distance(struct text *out, const struct best *own, const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];

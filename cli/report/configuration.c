@@ -44,7 +44,7 @@ void report_put_workload(struct text *out, const struct report *r)
         text_printf(out, "%u GPU%s of %s", ranks, ranks == 1 ? "" : "s", cluster->name);
 }
 
-/* The strategy, its degrees of parallelism and its pipeline. */
+/* Appends the strategy, its degrees of parallelism and its pipeline. */
 static void put_strategy(struct text *line, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -13,7 +13,7 @@
 /* Categories under this share of the peak, and causes under this share of the step, are left out of the text. */
 #define TINY 1e-3
 
-/* " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
+/* Appends " = pinned 51.2 GiB + rounding 3.1 GiB + pageable 40 GiB", where there are parts. */
 static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.arena_bytes;
@@ -92,7 +92,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
     text_release(&piece);
 }
 
-/* ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
+/* Appends ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
 static void put_fold(struct text *out, const struct sim_depth_fold *fold)
 {
     if (fold->period == 0)
@@ -111,7 +111,7 @@ static void put_depth(struct text *out, const struct sim_depth *depth)
         text_puts(out, ", all layers (their times do not repeat)");
 }
 
-/* ", 11 of 32 layers": what was simulated of a loop, where not all of it was. */
+/* Appends ", 11 of 32 layers": what was simulated of a loop, where not all of it was. */
 static void put_sample(struct text *out, const struct prediction *p)
 {
     struct prediction_sample sample = prediction_sample(p);
@@ -120,7 +120,7 @@ static void put_sample(struct text *out, const struct prediction *p)
                     sample.loop);
 }
 
-/* "fill 3.1 %": of the step. */
+/* Appends "fill 3.1 %": of the step. */
 static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
                       double step_s)
 {
@@ -151,7 +151,7 @@ static void print_stages(const struct screen *screen, const struct report *r)
     text_release(&piece);
 }
 
-/* "; links measured on this machine: copies; not measured on it: rings within a node". */
+/* Appends "; links measured on this machine: copies; not measured on it: rings within a node". */
 static void put_link_classes(struct text *out, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];

@@ -89,7 +89,7 @@ static void put_choices(struct json_out *w, const struct prediction *p)
     json_put_text(w, "dtype", dtype_name((enum dtype)c->dtype));
 }
 
-/* The bubble by both definitions, and what each stage does with the step. */
+/* Appends the bubble by both definitions, and what each stage does with the step. */
 static void put_stages(struct json_out *w, const struct prediction *p)
 {
     const struct stages *s = &p->stages;
@@ -233,7 +233,7 @@ static void put_sample(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-/* The links that the step uses, and whether anybody has measured them. */
+/* Appends the links that the step uses, and whether anybody has measured them. */
 static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
@@ -284,7 +284,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     }
 }
 
-/* The whole command with the options; null where there are none. */
+/* Appends the whole command with the options; null where there are none. */
 static void put_next_command(struct json_out *w, const struct report *r)
 {
     struct text command = {0};

@@ -21,7 +21,7 @@ static bool same_name(const char *word, const char *name, size_t size)
     return strncmp(word, name, size) == 0 && (word[size] == '\0' || word[size] == '=');
 }
 
-/* Whether `option`, a word "--name" or "--name=value", stands in the way of one of those in the words. */
+/* True if `option`, a word "--name" or "--name=value", stands in the way of one of those in the words. */
 static bool is_replaced(const char *option, char *const *word, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ void report_put_command_with(struct text *out, const char *command, const char *
     arena_release(&arena);
 }
 
-/* "15.1 % less time (5.665 s a step); a GPU needs 32.1 GiB of 79.1 GiB:" */
+/* Appends "15.1 % less time (5.665 s a step); a GPU needs 32.1 GiB of 79.1 GiB:" */
 static void put_gain(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;

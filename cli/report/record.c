@@ -57,7 +57,7 @@ static void put_record(struct text *out, const struct report *report)
     json_end_object(&json);
 }
 
-/* The same JSON on one line: line ends stand between values only, for in a string they are escaped. */
+/* Appends the same JSON on one line: line ends stand between values only, for in a string they are escaped. */
 static void put_on_one_line(struct text *out, const struct text *json)
 {
     for (size_t i = 0; i < json->size; i++) {

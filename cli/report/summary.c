@@ -11,7 +11,7 @@
 
 /* ---- the verdict ---- */
 
-/* "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" */
+/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" */
 static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit)
 {
     double margin = verdict_margin(v, limit);

@@ -34,7 +34,7 @@ static void put_value(struct text *out, double value, const char *text)
     }
 }
 
-/* The options that a point's job was made of. */
+/* Appends the options that a point's job was made of. */
 static void put_configuration(struct text *out, const struct reproduction *r,
                               const struct reproduction_point *point)
 {
@@ -195,7 +195,7 @@ static void put_summary(struct page *page, const struct reproduction *r, const b
     page_end_table(page);
 }
 
-/* A paragraph a line. */
+/* Appends a paragraph a line. */
 static void put_lines(struct page *page, struct text *words)
 {
     for (char *line = words->data; line != NULL && *line != '\0';) {

@@ -37,7 +37,7 @@ static size_t place_add(struct places *p, const char *text, double value)
     return i;
 }
 
-/* Whether all texts are numbers, whose points a line may join. */
+/* True if all texts are numbers, whose points a line may join. */
 static bool are_numbers(const struct places *p)
 {
     for (size_t i = 0; i < p->count; i++)
@@ -115,7 +115,7 @@ static void put_row(struct text *out, const struct reproduction_point *point, si
                 does_not_fit(point->predicted_text));
 }
 
-/* The points of a series in a panel, from left to right, for a line joins them. */
+/* Appends the points of a series in a panel, from left to right, for a line joins them. */
 static void put_line(struct text *out, const struct reproduction *r, size_t entry,
                      const struct layout *l, size_t panel, size_t series)
 {
@@ -159,7 +159,7 @@ static void set_number_of(struct figure *figure, const char *what, size_t panel,
     figure_set_number(figure, name, value);
 }
 
-/* Whether the labels of a panel's places lie aslant, as they do not fit beside each other. */
+/* True if the labels of a panel's places lie aslant, as they do not fit beside each other. */
 static bool is_turned(const struct layout *l, size_t panel)
 {
     size_t letters = 0;

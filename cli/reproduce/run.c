@@ -18,7 +18,7 @@ enum status reproduce_setup(struct setup *setup, const char *args, struct diag *
     return external_setup(setup, &row, diag);
 }
 
-/* "fpdt:fig7" as a part of a path: fpdt-fig7. */
+/* Appends "fpdt:fig7" as a part of a path: fpdt-fig7. */
 static void put_name(struct text *out, const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)

@@ -138,7 +138,7 @@ static bool is_given(const struct options *options, const char *name)
     return options_given(options, name);
 }
 
-/* Whether a sweep varies it. */
+/* True if a sweep varies it. */
 static bool is_varied(const struct options *options, const char *name)
 {
     size_t count, size = strlen(name);
@@ -165,7 +165,7 @@ static bool is_workload(const char *name)
     return false;
 }
 
-/* Whether the command looks for the length itself. */
+/* True if the command looks for the length itself. */
 static bool looks_for_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)

@@ -69,7 +69,7 @@ static void put_pipeline(struct text *out, const struct request *r)
         put_shared(out, r->shared);
 }
 
-/* The share of a chunk's keys that other chunks do not see: setup_sparsity() makes a number of keys of it. */
+/* Appends the share of a chunk's keys that other chunks do not see: setup_sparsity() makes a number of keys of it. */
 static void put_sparsity(struct text *out, const struct request *r)
 {
     const struct transformer *m = r->model;

@@ -25,7 +25,7 @@ static enum status cannot(struct diag *diag, const char *path, const char *what)
                       strerror(errno));
 }
 
-/* The lines that both kinds of file begin with. */
+/* Appends the lines that both kinds of file begin with. */
 static void put_head(struct text *out, const struct sweep_grid *grid)
 {
     size_t before = out->size;
@@ -38,7 +38,7 @@ static void put_head(struct text *out, const struct sweep_grid *grid)
                 sweep_grid_identity(grid));
 }
 
-/* The value of a line "# key=value" among the comments that data begins with. */
+/* Returns the value of a line "# key=value" among the comments that data begins with. */
 static const char *find_head(const char *data, const char *key, size_t *size)
 {
     size_t length = strlen(key);
@@ -102,7 +102,7 @@ static void keep(struct sweep_journal *j, size_t point, const char *text, size_t
     j->row[point] = (struct sweep_row){.text = arena_text(&j->arena, text, size), .failed = failed};
 }
 
-/* "checksum point - row" or "checksum point f row"; the checksum is of what follows it. */
+/* Appends "checksum point - row" or "checksum point f row"; the checksum is of what follows it. */
 static void put_line(struct text *out, size_t point, const struct text *row, bool failed)
 {
     struct text rest = {0};

@@ -21,7 +21,7 @@ static bool is_of(const struct choice *choice, const char *key)
            (choice->key[1] != NULL && strcmp(key, choice->key[1]) == 0);
 }
 
-/* Whether every option of a that the choice does not make is one of b too. */
+/* True if every option of a that the choice does not make is one of b too. */
 static bool options_within(const struct measurement *a, const struct measurement *b,
                            const struct choice *choice)
 {

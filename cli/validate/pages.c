@@ -162,7 +162,7 @@ static void put_steps(struct text *out, const struct external_validation *v, con
             put_step(out, &v->runs->row[i], &v->result[i]);
 }
 
-/* A line for a device, a framework or all, of training steps that others measured. */
+/* Appends a line for a device, a framework or all, of training steps that others measured. */
 static void put_group(struct text *out, const struct external_validation *v, const char *by,
                       const char *name, const char *device, const char *framework)
 {
@@ -207,7 +207,7 @@ static void put_allocated(struct text *out, const struct external_validation *v,
                     source, n, 100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
 }
 
-/* Whether an earlier row has the same text in a column. */
+/* True if an earlier row has the same text in a column. */
 static bool is_again(const struct external_validation *v, size_t i, enum external_column column)
 {
     for (size_t k = 0; k < i; k++)
@@ -263,7 +263,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     return status;
 }
 
-/* "FPDT" as a file: accuracy/fpdt.md */
+/* Appends "FPDT" as a file: accuracy/fpdt.md */
 static void put_page_name(struct text *out, const char *source)
 {
     text_puts(out, "accuracy/");

@@ -11,7 +11,7 @@ static const char *column(const struct validation *v, size_t i, enum measurement
     return v->rows->row[i].text[which];
 }
 
-/* "system model 32 x 512K dhp=32;..." */
+/* Appends "system model 32 x 512K dhp=32;..." */
 static void put_run(struct text *out, const struct validation *v, size_t i)
 {
     const struct measurement *row = &v->rows->row[i];

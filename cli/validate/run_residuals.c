@@ -20,7 +20,7 @@ static bool is_speed(const struct measurement *row)
     return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
 }
 
-/* Whether two rows are figures of one run, also in tables of their own. */
+/* True if two rows are figures of one run, also in tables of their own. */
 static bool same_run(const struct measurement *a, const struct measurement *b)
 {
     static const enum measurement_column columns[] = {
@@ -37,7 +37,7 @@ static bool is_counted(const struct validation *v, size_t i)
     return is_ok(v, i) && v->row[i].counted && is_speed(&v->rows->row[i]);
 }
 
-/* Whether an earlier row that counts is of the same run. */
+/* True if an earlier row that counts is of the same run. */
 static bool is_again(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < i; k++)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The keys of the piece that row i of it sees. */
+/* Returns the keys of the piece that row i of it sees. */
 static struct visible visible_in(const struct attention_piece *piece, int64_t i)
 {
     int64_t kv = piece->kv, offset = piece->offset;
@@ -26,7 +26,7 @@ static struct visible visible_in(const struct attention_piece *piece, int64_t i)
                        : (struct visible){0, 0};
 }
 
-/* The last piece that begins at row i or before it; NULL: none does. */
+/* Returns the last piece that begins at row i or before it; NULL: none does. */
 static const struct attention_piece *piece_before(const struct call *call, int64_t i)
 {
     uint32_t low = 0, high = call->pieces;

@@ -311,7 +311,7 @@ static void fetch(const struct member *m)
     }
 }
 
-/* Bytes that a member sends to others, by an algorithm that wastes none. */
+/* Returns the bytes that a member sends to others, by an algorithm that wastes none. */
 static double sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;

@@ -389,7 +389,7 @@ static void *row_of(const struct operand *operand, int64_t row, int64_t heads, i
            (size_t)(row * heads * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Whether the schedule planned the library's workspace as an operand of the op. */
+/* True if the schedule planned the library's workspace as an operand of the op. */
 static bool has_workspace(const struct call *call, const struct fused *fused)
 {
     return call->writes > 3 && call->write[3].count >= fused_scratch(fused) &&

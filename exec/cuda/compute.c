@@ -185,7 +185,7 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
 
 /* ---- embedding and loss ---- */
 
-/* The first row of a rank's part of the table. */
+/* Returns the first row of a rank's part of the table. */
 static int64_t first_row(const struct call *call)
 {
     return call->work->embedding.first + call->part * call->work->embedding.vocab;
@@ -236,8 +236,8 @@ static int cross_entropy_backward(const struct call *call, const struct cuda_pla
                                        place->stream);
 }
 
-/* Columns of a rank's part that stand for rows of the vocabulary: where it does not divide evenly,
- * the last parts have fewer. */
+/* Returns the number of columns of a rank's part that stand for rows of the vocabulary: where it does not divide
+ * evenly, the last parts have fewer. */
 static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;

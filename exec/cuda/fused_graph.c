@@ -78,7 +78,7 @@ static struct dims packed(int64_t heads, int64_t rows, int64_t cols)
     return (struct dims){{1, heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}};
 }
 
-/* A tensor (rows, heads, dim) in memory. */
+/* Returns a tensor (rows, heads, dim) in memory. */
 static struct dims tokens(int64_t rows, int64_t heads, int64_t dim)
 {
     return (struct dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
@@ -163,7 +163,7 @@ static void pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_
     add_operation(g, op);
 }
 
-/* A new inner value in fp32. */
+/* Returns a new inner value in fp32. */
 static descriptor apply(struct fused *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b,
                         struct dims dims)
 {

@@ -182,7 +182,7 @@ bool cuda_end(struct cuda_stream *stream, uint32_t op)
     return cuda_record(stream, op, cuda_events(stream->rank, op)->end);
 }
 
-/* Whether all that an op waits for has been launched. A wait for an op that comes later never is. */
+/* True if all that an op waits for has been launched. A wait for an op that comes later never is. */
 static bool waits_are_launched(const struct cuda_rank *rank, uint32_t op)
 {
     const struct ir *ir = rank->run->ir;
@@ -284,7 +284,7 @@ void cuda_launch(struct cuda_rank *rank)
 
 /* ---- looking ---- */
 
-/* The first op with an event among those launched and not known to have ended; IR_NONE: none. */
+/* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
 static uint32_t next_mark(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended; i < stream->launched; i++)
@@ -322,7 +322,7 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* Whether some op is at work: launched, with nothing to wait for, and no communication with other
+/* True if some op is at work: launched, with nothing to wait for, and no communication with other
  * GPUs, which may wait for them. */
 static bool works(const struct cuda_rank *rank)
 {

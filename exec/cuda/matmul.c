@@ -126,15 +126,15 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     return status;
 }
 
-/* Whether the library may compute parts of k apart and add them up. */
+/* True if the library may compute parts of k apart and add them up. */
 static bool may_split(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return shape->k % VERSION_SPLIT == 0 || version_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
                                                          (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* The split-k schemes that are allowed. A sum in the result's type, or in the result itself, would be rounded once for
- * each part where that type has 16 bits. */
+/* The split-k schemes that are allowed. A sum in the result's type, or in the result itself, would be rounded once
+ * for each part where that type has 16 bits. */
 static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE
