@@ -158,9 +158,8 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
                                  enum attention_direction pass, size_t i);
 
 /* Returns the device seconds of one op in a training step, without host issue. impl must have passed
- * cost_check_attention()
- * when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is of
- * links and of the issuing thread. */
+ * cost_check_attention() when the work is attention. Communication, copies and SYNC kinds take 0 here: their time is
+ * of links and of the issuing thread. */
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 

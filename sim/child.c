@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Processor seconds that this process has used. */
+/* Returns the processor seconds that this process has used. */
 static double processor_s(void)
 {
     struct timespec t;

@@ -15,7 +15,7 @@ static bool is_kernel(const struct ir *ir, uint32_t op)
            ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
-/* How many ranks wait for each other in an op; 1: none do. */
+/* Returns the number of ranks that wait for each other in an op; 1: the op waits for no other rank. */
 static uint32_t members(const struct ir *ir, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
@@ -25,7 +25,7 @@ static uint32_t members(const struct ir *ir, uint32_t op)
     return group < 0 ? 1 : group_size(&ir->mesh, &ir->group[group]);
 }
 
-/* When the first kernel starts that waits for each op of the class; infinite: none does. */
+/* Returns, for each op of the class, the start of the first kernel that waits for it; infinite: none waits. */
 static double *first_waiters(const struct ir *ir, const struct sim_class *class,
                              const double *start_s)
 {

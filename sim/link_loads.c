@@ -7,7 +7,7 @@
 
 enum { LINK_NAME_SIZE = 96 };
 
-/* Bytes over each link. Every channel of a class has done what the one that was simulated did. */
+/* Returns the bytes over each link. Every channel of a class carried the same as the simulated one. */
 static double *carried_bytes(const struct child_run *run)
 {
     const struct sim_plan *plan = &run->plan;

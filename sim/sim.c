@@ -15,7 +15,7 @@
 
 /* ---- the result ---- */
 
-/* The class of every rank of the schedule: that of the planned rank it is a replica of. */
+/* Fills the class of every rank of the schedule: that of the planned rank it is a replica of. */
 static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
 {
     const struct sim_plan *plan = &run->plan;
@@ -30,7 +30,7 @@ static void fill_ranks(struct sim_result *result, const struct ir *ir, const str
             run->fold.class_of_rank[replicas_row(&ir->mesh, &plan->mesh, rank)];
 }
 
-/* left_out: ops of a class that did not happen. */
+/* Fills the classes of the result. left_out: ops of a class that were not simulated. */
 static void fill_classes(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run, uint32_t left_out)
 {
@@ -68,7 +68,7 @@ static void take_mapping(struct sim_result *result, struct child_mapping *mappin
     *mapping = (struct child_mapping){0};
 }
 
-/* Times of a sample tell those of the whole list, or that they do not. */
+/* Finds the periods and the step of the whole list from the times of a sample, or marks the result as unsteady. */
 static void find_periods(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run)
 {
@@ -101,7 +101,7 @@ static enum status run_whole(struct sim_result *result, const struct ir *ir,
 
 /* ---- depth folding ---- */
 
-/* Ops that the runs leave out. */
+/* Returns the number of ops that the runs leave out. */
 static uint32_t count_left_out(const struct depth_run *run, uint32_t runs)
 {
     uint32_t ops = 0;
@@ -123,7 +123,7 @@ static void note_depth(struct sim_depth *depth, const struct depth_run *run, uin
     depth->layers.given_up = whole;
 }
 
-/* The times of all periods from those of the ones that were simulated. False: they do not follow. */
+/* Fills the times of all periods from those of the simulated ones. False: they do not follow. */
 static bool take_folded(struct sim_result *result, const struct ir *ir, struct child_run *run,
                         uint32_t runs)
 {
@@ -172,7 +172,7 @@ static enum status run_leaping(struct sim_result *result, const struct ir *ir,
  * the host, and is not held up by two; by what is slower still it is, and the second try has more. */
 enum { AHEAD = 2, FAR_AHEAD = 4 };
 
-/* Not *done: the list has no periods, or their times do not follow. */
+/* Simulates the list with periods left out. *done is false where it has no periods, or their times do not follow. */
 static enum status run_folded(struct sim_result *result, const struct ir *ir,
                               const struct sim_request *q, bool *done, struct diag *diag)
 {

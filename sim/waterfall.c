@@ -69,7 +69,7 @@ static bool is_stage_message(const struct ir *ir, uint32_t op)
            ir->op.region[op] != REGION_ATTENTION;
 }
 
-/* The cause of the time in which an op that is no kernel runs. */
+/* Returns the cause of the time in which an op that is no kernel runs. */
 static enum cause cause_of(const struct ir *ir, uint32_t op)
 {
     uint8_t region = ir->op.region[op];
@@ -103,7 +103,7 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 
 /* ---- while a kernel runs ---- */
 
-/* The share of a kernel's flops that the model needs. Of the five products of attention's backward
+/* Returns the share of a kernel's flops that the model needs. Of the five products of attention's backward
  * one makes the scores again, which the forward did not keep. */
 static double model_share(const struct maker *m, uint32_t op)
 {
@@ -156,7 +156,7 @@ static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
     return by_s > m->rounding_s || (by_s >= -m->rounding_s && row > other);
 }
 
-/* The op that ended last among those that `row` had to wait for, in streams and waits. False: none. */
+/* Finds the op that ended last among the stream predecessor and the waits of `row`. False: there is none. */
 static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
 {
     const struct ir *ir = m->ir;
@@ -190,8 +190,8 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
         m->cause_s[cause] += m->gap_times * ((wide)to_s - (wide)from_s);
 }
 
-/* Explains the time from floor_s to the start of an op: what ended last, what that waited for, and
- * so on back. Time between the end of all dependencies and the start is the host's. */
+/* Explains the time from floor_s to the start of an op: by the dependency that ended last, by that one's last
+ * dependency, and so on back. Time between the end of all dependencies and the start is the host's. */
 static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
@@ -220,7 +220,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
     }
 }
 
-/* From the end of the last kernel to the end of the step: what the rank ended last. */
+/* Explains the time from the end of the last kernel to the end of the step, by the op that the rank ended last. */
 static void explain_end(struct maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
@@ -270,7 +270,7 @@ static int compare_kernels(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Kernels that take time, by start; those of one stream are in that order already. */
+/* Returns the kernels that take time, sorted by start; those of one stream are in that order already. */
 static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
 {
     struct kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);

@@ -46,7 +46,7 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
     return false;
 }
 
-/* The ranks that the groups of these guards tell apart. */
+/* Returns the number of ranks that the groups of these guards tell apart. */
 static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
 {
     uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);
@@ -61,7 +61,7 @@ static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
     return ranks;
 }
 
-/* Whether some ranks compute more than others whatever their guards say. */
+/* True if attention over packed documents makes some ranks compute more than others, whatever the guards. */
 static bool has_documents(const struct ir *ir)
 {
     for (uint32_t s = 0; s < ir->shape_count; s++)

@@ -104,7 +104,7 @@ static uint32_t ranks_of_node(const struct cluster *cluster, const struct sim_re
     return (uint32_t)(left < per_node ? left : per_node);
 }
 
-/* Do two nodes hold the same classes at the same places? Then they hold the same bytes. */
+/* True if two nodes have ranks of the same classes at the same places: then they hold the same bytes. */
 static bool same_node(const struct cluster *cluster, const struct sim_result *result, uint32_t a,
                       uint32_t b)
 {

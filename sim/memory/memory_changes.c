@@ -9,7 +9,7 @@
 
 /* ---- the buffers of a role ---- */
 
-/* The first writer of each buffer, as a row of the role; IR_NONE: none. */
+/* Returns the first writer of each buffer, as a row of the role; IR_NONE: none. */
 static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 {
     uint32_t *writer = heap_alloc(ir->buffer.count + 1u, sizeof *writer);
@@ -22,8 +22,7 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
     return writer;
 }
 
-/* Rows are counted into their places: buffers stand in the order of their first uses, not of their first
- * writers. */
+/* Fills the rows by a counting sort over first writers, since buffers stand in the order of their first uses. */
 void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
@@ -89,7 +88,8 @@ static void merge(const struct change *a, const struct change *a_end, const stru
         *out++ = *b++;
 }
 
-/* Stable merge sort of the runs that are there. Returns where the rows are then: `row` or `room`. */
+/* Sorts the rows by a stable merge sort of the sorted runs that they have. Returns where they then are: `row` or
+ * `room`. */
 static struct change *merge_runs(struct change *row, struct change *room, size_t count, size_t *run)
 {
     size_t runs = 0;
@@ -180,8 +180,8 @@ static void add(struct change *row, size_t *at, const struct lifetimes *l, uint3
                                    .category = l->row[i].category};
 }
 
-/* Ops of one stream start and end in list order. So what starts with the ops of each stream, and what
- * ends with them, are sorted as they stand: few runs to merge. */
+/* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
+ * end with them, are listed in sorted runs, of which few have to be merged. */
 void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *l, const struct sim_class *class)
 {

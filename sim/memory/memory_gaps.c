@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The first change at a date or later. */
+/* Returns the row of the first change at a date or later. */
 static size_t first_at(const struct changes *c, double date_s)
 {
     size_t low = 0, high = c->count;
@@ -19,7 +19,7 @@ static size_t first_at(const struct changes *c, double date_s)
     return low;
 }
 
-/* The middle of the longest time without changes among those within half a period of a date. */
+/* Returns the middle of the longest time without changes within half a period of a date. */
 static double quiet_s(const struct changes *c, double date_s, double period_s)
 {
     double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0, at_s = date_s;
@@ -34,7 +34,7 @@ static double quiet_s(const struct changes *c, double date_s, double period_s)
     return at_s;
 }
 
-/* Does the change come a period after the other, and is it the same? */
+/* True if change b is the same as change a, one period later. */
 static bool repeats(const struct change *a, const struct change *b, double period_s, double same_s)
 {
     return a->bytes == b->bytes && a->memory == b->memory && a->category == b->category &&

@@ -1,4 +1,4 @@
-/* Times of the periods that were left out, written down. */
+/* Fills in the times of the periods that were left out. */
 #include "sim/plan/depth.h"
 
 #include "base/arena.h"
@@ -11,7 +11,8 @@ static void move_on(double *row, uint32_t begin, uint32_t end, double by_s)
         row[op] += by_s;
 }
 
-/* Period first_kept - 1 stands for those left out behind it. */
+/* Fills rows [begin, end) of the left-out periods: each repeats period first_kept - 1, a whole number of periods
+ * later. */
 static void fill_gap(const struct depth_run *run, double *row, uint32_t begin, uint32_t end)
 {
     double period_s = run->period_s;

@@ -52,7 +52,7 @@ static uint64_t bits(double value)
     return b;
 }
 
-/* All durations that a rank's place decides. */
+/* Returns a hash of all durations that depend on a rank's place. */
 static uint64_t place_colour(const struct sim_plan *plan, uint32_t rank)
 {
     uint64_t h = 0;
@@ -103,7 +103,7 @@ static void colours_release(struct colours *c)
     }
 }
 
-/* An edge of the graph, told apart by a label: adds each end's colour to the other's sum. */
+/* Adds an edge of the graph with a label: mixes each end's colour into the sum of the other end. */
 static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b, uint64_t label)
 {
     c->sum[sort_a][a] += mix2(c->now[sort_b][b], label);

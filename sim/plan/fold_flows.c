@@ -15,7 +15,7 @@ static uint32_t root_of(uint32_t *parent, uint32_t link)
     return link;
 }
 
-/* The component of each link: the lowest link it can reach through flows. */
+/* Returns the component of each link, named by the lowest link that it reaches through flows. */
 static uint32_t *link_components(const struct sim_plan *plan, const struct pruned *pruned)
 {
     uint32_t links = plan->platform.link_count;
@@ -144,7 +144,7 @@ static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
     }
 }
 
-/* Larger numbers would overflow in the products below; no symmetric cluster has them. */
+/* True if products with the ratio cannot overflow; no symmetric cluster has larger numbers. */
 static bool is_small(struct ratio r)
 {
     enum { RATIO_MAX = 1 << 20 };

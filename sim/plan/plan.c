@@ -66,7 +66,8 @@ static void read_costs(struct sim_plan *plan)
     }
 }
 
-/* The scheduler relies on waits that point back; the verifier explains them better. */
+/* Fails on a wait for a later op, since the scheduler relies on waits that point back; the verifier has a better
+ * message. */
 static enum status check_waits(const struct sim_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;

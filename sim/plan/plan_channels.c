@@ -1,4 +1,4 @@
-/* Lines at the places where they meet: channels and their participants. */
+/* Makes the channels, one per line and place, and their participants. */
 #include "sim/plan/plan_parts.h"
 
 #include "base/arena.h"
@@ -80,7 +80,7 @@ static void add_rank_channels(struct sim_plan *plan, uint32_t l)
         }
 }
 
-/* The rank that a send goes to, or a receive comes from: `by` further in the group, no wrap. */
+/* Finds the rank that a send goes to, or a receive comes from: `by` further in the group, no wrap. */
 static bool find_peer(const struct sim_plan *plan, const struct line *line, uint32_t rank,
                       uint32_t *peer)
 {

@@ -14,7 +14,7 @@ static bool on_group(const struct sim_plan *plan, uint32_t op, uint32_t group)
            plan->line[line].kind != LINE_P2P;
 }
 
-/* The next op of a role on the group, from op *i of the role on. */
+/* Finds the next op of a role on the group, from op *i of the role on. */
 static bool next_on_group(const struct sim_plan *plan, const struct role *role, uint32_t group,
                           uint32_t *i)
 {

@@ -1,4 +1,4 @@
-/* What each op does, and the lines of those that need others, or links. */
+/* Finds the class of each op, and makes the lines of ops that need other ranks, or links. */
 #include "sim/plan/plan_parts.h"
 
 #include "base/arena.h"
@@ -38,7 +38,7 @@ static uint16_t find_line(struct sim_plan *plan, const struct line *key)
     return (uint16_t)plan->line_count++;
 }
 
-/* A copy from or to pageable memory? */
+/* True if the op copies from or to pageable memory. */
 static bool is_pageable(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
@@ -48,7 +48,7 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
     return ir->buffer.memory[host] == MEMORY_PAGEABLE;
 }
 
-/* Distances round a ring are equal modulo its size. */
+/* Returns the distance of a shift, modulo the size of the ring. */
 static int64_t shift_distance(const struct sim_plan *plan, const struct work *work)
 {
     const struct ir *ir = plan->ir;
@@ -62,7 +62,7 @@ bool plan_computes(const struct work *work)
            work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Kernels that multiprocessors limit take longer beside messages, where they have any of them. */
+/* True if the kernel takes longer beside messages: multiprocessors limit it, and messages occupy some of them. */
 static bool is_slowed(const struct sim_plan *plan, const struct work *work)
 {
     const struct device *device = &plan->cluster->device;
@@ -143,8 +143,8 @@ static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
-/* Only the root of a broadcast reads, and only the root of a reduction writes; both kinds of op are sides of one
- * collective. */
+/* True if two ops may be sides of one collective though their shapes differ: only the root of a broadcast reads, and
+ * only the root of a reduction writes. */
 static bool are_sides_of_one(const struct sim_plan *plan, uint32_t a, uint32_t b)
 {
     const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];

@@ -1,4 +1,4 @@
-/* What moves when a channel's ops meet: per variant a latency and flows. */
+/* Makes the transfers of each channel: a latency and flows per variant. */
 #include "sim/plan/plan_parts.h"
 
 #include "base/arena.h"
@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The number of ranks of the communicator that a shift, a send or a receive uses. */
+/* Returns the number of ranks of the communicator that a shift, a send or a receive uses. */
 static uint32_t ranks_of(const struct sim_plan *plan, const struct line *line)
 {
     const struct mesh *mesh = &plan->ir->mesh;
@@ -22,7 +22,7 @@ static bool is_planned(const struct sim_plan *plan, uint32_t rank)
     return plan->rank[replicas_row(all, &plan->mesh, rank)] == rank;
 }
 
-/* All members of a collective, of replicas that are not planned too. Returns them in the order of their index. */
+/* Returns all members of a collective in the order of their index, with those of replicas that are not planned. */
 static uint32_t *find_members(const struct sim_plan *plan, const struct channel *channel,
                               struct members *members)
 {
@@ -53,7 +53,7 @@ static struct transfer make_collective(struct sim_plan *plan, uint32_t channel,
     return transfer;
 }
 
-/* What one rank sends, copies or computes. */
+/* Makes the transfer of a message, copy or kernel of one rank. */
 static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &plan->channel[channel];

@@ -14,7 +14,7 @@ void prune_release(struct pruned *pruned)
     *pruned = (struct pruned){0};
 }
 
-/* Do all flows that cross link a cross b too? Both lists ascend. */
+/* True if all flows that cross link a cross link b too. Both lists ascend. */
 static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
 {
     uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];

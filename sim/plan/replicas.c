@@ -2,8 +2,8 @@
 
 #include "schedule/ir/visible.h"
 
-/* The ranks of the smallest part of the machine whose links no other part uses: a fabric domain; where leaf
- * switches limit, as many domains as fill whole leaves. */
+/* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain;
+ * where leaf switches limit, as many domains as fill whole leaves. */
 static uint64_t part_ranks(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
@@ -31,7 +31,7 @@ static bool is_rotatable(enum work_kind kind)
     }
 }
 
-/* Bit mask of the axes that are listed; only_sets: with some of their coordinates. */
+/* Returns a bit mask of the listed axes; only_sets: only those listed with some of their coordinates. */
 static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool only_sets)
 {
     uint32_t axes = 0;
@@ -40,8 +40,8 @@ static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool on
     return axes;
 }
 
-/* Axes along which ranks see other keys of packed documents: context ranks always, replicas where they are packed
- * otherwise. */
+/* Returns the axes along which ranks see different keys of packed documents: those of context ranks always, those of
+ * data-parallel ranks where their sequences are packed differently. */
 static uint32_t document_axes(const struct ir *ir)
 {
     uint32_t replicas, axes = ir_axes_named(ir, "cp"), dp = ir_axes_named(ir, "dp");
@@ -49,7 +49,7 @@ static uint32_t document_axes(const struct ir *ir)
     return documents_are_alike(&ir->documents, replicas) ? axes : axes | dp;
 }
 
-/* Bit mask of the axes whose coordinates do not all do the same. */
+/* Returns a bit mask of the axes whose coordinates do not all do the same. */
 static uint32_t uneven_axes(const struct ir *ir)
 {
     uint32_t axes = 0;

@@ -12,7 +12,7 @@
  * leaves in a time between iterations is at most multiplied by their number. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
-/* What begins so close to the end of a period is of the next. */
+/* Events that begin within this share of a period before its end belong to the next period. */
 #define SAME_SHARE_OF_PERIOD 1e-9
 
 static bool same(const struct steady *x, double a, double b)
@@ -25,7 +25,7 @@ static uint32_t role_of(const struct steady *x, uint32_t class)
     return x->plan->role_of_rank[x->fold->rank_of_class[class]];
 }
 
-/* The times of a class's ops, by their ids. */
+/* Returns the times of a class's ops, indexed by op id. */
 static struct steady_times times_of(const struct steady *x, uint32_t class)
 {
     size_t row = x->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
@@ -49,7 +49,7 @@ static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
            plan_runs(x->plan, x->fold->rank_of_class[class], op);
 }
 
-/* Number `gap` of the runs of a role; NULL: it has fewer. */
+/* Returns run number `gap` of a role; NULL: the role has fewer. */
 static const struct steady_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
 {
     for (uint32_t i = 0; i < x->run_count; i++)
@@ -58,7 +58,7 @@ static const struct steady_run *run_of(const struct steady *x, uint32_t role, ui
     return NULL;
 }
 
-/* The first op of the i-th iteration that was simulated. */
+/* Returns the first op of the i-th simulated iteration. */
 static uint32_t begin_of(const struct steady_run *run, uint32_t i)
 {
     return run->begin + (i < run->gap ? i : i + run->left_out) * run->ops;
@@ -66,7 +66,7 @@ static uint32_t begin_of(const struct steady_run *run, uint32_t i)
 
 /* ---- the conditions ---- */
 
-/* The dates of iteration i + 1 are those of i and one period, on all ranks of the run's role. */
+/* True if iteration i + 1 is iteration i one period later, on all ranks of the run's role. */
 static bool repeats(const struct steady *x, const struct steady_run *run, uint32_t i)
 {
     uint32_t begin = begin_of(run, i), next = begin_of(run, i + 1);
@@ -82,7 +82,7 @@ static bool repeats(const struct steady *x, const struct steady_run *run, uint32
     return true;
 }
 
-/* When the first event of the iterations after the gap begins, on any rank. */
+/* Returns when the first event of the iteration after the gap begins, on any rank; DBL_MAX: there is none. */
 static double first_event_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
@@ -99,8 +99,8 @@ static double first_event_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* Looks at all events that are open at some time in the period from from_s on: they must be of the runs, up to
- * the iterations after the gap. *lag: how many iterations before those they are, at most. */
+/* True if all events that are open at some time in the period from from_s on belong to the runs, up to the iteration
+ * after the gap. *lag: the most iterations by which one of them lies before that iteration. */
 static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
                      uint32_t *lag)
 {
@@ -124,7 +124,8 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
     return true;
 }
 
-/* The times between iterations before and after number `gap` of the roles' gaps; false: there is no one time. */
+/* Finds the period of every role's run number `gap`; false: roles differ, or iterations around the gap do not
+ * repeat. */
 static bool find_period(struct steady *x, uint32_t gap)
 {
     double period_s = -1;
@@ -160,7 +161,7 @@ static bool find_period(struct steady *x, uint32_t gap)
 
 /* ---- the check ---- */
 
-/* How much later an op comes in the whole list than in a sample. */
+/* Returns the seconds by which an op comes later in the whole list than in the sample. */
 static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
     double shift_s = 0;
@@ -170,7 +171,7 @@ static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
     return shift_s;
 }
 
-/* The ops of a class, one after the other as the whole list has them; of copies, the first and the last. */
+/* The check of a class's ops in the order of the whole list; of the left-out copies, only the first and the last. */
 struct check {
     const struct steady *x;
     struct steady_times t;
@@ -186,7 +187,7 @@ static bool is_sync(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
 }
 
-/* When the op ends in the whole list that a copy of op `from` refers to as `op`. */
+/* Returns when, in the whole list, the op ends that copy number `copy` of op `from` refers to as `op`. */
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = &c->x->plan->ir->repeats;
@@ -205,8 +206,8 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
     return same(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
-/* Does the op start when the last of what it needs has ended, as in scheduler.c? *needed: what that is. Then it is
- * issued, and is the last of its stream. */
+/* True if the op starts when the last of its dependencies has ended, as in scheduler.c. *needed: a bit for each
+ * dependency that ends then. Afterwards the op counts as issued, and as the last of its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
 {
     const struct ir *ir = c->x->plan->ir;
@@ -232,8 +233,8 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
     return same(c->x, start_s, need_s);
 }
 
-/* A copy of the image of a run: what an op's start is the end of must be one and the same in the first and the last,
- * since dates of all copies lie on lines between those of the two. */
+/* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
+ * the first and in the last copy, since the dates of all other copies lie on lines between those two. */
 static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_t copy)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
@@ -248,8 +249,8 @@ static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_
     return true;
 }
 
-/* The host and the streams as they are before the last copy, `left_out` copies after the first: the host is held in
- * each, or it goes on by itself, host_s in each. */
+/* Moves the host and the streams on by `left_out` copies, to the start of the last one: by a period each where an op
+ * holds the host, else by host_s each. */
 static void leave_out(struct check *c, const struct steady_run *run, uint32_t left_out,
                       double host_s)
 {

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* What a tree reaches of a ring's bandwidth in NCCL's own choice of algorithm (src/graph/tuning.cc,
+/* The share of a ring's bandwidth that a tree reaches in NCCL's own choice of algorithm (src/graph/tuning.cc,
  * the factor on the tree's bus bandwidth for protocol Simple). */
 static const double tree_efficiency = 0.92;
 
@@ -33,8 +33,8 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
-/* What limits a member's flow to `peers` peers of its domain, on a port of so much overhead: what one
- * pair reaches, and the channels, which copy the member's own piece as well. */
+/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain, on a port with this overhead: the
+ * rate that one pair reaches, and that of the channels, which copy the member's own piece as well. */
 static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double pairs = peers * fabric->all_to_all_peer_bytes_per_s;
@@ -42,7 +42,7 @@ static double exchange_cap(const struct fabric *fabric, uint32_t peers, double o
     return (channels > 0 && channels < pairs ? channels : pairs) * overhead;
 }
 
-/* One flow per pair on a mesh, else one per member and nearness over the member's own ports. */
+/* Adds one flow per pair on a mesh, else one per member and nearness over the member's own ports. */
 static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
                                    const struct members *m, uint32_t d, uint32_t i, double piece,
                                    uint32_t key)
@@ -77,8 +77,8 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
     }
 }
 
-/* A member's bytes to and from all other domains: out of and into its own NIC at one rate; a flow
- * of its own for those that cross the leaves. */
+/* Adds a member's bytes to and from all other domains: one flow out of and into its own NIC, and a further flow
+ * for the bytes that cross the leaves. */
 static void add_exchange_between_domains(struct platform *p, struct flow_table *flows,
                                          const struct members *m, uint32_t d, uint32_t me,
                                          double piece, uint32_t key)
@@ -203,7 +203,7 @@ static double scatter(const struct form *f)
     return members_latency_s(f->platform, m);
 }
 
-/* Messages round a ring that start when all members are there. */
+/* Adds the messages of a shift around a ring that start when all members have arrived; returns their latency. */
 static double shift_together(const struct form *f)
 {
     const struct members *m = f->members;

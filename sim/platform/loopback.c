@@ -1,19 +1,19 @@
 /* Communication of ranks that share a GPU, as exec/cuda/loopback.c does it.
  *
  * Each member's stream waits for all others, fetches its own part from their buffers by copies within
- * device memory, or sums it by one kernel that reads them all, and goes on when the others have what is
- * theirs. A copy reads and writes each byte, so its time is that of the payload at loopback.bytes_per_s;
- * members' copies run at once and share the memory, also with kernels that memory limits. What reads r and
+ * device memory, or sums it by one kernel that reads them all, and goes on when the others have fetched their
+ * parts. A copy reads and writes each byte, so its time is that of the payload at loopback.bytes_per_s;
+ * members' copies run at once and share the memory, also with kernels that memory limits. An op that reads r and
  * writes w bytes counts as (r + w) / 2 of payload. A member's copies start one after another, which is the
  * latency. docs/simulation.md, "Ranks that share a GPU". */
 #include "sim/platform/collective.h"
 
 #include <assert.h>
 
-/* One second of use alone, in bytes: far finer than any time, whatever part of one is lost. */
+/* One second of uncontended use, in bytes: so many that rounding to parts of a byte does not matter. */
 const double device_time_per_s = 1e12;
 
-/* What a member does: copies of so much payload in all, and a kernel that counts as so much. */
+/* A member's part of a collective: the number of its copies, their payload, and the payload of its summing kernel. */
 struct fetch {
     double copies, copied, summed;
 };

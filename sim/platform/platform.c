@@ -131,7 +131,8 @@ static void add_uplink(struct platform *p, struct flow_table *flows, bool up, ui
                p->cluster->pcie.uplink_bytes_per_s);
 }
 
-/* From one PCIe switch of a node to another: nothing, up and down, or also across sockets. */
+/* Adds the links from one PCIe switch of a node to another: none, the two uplinks, or also the link across
+ * sockets. */
 static void add_between_switches(struct platform *p, struct flow_table *flows, uint32_t node,
                                  int64_t from, int64_t to)
 {

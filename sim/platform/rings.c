@@ -49,7 +49,7 @@ void members_release(struct members *m)
 
 /* ---- rings ---- */
 
-/* Every port that the rings inside one domain use. On a mesh the library lays count - 1 rings
+/* Adds every port that the rings inside one domain use. On a mesh the library lays count - 1 rings
  * side by side, so that every pair's link carries its part. */
 static void add_domain_ring(struct platform *p, struct flow_table *flows, const uint32_t *rank,
                             uint32_t count)
@@ -86,7 +86,7 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
         flow_close(flows);
 }
 
-/* The first member of each distinct NIC of a domain, in member order; how many. */
+/* Lists the first member of each distinct NIC of a domain, in member order; returns their number. */
 static uint32_t exits_of(const struct platform *p, const struct members *m, uint32_t d,
                          uint32_t *exit_rank)
 {

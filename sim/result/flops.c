@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The members of each class that pass each guard, in rows of guards; behind them all members. */
+/* Returns how many members of each class pass each guard: a row per guard, then a row with all members. */
 static uint32_t *count_members(const struct ir *ir, const struct sim_result *result)
 {
     size_t row = (size_t)ir->guard_count + 1;
@@ -20,8 +20,8 @@ static uint32_t *count_members(const struct ir *ir, const struct sim_result *res
     return members;
 }
 
-/* Those of attention over documents, rank by rank: ranks of a class take equally long for it, but need not see equally
- * many pairs. */
+/* Returns the flops of attention over documents, rank by rank: ranks of a class take equally long for it, but need
+ * not see equally many pairs. */
 static double documents_flops(const struct ir *ir, const struct sim_result *result)
 {
     double sum = 0;

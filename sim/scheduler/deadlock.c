@@ -68,7 +68,7 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
     return false;
 }
 
-/* Follows who waits for whom until a rank comes up again. */
+/* Follows the chain of ranks, each of which waits for the next, until a rank comes up again. */
 static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                           struct text *why)
 {
@@ -95,7 +95,7 @@ static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32
     }
 }
 
-/* No rank waits for another: some op waits for one that comes later. */
+/* Explains a deadlock in which no rank waits for another: an op waits for one that comes later. */
 static void explain_order(const struct scheduler *s, struct text *why)
 {
     for (uint32_t c = 0; c < s->rank_state_count; c++) {

@@ -9,7 +9,7 @@ static bool is_earlier(const struct queued_event *a, const struct queued_event *
     return a->number < b->number;
 }
 
-/* A heap. */
+/* Inserts the row into the heap. */
 void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts)
 {
     struct event_queue *a = &s->event_queue;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 enum {
-    STREAK = 2, /* periods in a row that come as far behind the one before */
-    TAIL = 1    /* periods behind a gap: the first is the one whose times tell whether it holds */
+    STREAK = 2, /* periods in a row that repeat before a gap may follow */
+    TAIL = 1    /* periods simulated after a gap, whose times show whether it was right */
 };
 
-/* As in depth_expand.c. */
+/* Returns the tolerance in seconds within which two dates are one, as in depth_expand.c. */
 static double same_s(const struct scheduler *s)
 {
     return 1e-11 + 1e-12 * s->times->step_s;
@@ -25,7 +25,7 @@ static struct depth_run *watched_run(const struct scheduler *s)
     return &s->times->run[s->leap.at];
 }
 
-/* Hosts wait behind so many periods of the run that is watched. */
+/* Makes hosts wait after `periods` periods of the watched run. */
 static void stop_behind(struct scheduler *s, uint32_t periods)
 {
     const struct depth_run *run = watched_run(s);
@@ -72,7 +72,8 @@ bool leap_may_issue(const struct scheduler *s, struct rank_state *r)
 
 /* ---- does it repeat? ---- */
 
-/* Period p + 1 comes as long behind p on all ranks, and p behind the one before. */
+/* True if period p + 1 is period p after one and the same time on all ranks, and, within a streak, after the same
+ * time as before. */
 static bool repeats(struct scheduler *s, uint32_t p)
 {
     const struct depth_run *run = watched_run(s);
@@ -108,7 +109,7 @@ static void satisfy(struct scheduler *s, uint32_t rank_index, uint32_t op, doubl
         scheduler_push(s, rank_index, op);
 }
 
-/* What waits for an op of the gap from behind it is told of a date. */
+/* Passes a date to the ops after the gap that wait for op `op` of the gap. */
 static void pass_on(struct scheduler *s, const struct leap_gap *gap, uint32_t op,
                     uint32_t rank_index, double date_s)
 {
@@ -118,7 +119,8 @@ static void pass_on(struct scheduler *s, const struct leap_gap *gap, uint32_t op
         satisfy(s, rank_index, program->after[i - 1], date_s);
 }
 
-/* What has ended in place of the ops of a new gap; the rest is told of when it ends. */
+/* Passes on, across a new gap, the ends of simulated ops that stand for left-out ones and have ended; leap_ended()
+ * passes on the others. */
 static void tell_of_gap(struct scheduler *s, const struct leap_gap *gap)
 {
     const struct program *program = &s->program[0];
@@ -134,7 +136,7 @@ static void tell_of_gap(struct scheduler *s, const struct leap_gap *gap)
             if (s->left[row] == OP_ENDED)
                 pass_on(s, gap, op, r, s->times->end_s[row]);
             else if (clamped)
-                give_up(s); /* nobody would be told */
+                give_up(s); /* its end would not be passed on */
         }
     }
 }
@@ -156,7 +158,7 @@ static void leave_out(struct scheduler *s)
 
 /* ---- ends ---- */
 
-/* All ranks have ended the period that is watched, and maybe others. */
+/* Continues when all ranks have ended the watched period: leaves periods out, or lets hosts issue further ones. */
 static void go_on(struct scheduler *s)
 {
     struct leap *leap = &s->leap;

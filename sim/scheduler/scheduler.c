@@ -21,7 +21,7 @@ void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op)
     s->ready[s->ready_count++] = (struct ready){rank_index, op};
 }
 
-/* An op's end is known: tell those that need it. */
+/* Passes the known end of an op on to the ops that depend on it. */
 static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct rank_state *r = &s->rank_state[rank_index];
@@ -80,7 +80,7 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous_count ---- */
 
-/* What the messages of an event take on a rank while they move, or give back. */
+/* Takes the multiprocessors that the messages of an event occupy (sign 1), or gives them back (sign -1). */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
 {
     for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
@@ -128,7 +128,7 @@ static bool start_alone(struct scheduler *s, size_t e)
     return true;
 }
 
-/* The engine's clock is there. */
+/* Starts an event's flows in the engine, whose clock has reached the date. */
 static void start_flows(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
@@ -144,7 +144,7 @@ static void start_flows(struct scheduler *s, size_t e)
                     (int64_t)(2 * e + 1));
 }
 
-/* All sides have come. */
+/* Begins an event, all sides of which have arrived. */
 static void begin_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
@@ -200,7 +200,7 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     arrive(s, r->send[line], place, variant, date_s);
 }
 
-/* What a kernel takes on a rank. */
+/* Returns the seconds of a kernel on a rank. */
 static double kernel_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
 {
     bool slow = plan->slow_factor > 0 && rank == plan->slow_rank;
@@ -264,7 +264,7 @@ static void engine_done(void *context, int64_t tag)
     start_ready(s);
 }
 
-/* Events that are alone start and end; those that are not wait for the engine's clock. */
+/* Handles the next queued event: an uncontended one starts or ends; another one waits for the engine's clock. */
 static void keep(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
@@ -275,7 +275,7 @@ static void keep(struct scheduler *s, struct queued_event next)
         engine_timer(next.date_s, (int64_t)(2 * next.event));
 }
 
-/* What needs no decision of the engine's, the earliest first. */
+/* Handles the earliest event up to until_s that does not need the engine; false: there is none. */
 static bool engine_ahead(void *context, double until_s)
 {
     struct scheduler *s = context;
@@ -326,7 +326,7 @@ static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *
     return engine_path(scratch, count);
 }
 
-/* One engine path per distinct set of links. */
+/* Makes one engine path per distinct set of links. */
 static void make_paths(struct scheduler *s)
 {
     const struct sim_plan *plan = s->plan;

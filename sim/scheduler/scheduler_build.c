@@ -7,7 +7,7 @@
 
 /* ---- who follows whom, per role ---- */
 
-/* The op before each on its stream, in the order of issue: for HOST_SYNC the last on the stream
+/* Returns the op before this one on its stream, in the order of issue: for HOST_SYNC the last op on the stream
  * that it waits for, though it stands on none; for BARRIER none. */
 static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, uint32_t *last)
 {
@@ -107,7 +107,7 @@ static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
     s->side[s->side_count++] = side;
 }
 
-/* Sends and receives of a role, in list order. */
+/* Returns the sends and receives of a role, in list order. */
 static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *count)
 {
     const struct sim_plan *plan = s->plan;
@@ -257,7 +257,7 @@ void schedule_free(struct scheduler *s)
     free(s);
 }
 
-/* Nothing has happened yet. */
+/* Sets events and ops to their state before the run. */
 void scheduler_begin(struct scheduler *s)
 {
     s->state_bytes = s->event_count * sizeof *s->event + s->row_count * sizeof *s->left;

@@ -22,9 +22,9 @@ static double rate_of(const struct scheduler *s, const uint32_t *crossing, uint3
     return rate;
 }
 
-/* The seconds until the last ends, and s->rate of each. Where several cross a link they must be of one
- * rate and size: then each has a link that is full and on which none is faster, which is what max-min
- * says, and none ends before the others and leaves them its part. Negative: they are not. */
+/* Returns the seconds until the last flow of a transfer ends when nothing else moves, and sets s->rate of each. Flows
+ * that share a link must have one rate and one size: then each has a full link on which none is faster, as max-min
+ * sharing demands, and none ends early and leaves its part to the others. Negative: they have not. */
 static double time_alone(struct scheduler *s, uint32_t t, uint32_t *crossing, uint32_t *first)
 {
     const struct fold *fold = s->fold;
@@ -121,7 +121,7 @@ static void leave_links(struct scheduler *s, size_t e)
     s->event[e].alone = false;
 }
 
-/* From now on the engine moves what is left of an event's flows. */
+/* Hands the remaining bytes of an event's flows to the engine. */
 static void hand_over(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
