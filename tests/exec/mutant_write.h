@@ -131,7 +131,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_tables(to, m->ir);
-    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* its ops come after it */
+    for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role, then its ops */
         const struct role *role = &m->ir->role[r];
         ir_add_role(to, role->name, role->axis, role->axis_count);
         order_begin(&w.order, to->stream_count, to->op.count);

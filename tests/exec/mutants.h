@@ -460,7 +460,7 @@ static inline bool wrong_type(struct mutant *m)
     uint32_t b = draw_below(m, ir->buffer.count);
     bool head = draw_below(m, 4) == 0;
     uint8_t *dtype = head ? &ir->dtype : &ir->buffer.dtype[b], old = *dtype;
-    *dtype = (uint8_t)draw_below(m, head ? DTYPE_I32 : DTYPE_COUNT); /* others are not read */
+    *dtype = (uint8_t)draw_below(m, head ? DTYPE_I32 : DTYPE_COUNT); /* others cannot be read */
     if (head)
         snprintf(m->what, sizeof m->what, "dtype=%s of the schedule, not %s", dtype_name(*dtype),
                  dtype_name(old));

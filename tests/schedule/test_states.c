@@ -39,7 +39,7 @@ static void states_take_their_bytes(void)
     static const struct {
         const char *label, *profile;
         int weights, optimizer;
-        double parts;        /* of which a rank holds one: of what AdamW keeps */
+        double parts;        /* parts of AdamW's state, of which a rank holds one */
         double parameter[3]; /* bytes of a parameter that computation reads, by states */
         double optimizer_bytes[3], block[3];
     } rows[] = {

@@ -157,11 +157,11 @@ enum { LAYERS = 24, FRONT = LAYERS + 1, LATE = 10, OPS = FRONT + 2 * LAYERS };
  * later or earlier. */
 struct times {
     const char *label;
-    bool blocking;  /* copies */
-    bool paced;     /* layers start as what they wait for ends; else all of that is over by then */
-    double issue_s; /* of each op */
-    double claimed_s; /* of the layers' kernels, in what is checked */
-    double end_s;     /* of the op that layer LATE waits for, in what is checked; 0: as it is */
+    bool blocking;    /* copies */
+    bool paced;       /* layers wait for their ops; else these have ended by then */
+    double issue_s;   /* of each op */
+    double claimed_s; /* of the layers' kernels, in the times that are checked */
+    double end_s;     /* of layer LATE's op, in the times that are checked; 0: unchanged */
     bool right;
 };
 

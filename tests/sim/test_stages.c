@@ -374,7 +374,7 @@ static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {
         int64_t pp, n;
-        double units[3]; /* nothing is shared, all that the phases have, the first subsequence */
+        double units[3]; /* with nothing shared, all shared, only the first shared */
     } rows[] = {{2, 4, {5, 4, 4.5}},
                 {4, 8, {11, 8 + 1.0 / 3, 10.25}},
                 {8, 32, {39, 32.48095238095238, 38.125}}};

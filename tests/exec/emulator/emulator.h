@@ -30,7 +30,7 @@ void emulator_use_cupti(void); /* called by emulator_use() */
 
 /* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
 struct emulator_cupti {
-    int flush_fails; /* cuptiActivityFlushAll() is refused */
+    int flush_fails; /* cuptiActivityFlushAll() fails */
     int drops;    /* number of records that are dropped for lack of room and counted as dropped */
     int loses;    /* number of records that are lost without being counted */
     int timeless; /* number of records that are delivered with start and end 0 */
