@@ -90,7 +90,7 @@ static double predict(void *context, const double *value, size_t point)
     return problem->predict(problem, problem->point[point]);
 }
 
-/* The last part of a path: what a source names. */
+/* Returns the last part of a point's path, which sources name. */
 static const char *file_of(const struct point *point)
 {
     const char *name = point->at.name ? point->at.name : "points";
@@ -98,7 +98,7 @@ static const char *file_of(const struct point *point)
     return slash ? slash + 1 : name;
 }
 
-/* "cpu.csv (2025-01-02), more.csv". */
+/* Returns the files of a family's points, with dates: "cpu.csv (2025-01-02), more.csv". */
 static const char *sources(const struct calibrate_problem *problem)
 {
     const struct points *points = problem->all;
@@ -247,7 +247,8 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
 
 /* ---- the whole device ---- */
 
-/* The row of a number that describes the device or a kernel, and where the cost keeps it; NULL: no such. */
+/* Returns the row of a number that describes the device or a kernel, and sets *slot to its place in the cost; NULL:
+ * there is no such number. */
 static const struct cost_param *find_param(struct calibration *c, const char *name, double **slot)
 {
     struct arena *arena = &c->arena;
@@ -271,7 +272,7 @@ static const struct cost_param *find_param(struct calibration *c, const char *na
     return NULL;
 }
 
-/* Numbers that the header states: a key is the name of one, "device.sm_count". */
+/* Reads the numbers that the header states: the key is the number's name, "device.sm_count". */
 static enum status read_stated(struct calibration *c, const struct points *points,
                                struct diag *diag)
 {

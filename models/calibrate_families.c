@@ -104,7 +104,7 @@ static bool has_kind(const struct calibrate_problem *problem, enum work_kind kin
     return false;
 }
 
-/* The typical kind of a class, or the first that has points; WORK_KIND_COUNT: none has. */
+/* Returns the typical kind of a class, or else the first that has points; WORK_KIND_COUNT: none has. */
 static enum work_kind represents(const struct calibrate_problem *problem, size_t class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
@@ -369,7 +369,7 @@ static void scale_dims(struct calibration *c, struct direction direction, const 
     }
 }
 
-/* The residual with another form of the kernel; infinite when that cannot be fitted. */
+/* Returns the residual of a fit with another form of the kernel; infinite when that cannot be fitted. */
 static double try_form(struct calibrate_problem *problem, struct cost_attention *attention,
                        double tile, double step)
 {
@@ -481,7 +481,7 @@ static double predict_issue(const struct calibrate_problem *problem, const struc
     return cost_issue_s(&problem->c->cost, &point->work);
 }
 
-/* The issue of a point when one number of the host is 1 and the others 0. */
+/* Returns the issue time of a point when one number of the host is 1 and the others are 0. */
 static double share_of(const struct point *point, size_t offset)
 {
     struct device_cost one = {0};

@@ -59,7 +59,7 @@ static struct traffic traffic_of(const struct work *work)
     }
 }
 
-/* The traffic of n ranks that share a GPU: copies that one member starts, and what all fetch
+/* Returns the traffic of ranks that share a GPU: the copies that one member starts, and the bytes that all fetch
  * (sim/platform/loopback.c). */
 static struct traffic loopback_traffic_of(const struct work *work)
 {

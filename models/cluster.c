@@ -36,7 +36,7 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
     return status;
 }
 
-/* The ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: a name only. */
+/* Returns the ':' before the first NUMBER=VALUE of "NAME:NUMBER=VALUE,..."; NULL: `what` is only a name. */
 static const char *options_of(const char *what)
 {
     const char *equals = strchr(what, '=');
@@ -82,7 +82,7 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 
 /* ---- how much of it is in use ---- */
 
-/* One node that holds them all: nothing in an ideal cluster depends on where a GPU is. */
+/* Makes one node that holds all GPUs: nothing in an ideal cluster depends on where a GPU is. */
 static void resize_ideal(struct cluster *cluster, struct arena *arena, int64_t gpus)
 {
     int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);

@@ -24,8 +24,8 @@ static bool is_given(const bool *given, const char *path)
     return given[cluster_field_find(path) - cluster_fields];
 }
 
-/* The nominal rate of a row, NULL when there is none: the peers of a pcie fabric use their lanes, and the rate of
- * a port says nothing about the links of another kind of fabric. */
+/* Returns the nominal rate of a row; NULL when there is none: the peers of a pcie fabric use their lanes, and the
+ * rate of a port says nothing about the links of another kind of fabric. */
 static const struct cluster_field *nominal_of(size_t row, const struct cluster *cluster,
                                               const struct cluster *base)
 {

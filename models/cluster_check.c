@@ -45,7 +45,7 @@ static void check_fields(struct checker *checker)
     }
 }
 
-/* `low` must not be above `high`. */
+/* Reports an error if `low` is above `high`. */
 static void check_order(struct checker *checker, const char *low, const char *high)
 {
     const struct cluster *cluster = checker->cluster;

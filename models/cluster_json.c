@@ -113,7 +113,7 @@ static enum status value_text(struct text *out, const struct cluster_field *fiel
     return status;
 }
 
-/* "path": {"value": ..., "source": "..."}, or just the value, whose source is then "given". */
+/* Reads "path": {"value": ..., "source": "..."}, or only the value, whose source is then "given". */
 static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)
@@ -245,7 +245,7 @@ static enum status read_document(struct cluster *cluster, struct arena *arena, c
     return status;
 }
 
-/* All that a cluster must give is there, from the file or its bases. */
+/* Fails unless the file or its bases give all required fields of a cluster. */
 static enum status check_complete(const struct cluster *cluster, const char *name,
                                   struct diag *diag)
 {
@@ -261,7 +261,7 @@ static enum status check_complete(const struct cluster *cluster, const char *nam
     return STATUS_OK;
 }
 
-/* The tables are as long as what they are tables of. Later code relies on it. */
+/* Fails unless each table has one entry per GPU, NIC or switch that it describes. Later code relies on it. */
 static enum status check_lengths(const struct cluster *cluster, struct diag *diag)
 {
     const struct {

@@ -19,7 +19,7 @@ static double clamp(double value, double low, double high)
     return fmin(fmax(value, low), high);
 }
 
-/* Sum over t in 0..n-1 of first + t * step, clamped to [0, top]. */
+/* Returns the sum over t in 0..n-1 of first + t * step, each term clamped to [0, top]. */
 static double clamped_sum(double first, double step, double n, double top)
 {
     double from = clamp(ceil(-first / step), 0, n);         /* the first that is not negative */
@@ -55,7 +55,7 @@ static struct slant slant_of(enum work_kind kind, const struct attention_piece *
     return slant;
 }
 
-/* Blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
+/* Returns the blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
 static struct blocks blocks_of(const struct cost_attention *attention, enum work_kind kind,
                                const struct attention_piece *piece, bool causal)
 {
@@ -93,7 +93,7 @@ static struct blocks blocks_of(const struct cost_attention *attention, enum work
     return blocks;
 }
 
-/* Blocks of one head of all that the work computes. */
+/* Returns the blocks of one head for the whole work. */
 static struct blocks blocks_of_work(const struct cost_attention *attention, const struct work *work)
 {
     struct attention_piece piece = {
@@ -104,7 +104,8 @@ static struct blocks blocks_of_work(const struct cost_attention *attention, cons
                      work->attention.mask != MASK_FULL);
 }
 
-/* The same where the mask leaves these pieces: each has blocks of its own, as kernels of variable lengths have. */
+/* Returns the blocks of one head where the mask leaves these pieces: each piece has blocks of its own, as in kernels
+ * for variable lengths. */
 static struct blocks blocks_of_pieces(const struct cost_attention *attention, enum work_kind kind,
                                       const struct attention_piece *piece, size_t count)
 {
@@ -217,7 +218,8 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
     return op;
 }
 
-/* All columns of all blocks, spread evenly, at a share of the highest clock. */
+/* Returns the seconds of all columns of all blocks, spread evenly over multiprocessors, at a share of the highest
+ * clock. */
 static double columns_s(const struct device_cost *cost, const struct attention_op *op, double share)
 {
     return op->blocks.columns * op->heads * op->column_s / cost->device_sm_count / share;

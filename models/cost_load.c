@@ -94,7 +94,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     return status;
 }
 
-/* Every number must be there once the file and its bases are read. */
+/* Fails unless the file and its bases have given every number. */
 static enum status check_complete(struct cost_reader reader, struct json_node root)
 {
     const struct device_cost *cost = reader.cost;

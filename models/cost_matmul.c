@@ -6,7 +6,7 @@
 /* A library cuts k into at most this many parts, each a set of tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
-/* At the highest clock. */
+/* Returns the flop/s of large products of a dtype at the highest clock. */
 static double rate(const struct device_cost *cost, enum dtype dtype)
 {
     switch (dtype) {

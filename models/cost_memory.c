@@ -65,7 +65,7 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
     return rows * ((double)work->merge.dim * cost->merge_bytes[impl] + 3 * f32);
 }
 
-/* Elements that a chain is counted by; 0: the kind has no chain. */
+/* Returns the number of elements by which a chain's bytes are counted; 0: the kind has no chain. */
 static double chain_elements(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

@@ -26,7 +26,7 @@ static bool has_points(enum work_kind kind)
     return kind == WORK_MATMUL || kind == WORK_ATTENTION || kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* bf16 and f16 take the same time. */
+/* Returns a class of dtypes with equal times: bf16 and f16 are one. */
 static uint8_t dtype_class(uint8_t dtype)
 {
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
@@ -59,7 +59,7 @@ static bool is_same(const struct work *a, const struct work *b)
            a->attention.kv_heads == b->attention.kv_heads;
 }
 
-/* m, n, k; or queries, keys, heads. */
+/* Returns the Euclidean distance of the logarithms of the sides: m, n, k; or queries, keys, heads. */
 static double distance(const struct work *a, const struct work *b)
 {
     double square = 0;

@@ -26,7 +26,7 @@ static const char *unit_example(enum unit_kind unit)
     return example[unit];
 }
 
-/* A number in the unit and range of param: a plain one, or text that has the unit. */
+/* Reads a number in the unit and range of param: a plain one, or text that has the unit. */
 static enum status read_quantity(struct json_node node, const struct cost_param *param,
                                  double *value, struct diag *diag)
 {
@@ -45,7 +45,7 @@ static enum status read_quantity(struct json_node node, const struct cost_param 
     return status;
 }
 
-/* "interval": [lowest, highest], around the value. */
+/* Reads "interval": [lowest, highest], which must enclose the value. */
 static enum status read_interval(struct json_node node, const struct cost_param *param,
                                  struct cost_fact *fact, struct diag *diag)
 {
@@ -113,7 +113,7 @@ static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
     return status;
 }
 
-/* {"residual": r, "source": s, "sizes": {...}}; what is only estimated has no sizes. */
+/* Reads {"residual": r, "source": s, "sizes": {...}}; an estimated family has no sizes. */
 enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
                                   struct cost_calibration *calibration)
 {

@@ -139,7 +139,7 @@ static void descend(struct search *search)
     gsl_multifit_nlinear_free(w);
 }
 
-/* Descends, holds what has run into a bound there, and descends again over the rest. */
+/* Descends, holds parameters that have run into a bound there, and descends again over the rest. */
 static void solve(struct search *search)
 {
     for (bool again = true; again;) {
@@ -162,7 +162,7 @@ static void solve(struct search *search)
 
 /* ---- what the points can tell ---- */
 
-/* The Jacobian over the free parameters, at the search's values. */
+/* Returns the Jacobian over the free parameters, at the search's values. */
 static gsl_matrix *jacobian_of(const struct search *search)
 {
     gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->frees);
@@ -295,7 +295,7 @@ static void find_residuals(struct fit *fit, const struct search *search)
     fit->rms = sqrt(sum / (double)fit->points);
 }
 
-/* Standard errors from the covariance, with the scatter that the residuals show. */
+/* Finds standard errors from the covariance, with the scatter that the residuals show. */
 static void find_errors(struct fit *fit, const struct search *search)
 {
     if (search->frees == 0 || fit->freedom == 0)

@@ -19,7 +19,7 @@ struct reader {
     struct diag *diag;
 };
 
-/* The next word of a list separated by commas, without blanks around it; NULL at the end. */
+/* Returns the next word of a list separated by commas, without blanks around it; NULL at the end. */
 static const char *next_ignored(const char **list, size_t *size)
 {
     const char *at = *list;
@@ -61,7 +61,7 @@ static bool has(const struct reader *r, const char *key)
     return json_find(r->root, key).value != NULL;
 }
 
-/* A value the caller may ignore is as good as absent. */
+/* True if a key is present and not ignored by the caller. */
 static bool counts(const struct reader *r, const char *key)
 {
     return has(r, key) && !ignored(r, key);
@@ -82,7 +82,7 @@ static enum status get_bool(const struct reader *r, const char *key, bool absent
     return has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
 }
 
-/* A switch that must stand at `required`, which is also what its absence means. */
+/* Fails unless a switch has the value `required`, or is absent, which means the same. */
 static enum status require_switch(const struct reader *r, const char *key, bool required,
                                   const char *meaning)
 {
@@ -173,7 +173,7 @@ static enum status read_window_switch(const struct reader *r, bool *on)
     return json_get_bool(r->root, "use_sliding_window", on, r->diag);
 }
 
-/* The window, and the layers before the first that has it. */
+/* Reads the window, and the number of layers before the first one that has it. */
 static enum status read_window(const struct reader *r)
 {
     bool on;

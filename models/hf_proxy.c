@@ -97,7 +97,8 @@ struct reader {
     enum status status; /* the first fault */
 };
 
-/* The whole number of the first of some keys that is there, "a|b.c"; otherwise: where none is. -1: it is needed. */
+/* Returns the whole number of the first key of "a|b.c" that is present; `otherwise` if none is, where -1 means that
+ * one is required. */
 static int64_t size_of(struct reader *r, const char *keys, int64_t otherwise)
 {
     char key[64];
@@ -137,7 +138,7 @@ static bool switch_of(struct reader *r, const char *key, bool otherwise)
     return value;
 }
 
-/* The feed-forward width that one token passes, on average over the layers. */
+/* Returns the feed-forward width that one token passes, on average over the layers. */
 static int64_t active_width(struct reader *r, int64_t layers, int64_t whole)
 {
     int64_t width = size_of(r, "moe_intermediate_size|ffn_config.ffn_hidden_size", whole);
@@ -155,7 +156,8 @@ static int64_t active_width(struct reader *r, int64_t layers, int64_t whole)
     return (active + 63) / 64 * 64; /* as any published width */
 }
 
-/* Of latent attention: heads as wide as its values, and as many K/V heads as bring the parameters nearest. */
+/* Replaces latent attention by heads as wide as its values, with the number of K/V heads that brings the parameters
+ * nearest. */
 static void fit_latent(struct reader *r, struct transformer *t)
 {
     double h = (double)t->hidden, heads = (double)t->heads;
@@ -194,7 +196,7 @@ static void read_sizes(struct reader *r, const struct family *f, struct transfor
         fit_latent(r, t);
 }
 
-/* "experts+latent-attention" */
+/* Returns the names of the missing parts: "experts+latent-attention". */
 static const char *name_parts(struct arena *arena, unsigned missing)
 {
     const char *names = "";

@@ -8,7 +8,7 @@
 /* The wider class counts as this many sources of the narrower one. */
 #define WIDER 2
 
-/* A trait of a run as a word. */
+/* Returns a trait of a run as a word. */
 static const char *trait_of(const struct residual *row, enum interval_trait trait)
 {
     return trait == TRAIT_DEVICE      ? row->device
@@ -17,7 +17,7 @@ static const char *trait_of(const struct residual *row, enum interval_trait trai
                                       : "one node";
 }
 
-/* The rows that are looked at: of one kind of residual, without a source. */
+/* The rows of one kind of residual, without those of one source. */
 struct rows {
     const struct residuals *all;
     enum residual_of of;
@@ -78,7 +78,7 @@ static struct class class_of(const struct rows *rows, const bool *like)
     return class;
 }
 
-/* The mean over sources of their mean residual in the rows that share a trait with row i. */
+/* Returns the mean over sources of their mean residual in the rows that share a trait with row i. */
 static double mean_of(const struct rows *rows, size_t i, enum interval_trait trait, bool *done)
 {
     const char *word = trait_of(&rows->all->row[i], trait);
@@ -106,7 +106,7 @@ static double mean_of(const struct rows *rows, size_t i, enum interval_trait tra
     return sum / (double)sources;
 }
 
-/* The variance of the means between devices, frameworks or scales; 0 where there are not two. */
+/* Returns the variance of the means between devices, frameworks or scales; 0 where there are not two. */
 static double between(const struct rows *rows, enum interval_trait trait)
 {
     size_t count = rows->all->count, classes = 0;
@@ -166,7 +166,7 @@ double interval_high(const struct interval *interval, double predicted)
     return predicted * exp(interval->spread);
 }
 
-/* "on a100", "with profile deepspeed", "on one node" */
+/* Appends "on a100", "with profile deepspeed" or "on one node". */
 static void put_trait(struct text *out, const struct residual *like, enum interval_trait trait)
 {
     text_printf(out, "%s %s", trait == TRAIT_FRAMEWORK ? "with profile" : "on",

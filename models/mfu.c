@@ -64,7 +64,8 @@ static double linear_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* 6 (N - N_embedding) a step. A tied head is part of the embedding, and so not counted, as there. */
+/* Gives 6 (N - N_embedding) flops a token and step. As in torchtitan, a tied head is part of the embedding, and so
+ * not counted. */
 static double linear_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_parameters(t) - transformer_embedding_parameters(t));

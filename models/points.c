@@ -154,7 +154,7 @@ static bool param_value(const struct work_param *param, const char *text, size_t
     return *value >= least && *value <= INT64_MAX / 2;
 }
 
-/* "m=512 n=64": every parameter that may not be left out once, none twice. */
+/* Reads "m=512 n=64": every required parameter once, none twice. */
 static enum status read_params(const struct record *record, struct work *work, struct diag *diag)
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
@@ -186,7 +186,7 @@ static enum status read_params(const struct record *record, struct work *work, s
     return STATUS_OK;
 }
 
-/* Attention's head groups divide its heads; formulas rely on it. */
+/* Fails unless attention's K/V heads divide its heads, on which formulas rely. */
 static enum status check_work(const struct record *record, const struct work *work,
                               struct diag *diag)
 {

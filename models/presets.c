@@ -64,7 +64,8 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     return STATUS_OK;
 }
 
-/* The shortest that contains the name ("h100" in "dgx-h100"), else what it may be misspelt from. */
+/* Returns the shortest preset that contains the name ("h100" in "dgx-h100"), else the one it may be a misspelling
+ * of. */
 static const char *presets_nearest(const char *name, const char *const *names, size_t count)
 {
     const char *shortest = NULL;

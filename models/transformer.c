@@ -69,7 +69,7 @@ enum status transformer_override(struct transformer *t, const char *name, const 
     return STATUS_BAD_INPUT;
 }
 
-/* The divisors of n nearest to x, below and above. */
+/* The next two functions return the divisor of n nearest to x, below and above. */
 static int64_t divisor_below(int64_t n, int64_t x)
 {
     int64_t d = x < n ? x : n;

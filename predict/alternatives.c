@@ -156,7 +156,7 @@ static size_t tries_of(const struct prediction *base)
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
 
-/* Bounds of perturbations, in their order: of what is legal. */
+/* A legal perturbation and its lower bound, by which perturbations are ordered. */
 struct bounded {
     const struct perturbation *perturbation;
     double bound;

@@ -15,7 +15,7 @@
 
 /* ---- time ---- */
 
-/* The rate of the largest products, and of attention's largest heads: no shape is faster. */
+/* Returns the flop/s of the largest products; no shape is faster. */
 static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
 {
     return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16);
@@ -85,7 +85,7 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
 
 /* ---- memory ---- */
 
-/* Ranks over which a state is cut, beside tensor and pipeline ranks. */
+/* Returns the number of ranks over which a state is cut, beside tensor and pipeline ranks. */
 static double shards_of(const struct choices *c, enum weights_choice from)
 {
     double all = (double)c->ranks / c->tp / c->pp;
@@ -174,8 +174,8 @@ static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, d
     return bytes;
 }
 
-/* Bytes of all subsequences of one sequence in the last stage when the last one has run forward: what is
- * on the device, keys and values among it, and what has left. */
+/* Bytes of all subsequences of one sequence in the last stage once the last one has run forward: on the device (with
+ * keys and values), and on the host. */
 struct sequence_bytes {
     double here, left;
 };
@@ -223,7 +223,7 @@ static bool has_subsequence_bytes(const struct choices *c)
     return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
 }
 
-/* Inputs of all layers, of one micro-batch. */
+/* Returns the bytes of the inputs of so many layers, of one micro-batch. */
 static double input_bytes(const struct choices *c, double layers)
 {
     double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The first rank of each place. Heap. */
+/* Returns the first rank of each place, on the heap. */
 static uint32_t *rank_of_places(const struct ir *ir)
 {
     uint32_t places = ir_places(ir), *rank = heap_alloc(places, sizeof *rank);

@@ -45,7 +45,7 @@ static int compare_doubles(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* value[0..count), count > 0, is sorted for it. */
+/* Returns the quantile `share` of value[0..count), count > 0, which it sorts. */
 static double quantile(double *value, size_t count, double share)
 {
     qsort(value, count, sizeof *value, compare_doubles);
@@ -125,7 +125,7 @@ static void split(struct observed *o, const struct row_matches *m, const struct 
         }
 }
 
-/* The middle gap between rows of one stream that follow at once; 0: there is none. */
+/* Returns the median gap between rows of one stream that follow at once; 0: there is none. */
 static double middle_gap_s(const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -241,7 +241,7 @@ enum status observed_add(struct observed *o, const struct prediction *p, const s
 
 /* ---- points ---- */
 
-/* By shape, step, op, so that ranks of one message stand side by side, the fastest first. */
+/* Orders by shape, step and op, so that ranks of one message stand side by side, the fastest first. */
 static int compare_observations(const void *left, const void *right)
 {
     const struct observation *a = left, *b = right;
@@ -254,7 +254,7 @@ static int compare_observations(const void *left, const void *right)
     return a->seconds < b->seconds ? -1 : a->seconds > b->seconds;
 }
 
-/* Which nodes the members of a group's first instance lie on: how many. */
+/* Returns the number of nodes that the members of a group's first instance are on. */
 static uint16_t nodes_of(const struct prediction *p, const struct group *group)
 {
     const struct mesh *mesh = &p->ir.mesh;
@@ -274,7 +274,7 @@ static bool is_message(const struct work *work)
            work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-/* A shape as a point, without times; false for what a device or cluster file has no number of. */
+/* Makes a point of a shape, without times; false: no number of a device or cluster file depends on it. */
 static bool describe(struct point *point, const struct prediction *p, uint32_t op,
                      const struct cost_chain *chain)
 {
@@ -322,7 +322,7 @@ static void put_times(struct point *point, struct times *times, double each_s)
     point->repeats = (int64_t)times->count;
 }
 
-/* The rows of one shape, in order. Means over the instances of a step keep its sum. */
+/* Collects the times of one shape from its rows, in order. Means over the instances of a step keep its sum. */
 static void collect(struct times *times, const struct observation *row, size_t count, bool message)
 {
     size_t first = 0; /* of the step */
@@ -379,7 +379,7 @@ static void note_chains(const struct prediction *p, const bool *chained, struct 
         text_putc(notes, '\n');
 }
 
-/* What starting an op takes. */
+/* Returns the median seconds that the start of an op takes. */
 static double middle_start_s(const struct observed *o)
 {
     double *start_s = heap_alloc(o->steps, sizeof *start_s);

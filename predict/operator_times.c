@@ -14,7 +14,7 @@ static bool is_operator(const struct prediction *p, uint32_t op)
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
 }
 
-/* Keys, values or their gradients on their way round. */
+/* True if the op passes keys, values or their gradients around a ring. */
 static bool is_ring(const struct prediction *p, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
@@ -22,7 +22,7 @@ static bool is_ring(const struct prediction *p, uint32_t op)
            (kind == WORK_SHIFT || kind == WORK_ALL_GATHER || kind == WORK_REDUCE_SCATTER);
 }
 
-/* The all-to-all and the layout passes around it. */
+/* True for an all-to-all and the layout passes around it. */
 static bool is_exchange(enum work_kind kind)
 {
     return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
@@ -34,8 +34,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* The time between the ends of two consecutive synchronisations that have an exchange, or the fetches of a phase,
- * between them. */
+/* Returns the seconds between the ends of two consecutive synchronisations that have an exchange, or the fetches of a
+ * phase, between them. */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {
@@ -90,7 +90,7 @@ static int by_start(const void *a, const void *b)
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
-/* Time in which at least one of the intervals runs. */
+/* Returns the seconds in which at least one of the intervals runs. */
 static double covered(struct interval *interval, size_t count)
 {
     double sum = 0, until = 0;

@@ -14,7 +14,7 @@ static int by_pairs(const void *a, const void *b)
     return (x->pairs < y->pairs) - (x->pairs > y->pairs);
 }
 
-/* Pairs of a group of `size` sequences; of the largest of `groups` groups. */
+/* Returns the pairs of a group of `size` sequences. */
 static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
@@ -57,7 +57,7 @@ static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t siz
     free(sorted);
 }
 
-/* The group with the most pairs first; few groups, and equal ones keep their order. */
+/* Orders the groups by pairs, the most first; equal groups keep their order. */
 static void largest_first(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     struct packed_sequence *moved = heap_alloc(size, sizeof *moved);

@@ -107,7 +107,7 @@ static enum status read_file(struct lengths *l, const char *path, struct diag *d
 
 /* ---- distributions ---- */
 
-/* "MEDIAN,SIGMA" or "S,MAX": a number and a count of tokens, in either order. */
+/* Reads "MEDIAN,SIGMA" (tokens_first) or "S,MAX": a number and a count of tokens. */
 static bool read_pair(const char *text, bool tokens_first, double *number, int64_t *tokens)
 {
     const char *comma = strchr(text, ',');

@@ -24,7 +24,7 @@ static int64_t round_up(int64_t length, int64_t multiple)
     return (length + multiple - 1) / multiple * multiple;
 }
 
-/* The class of lengths: floor(log2(length)). */
+/* Returns the class of a length: floor(log2(length)). */
 static int64_t bucket_of(int64_t length)
 {
     int64_t bucket = 0;
@@ -47,7 +47,7 @@ static void put(struct packed_batch *batch, struct packed_sequence *sequence, in
     batch->tokens += tokens;
 }
 
-/* The sequence that takes a document whole; NULL: none has room. */
+/* Returns the sequence that takes the whole document; NULL: none has room. */
 static struct packed_sequence *find_place(struct packed_batch *batch,
                                           const struct packing_options *o, int64_t padded,
                                           int64_t bucket)
@@ -67,7 +67,7 @@ static struct packed_sequence *find_place(struct packed_batch *batch,
     return best;
 }
 
-/* False: the document finds no place, and waits for the next step. */
+/* Places a whole document. False: no sequence has room, and the document waits for the next step. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {
@@ -85,7 +85,7 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
     return true;
 }
 
-/* False: the step is full; the rest of the document waits. */
+/* Places a document, cut where sequences end. False: the step is full, and the rest of the document waits. */
 static bool place_pieces(struct packed_batch *batch, const struct packing_options *o,
                          struct lengths *lengths, int64_t length)
 {

@@ -242,7 +242,7 @@ static void recompute_options(struct launch *l)
                                : "keep");
 }
 
-/* The batch that the micro-batch and its number make. */
+/* Adds the options of the batch, from the size and the number of micro-batches. */
 static void batch_options(struct launch *l, struct launch_given given,
                           const struct launch_degrees *d)
 {

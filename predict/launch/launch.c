@@ -271,7 +271,7 @@ static enum status set_field(struct launch *launch, const struct launch_row *row
     return STATUS_OK;
 }
 
-/* Files that do not go together. */
+/* Fails if files were read that do not go together. */
 static enum status check_kinds(const struct launch *launch, struct diag *diag)
 {
     static const enum launch_framework alone[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,

@@ -1,4 +1,4 @@
-/* Options of what was read, by the framework that it is of. */
+/* Makes the options of the settings that were read, by the framework that they are of. */
 #include "predict/launch/launch_parts.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ void launch_degree_options(struct launch *launch, struct launch_degrees d)
                             d.hp);
 }
 
-/* What no file says, and no option either. */
+/* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
 static void remark_missing(struct launch *launch, struct launch_given given)
 {
     if (!given.model && !launch_has_option(launch, "model") && !launch_said(launch, LAUNCH_MODEL) &&

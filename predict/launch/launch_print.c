@@ -1,4 +1,4 @@
-/* Settings of choices, by the rows of a framework's table in their order. */
+/* Prints the settings that choices mean, in the order of the rows of a framework's table. */
 #include "predict/launch/launch_parts.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static bool writes(const struct launch *launch, const struct launch_row *row)
     return row->use == LAUNCH_SETS && launch_said(launch, row->field);
 }
 
-/* "--name value", one a line. */
+/* Appends arguments "--name value", one a line. */
 static void print_arguments(struct text *out, const struct launch *launch,
                             const struct launch_table *table)
 {
@@ -23,7 +23,7 @@ static void print_arguments(struct text *out, const struct launch *launch,
     }
 }
 
-/* A value of TOML or JSON; a text that begins with a bracket is an array. */
+/* Appends a value of TOML or JSON; a text that begins with a bracket is an array. */
 static void print_value(struct text *out, const struct launch *launch, const struct launch_row *row)
 {
     const char *text = launch_text(launch, row->field);
@@ -53,7 +53,7 @@ static void print_toml(struct text *out, const struct launch *launch,
     }
 }
 
-/* How many parts of two dotted names are the same, but for the last of either. */
+/* Returns the number of leading parts that two dotted names share, without the last part of either. */
 static unsigned shared_parts(const char *a, const char *b)
 {
     unsigned parts = 0;

@@ -1,4 +1,4 @@
-/* Which kind of launch file a text is, and its settings by the tables of that kind. */
+/* Recognises the kind of a launch file, and reads its settings by the tables of that kind. */
 #include "predict/launch/launch_parts.h"
 
 #include "base/json.h"
@@ -30,7 +30,7 @@ static bool has_key(struct json_node root, const char *key)
     return json_find(root, key).value != NULL;
 }
 
-/* A model's file becomes the option "model". */
+/* Reads a JSON file; a model's config.json becomes the option "model". */
 static enum status read_json(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag)
 {
@@ -125,8 +125,8 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* The word behind which a program's arguments begin: "x.py", or the module after -m (the last one: launchers are
- * modules, too). 0: there is none. */
+/* Returns the number of the word after which a program's arguments begin: "x.py", or the module after -m (the last
+ * one: launchers are modules, too). 0: there is none. */
 static size_t find_program(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
@@ -214,7 +214,7 @@ static size_t count_options(const struct shell_command *command)
     return count;
 }
 
-/* The command that launches a training: of those that start a program, the one with most arguments. */
+/* Returns the command that launches a training: of those that start a program, the one with most arguments. */
 static const struct shell_command *find_launch(const struct shell_script *script)
 {
     const struct shell_command *best = NULL;
@@ -240,7 +240,7 @@ static void remark_others(struct launch *launch, const char *name,
     }
 }
 
-/* Here-documents that are JSON, as scripts write DeepSpeed's configuration. */
+/* Reads here-documents that are JSON, as scripts write DeepSpeed's configuration. */
 static enum status read_documents(struct launch *launch, const char *name,
                                   const struct shell_script *script, struct diag *diag)
 {
@@ -292,7 +292,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
 
 /* ---- any of them ---- */
 
-/* A JSON object, with arguments of a program behind it: what plan --emit deepspeed writes. */
+/* Reads a JSON object with arguments of a program after it, as plan --emit deepspeed writes them. */
 static enum status read_json_first(struct launch *launch, const char *name, const char *text,
                                    size_t size, const char *object, struct diag *diag)
 {
@@ -318,7 +318,7 @@ static enum status read_json_first(struct launch *launch, const char *name, cons
     return status;
 }
 
-/* The first character that is no comment and no blank. */
+/* Returns the first character that is neither in a comment nor blank. */
 static const char *first_mark(const char *text)
 {
     for (;;) {

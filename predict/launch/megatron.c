@@ -242,7 +242,7 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* The two sizes of a hierarchy, heads first; false: they are none. */
+/* Reads the two sizes of a hierarchy, heads first; false: the text has no such sizes. */
 static bool read_sizes(const char *text, int64_t cp, int64_t *heads)
 {
     int64_t ring = 0;

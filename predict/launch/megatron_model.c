@@ -50,7 +50,7 @@ static enum status need(const struct launch *l, enum launch_field field, const c
                       "the arguments give no %s; give it, or the model with --model", name);
 }
 
-/* Experts as a dense feed-forward part of the width that a token passes. */
+/* Reads experts as a dense feed-forward part of the width that a token passes. */
 static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
                                 struct diag *diag)
 {
@@ -90,7 +90,7 @@ static void read_positions(struct launch *l, struct transformer *m)
                          "learned positions are predicted: one table more");
 }
 
-/* "(4095,0)" or "4095,0", and every how many layers sees all keys. */
+/* Reads the window, "(4095,0)" or "4095,0", and the interval of layers that see all keys. */
 static enum status read_window(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_said(l, LAUNCH_WINDOW))
@@ -137,7 +137,8 @@ static void read_biases(const struct launch *l, struct transformer *m)
     m->bias_qkv = all || launch_on(l, LAUNCH_QKV_BIAS);
 }
 
-/* Megatron's default: 4 h, and of SwiGLU two thirds of it in multiples of 64; Megatron-DeepSpeed's is the same. */
+/* Returns Megatron's default width: 4 h, for SwiGLU two thirds of it in multiples of 64; Megatron-DeepSpeed's is the
+ * same. */
 static int64_t default_ffn(const struct launch *l, int64_t hidden)
 {
     if (!launch_on(l, LAUNCH_SWIGLU))

@@ -1,5 +1,5 @@
-/* TOML: tables, dotted keys, strings of all four kinds, numbers, booleans, arrays and inline tables. What a
- * configuration does not use (dates, arrays of tables) is refused by name. */
+/* Reads TOML: tables, dotted keys, strings of all four kinds, numbers, booleans, arrays and inline tables. Features
+ * that configurations do not use (dates, arrays of tables) are refused by name. */
 #include "predict/launch/settings.h"
 
 #include <ctype.h>
@@ -138,7 +138,7 @@ static enum status read_escape(struct toml *t, bool lines, struct text *out)
     return bad(t, "unknown escape in a string; a literal string is written between ' and '");
 }
 
-/* The string that begins here, of any of the four kinds. */
+/* Reads the string that begins at the current position, of any of the four kinds. */
 static enum status read_string(struct toml *t, struct text *out)
 {
     char quote = *t->at;
@@ -205,7 +205,7 @@ static enum status read_key(struct toml *t)
 
 /* ---- values ---- */
 
-/* A number or a word: true, 8192, 1_000, 3e-4, inf. */
+/* Reads a number or a word: true, 8192, 1_000, 3e-4, inf. */
 static enum status read_plain(struct toml *t, struct text *out)
 {
     size_t before = out->size;
@@ -232,7 +232,7 @@ static enum status read_plain(struct toml *t, struct text *out)
 static enum status read_table(struct toml *t);
 static enum status read_value(struct toml *t, struct text *out, bool nested);
 
-/* Its elements, separated by blanks; those of a nested one stand between brackets. */
+/* Reads an array as its elements, separated by blanks; those of a nested array stand between brackets. */
 static enum status read_array(struct toml *t, struct text *out, bool nested)
 {
     enum status status = STATUS_OK;
@@ -259,7 +259,7 @@ static enum status read_array(struct toml *t, struct text *out, bool nested)
     return status;
 }
 
-/* nested: within an array. An inline table makes settings of its own. */
+/* Reads a value; nested: within an array. An inline table makes settings of its own. */
 static enum status read_value(struct toml *t, struct text *out, bool nested)
 {
     enum status status;
@@ -286,7 +286,7 @@ static void cut(struct text *text, size_t size)
     text->data[size] = '\0';
 }
 
-/* name = value, of which the name's table is in the path already. */
+/* Reads "name = value"; the path already has the name's table. */
 static enum status read_pair(struct toml *t)
 {
     size_t before = t->path.size;

@@ -38,7 +38,7 @@ static struct loc here(const struct yaml *y)
     return (struct loc){.name = y->name, .line = (uint32_t)y->event.start_mark.line + 1};
 }
 
-/* The text of a scalar event; a NUL ends it, as in every text here. */
+/* Returns the text of a scalar event; a NUL ends it, as in every text here. */
 static const char *scalar(const struct yaml *y)
 {
     return (const char *)y->event.data.scalar.value;
@@ -77,7 +77,7 @@ static enum status skip(struct yaml *y)
     return STATUS_BAD_INPUT;
 }
 
-/* The elements of a sequence, separated by blanks; what is nested in it comes out as "...". */
+/* Reads the elements of a sequence, separated by blanks; a nested sequence or mapping becomes "...". */
 static enum status read_sequence(struct yaml *y, struct text *value)
 {
     enum status status = next(y);
@@ -100,7 +100,7 @@ static enum status read_sequence(struct yaml *y, struct text *value)
 
 static enum status read_mapping(struct yaml *y);
 
-/* The value of the key that is the end of the path; its first event is the present one. */
+/* Reads the value of the key at the end of the path; its first event is the current one. */
 static enum status read_value(struct yaml *y, struct loc at)
 {
     struct text value = {0};
@@ -126,7 +126,7 @@ static enum status read_value(struct yaml *y, struct loc at)
     return status;
 }
 
-/* From the event of its start to that of its end. */
+/* Reads a mapping from the event of its start to that of its end. */
 static enum status read_mapping(struct yaml *y)
 {
     size_t before = y->path.size;

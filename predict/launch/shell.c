@@ -90,7 +90,7 @@ static enum answer compare(const char *left, const char *sign, const char *right
     return ANSWER_OPEN;
 }
 
-/* One test of word[0..count), without brackets. */
+/* Returns the answer of one test, word[0..count), without brackets. */
 static enum answer test_one(const struct shell_word *word, size_t count)
 {
     if (count > 0 && strcmp(word[0].text, "!") == 0)
@@ -104,7 +104,7 @@ static enum answer test_one(const struct shell_word *word, size_t count)
     return count == 3 ? compare(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
-/* Tests joined by && and || within [[ ]], from left to right. */
+/* Returns the answer of tests joined by && and || within [[ ]], from left to right. */
 static enum answer test(const struct shell_word *word, size_t count)
 {
     enum answer all = ANSWER_YES;
@@ -122,7 +122,7 @@ static enum answer test(const struct shell_word *word, size_t count)
     return all;
 }
 
-/* How a command ends: a test by what it says, another one well. */
+/* Returns how a command ends: a test by its answer; any other command counts as successful. */
 static enum answer end_of(const struct shell_words *words)
 {
     const char *name = words->count > 0 ? words->word[0].text : "";
@@ -144,7 +144,7 @@ static const char *open_mark(const struct script *s)
     return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
 }
 
-/* A=( ... ), A+=( ... ); text stands behind the '('. */
+/* Runs A=( ... ) or A+=( ... ); the text is after the '('. */
 static enum status assign_array(struct script *s, const char *name, size_t size, bool append)
 {
     struct shell *shell = s->shell;
@@ -193,7 +193,7 @@ static enum status assign_array(struct script *s, const char *name, size_t size,
     return status;
 }
 
-/* A=value, A+=value, the value at text[0..end). */
+/* Runs A=value or A+=value; the value is text[0..end). */
 static enum status assign(struct script *s, const char *name, size_t size, bool append,
                           const char *text, const char *end, uint32_t line)
 {
@@ -375,7 +375,7 @@ static enum status read_documents(struct script *s)
     return status;
 }
 
-/* "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1": the sign is at s->at. */
+/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". */
 static enum status read_redirection(struct script *s)
 {
     const char *sign = s->at;
@@ -419,7 +419,7 @@ static enum status read_redirection(struct script *s)
 
 static enum status run_script(struct script *s);
 
-/* The rest of a command that is a script itself: bash -c '...', eval ... */
+/* Runs the words of a command that are a script themselves: bash -c '...', eval ... */
 static enum status run_inner(struct script *s, const struct shell_words *words, size_t first,
                              bool joined)
 {
@@ -587,7 +587,7 @@ static enum status read_command(struct script *s)
     return status;
 }
 
-/* "#SBATCH --nodes=4": what Slurm then sets. */
+/* Reads a line "#SBATCH --nodes=4" and sets the variables that Slurm then sets. */
 static void read_batch_line(struct script *s, const char *end)
 {
     static const struct {
@@ -616,7 +616,7 @@ static void skip_comment(struct script *s)
     s->at = end;
 }
 
-/* What separates commands: blanks, line ends, ; & | && || and brackets. */
+/* Reads a separator of commands: blanks, line ends, ; & | && || and brackets. */
 static enum status read_separator(struct script *s)
 {
     char c = *s->at++;
@@ -633,7 +633,7 @@ static enum status read_separator(struct script *s)
     return STATUS_OK;
 }
 
-/* (( ... )) as a command: what it says is not looked at. */
+/* Skips a command (( ... )) without evaluating it. */
 static void skip_sum(struct script *s)
 {
     while (s->at < s->end && *s->at != '\n' && *s->at != ')')

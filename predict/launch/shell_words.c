@@ -54,7 +54,7 @@ size_t shell_name_size(const char *text, const char *end)
 
 /* ---- where things end ---- */
 
-/* Behind the `close` that belongs to the `open` before text; NULL: there is none. */
+/* Returns the position after the `close` that matches the `open` before text; NULL: there is none. */
 static const char *balanced(const char *text, const char *end, char open, char close)
 {
     unsigned depth = 1;
@@ -75,7 +75,7 @@ static const char *balanced(const char *text, const char *end, char open, char c
     return NULL;
 }
 
-/* Behind the expansion whose '$' or '`' is at text; NULL: it has no end. */
+/* Returns the position after the expansion whose '$' or '`' is at text; NULL: it has no end. */
 static const char *expansion_end(const char *text, const char *end)
 {
     if (*text == '`') {
@@ -95,7 +95,7 @@ static const char *expansion_end(const char *text, const char *end)
     return strchr("0123456789@*#?$!-", *next) != NULL && *next != '\0' ? next + 1 : next;
 }
 
-/* Behind the mark that ends what is open. */
+/* Returns the position after the mark that ends an open part. */
 static const char *mark_end(const char *text, const char *end)
 {
     const char *close = memchr(text, SETTING_CLOSE, (size_t)(end - text));
@@ -228,7 +228,7 @@ static double add(struct sum *s)
 
 /* ---- expansion ---- */
 
-/* Where characters go: words that are split at blanks, or one text. */
+/* The target of expanded characters: words that are split at blanks, or one text. */
 struct sink {
     struct shell *shell;
     struct shell_words *words; /* NULL: one text */
@@ -255,7 +255,7 @@ static void put(struct sink *sink, const char *text, size_t size)
     sink->shell->expanded += size;
 }
 
-/* The value of an expansion: split at blanks unless it is quoted; what is between marks stays whole. */
+/* Adds the value of an expansion: split at blanks unless it is quoted; an open part between marks stays whole. */
 static void put_value(struct sink *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
@@ -276,7 +276,7 @@ static void put_value(struct sink *sink, const char *value, bool quoted)
     }
 }
 
-/* What is not known, as it stands in the script. */
+/* Adds an open part between marks: the text of the script that is not known. */
 static void put_open(struct sink *sink, const char *text, const char *end)
 {
     struct text mark = {0};
@@ -291,7 +291,7 @@ static void put_open(struct sink *sink, const char *text, const char *end)
 static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
                                bool document);
 
-/* ${name:-word} and its relatives; the part behind the name is at text. */
+/* Expands ${name:-word} and its relatives; text is the part after the name. */
 static enum status expand_default(struct sink *sink, const struct shell_variable *variable,
                                   const char *whole, const char *text, const char *end, bool quoted)
 {
@@ -312,7 +312,7 @@ static enum status expand_default(struct sink *sink, const struct shell_variable
     return STATUS_OK;
 }
 
-/* All words of an array; each keeps its line. joined: they make one word. */
+/* Adds all words of an array; each keeps its line. joined: they make one word. */
 static void expand_array(struct sink *sink, const struct shell_variable *variable, bool quoted,
                          bool joined)
 {
@@ -333,7 +333,7 @@ static void expand_array(struct sink *sink, const struct shell_variable *variabl
     sink->line = line;
 }
 
-/* "${...}", whose '$' is at text. */
+/* Expands "${...}", whose '$' is at text. */
 static enum status expand_braces(struct sink *sink, const char *text, const char *end, bool quoted)
 {
     const char *name = text + 2, *close = end - 1;
@@ -358,7 +358,7 @@ static enum status expand_braces(struct sink *sink, const char *text, const char
     return STATUS_OK;
 }
 
-/* "$((...))", whose '$' is at text. */
+/* Expands "$((...))", whose '$' is at text. */
 static enum status expand_sum(struct sink *sink, const char *text, const char *end)
 {
     struct text inner = {0};
@@ -401,7 +401,7 @@ static enum status expand_dollar(struct sink *sink, const char *text, const char
     return STATUS_OK;
 }
 
-/* text[0..end) within double quotes, or of a here-document. */
+/* Expands text[0..end), unquoted, within double quotes, or of a here-document. */
 static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
                                bool document)
 {

@@ -125,7 +125,7 @@ static const struct flavor *find_flavor(const struct transformer *m)
     return NULL;
 }
 
-/* The nearest by its width: what a new flavor is best made from. */
+/* Returns the flavor with the nearest width, from which a new flavor is best made. */
 static const struct flavor *nearest_flavor(const struct transformer *m)
 {
     const struct flavor *nearest = &flavors[0];
@@ -270,7 +270,7 @@ static enum status model_options(struct launch *l, struct launch_given given, st
     return STATUS_OK;
 }
 
-/* Parts that are listed, of which each has a bracket. */
+/* Returns the number of parts in a list; each part has a bracket. */
 static int64_t count_parts(const char *list)
 {
     int64_t parts = 0;

@@ -238,7 +238,7 @@ static void recompute_options(struct launch *l)
         launch_option(l, LAUNCH_CHECKPOINTS, "activations", full ? "full" : "keep");
 }
 
-/* A file that another one names. */
+/* Adds a remark on a file that another file names. */
 static void remark_config(struct launch *l)
 {
     const char *path =

@@ -60,7 +60,7 @@ static bool repair(struct request *request, const struct round *round, const str
 
 /* ---- one candidate, in a child ---- */
 
-/* The cluster of a smaller question; the child's own. */
+/* Resizes the child's own copy of the cluster to fewer GPUs. */
 static bool resize(struct round *round, int64_t gpus)
 {
     struct setup *setup = round->setup;
@@ -87,7 +87,7 @@ static void take_times(struct outcome *o, const struct prediction *p)
     o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
-/* The nearest that it came to fitting. */
+/* Notes the verdict that came nearest to fitting. */
 static void note_unfit(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing(verdict);
@@ -98,7 +98,8 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
-/* The last repair that the user leaves open: of all, it takes the least of a GPU. False: there is none. */
+/* Applies the last repair that the user leaves open: of all repairs, it needs the least memory of a GPU. False: there
+ * is none. */
 static bool repair_most(struct request *request, const struct round *round)
 {
     const struct request asked = *request;
@@ -303,7 +304,7 @@ static int faster_first(const void *left, const void *right)
     return a->least_bytes != b->least_bytes ? (a->least_bytes < b->least_bytes ? -1 : 1) : 0;
 }
 
-/* Fewest bytes that do not grow with the length, and those that do not keep inputs, first. */
+/* Orders by the bytes that do not grow with the length, fewest first, and candidates that keep no inputs first. */
 static int roomier_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
@@ -323,7 +324,7 @@ bool best_is_better(enum goal goal, const struct outcome *a, const struct outcom
     return a->most > b->most;
 }
 
-/* Stable: of equals, the one that was tried first. */
+/* Sorts the rows, best first; of equal ones the one that was tried first. */
 static void rank_rows(struct best *best)
 {
     for (size_t i = 1; i < best->count; i++)
@@ -344,7 +345,7 @@ static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind
                           .tokens = c->request.seq};
 }
 
-/* A lower bound of the bytes that the candidate needs on a GPU, without what may go to the host. */
+/* Returns a lower bound of the bytes that the candidate needs on a GPU, without those that may go to the host. */
 static double least_bytes(const struct best *best, const struct request *given,
                           const struct candidate *c)
 {
@@ -506,7 +507,7 @@ static enum status search(struct best *best, struct setup *setup, const struct s
     return s.incumbent.kind == OUTCOME_TIMED ? STATUS_OK : STATUS_NO;
 }
 
-/* The next larger number of GPUs to ask about: parts of a node, then nodes, each twice as many. */
+/* Returns the next larger number of GPUs to search: parts of a node, then nodes, each twice as many. */
 static int64_t more_gpus(const struct cluster *cluster, int64_t gpus)
 {
     int64_t next = 2 * gpus;

@@ -57,7 +57,7 @@ int64_t longest_long(int64_t ranks)
     return 1024 * STEP_TOKENS * 2 * ranks;
 }
 
-/* Tokens of a sequence that has a token on every rank for each of the pieces asked for. */
+/* Returns the tokens of a sequence that has a token on every rank for each of the requested pieces. */
 static int64_t least_tokens(const struct request *request, const struct choices *c)
 {
     int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
