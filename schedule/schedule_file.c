@@ -17,7 +17,7 @@ static bool is_of_role(const struct role *role, uint32_t op)
     return op - role->op_begin < role->op_count;
 }
 
-/* Do ops wait for earlier ones of their role, and buffers go with ops of theirs? */
+/* True if ops wait only for earlier ones of their role, and buffers are freed by ops of their role. */
 static bool is_ordered(const struct ir *ir)
 {
     for (uint32_t r = 0; r < ir->role_count; r++)

@@ -1,4 +1,4 @@
-/* schedule/activations/classes.h: which activations may wait on the host, from the list of ops alone.
+/* schedule/activations/classes.h: which activations may wait on the host, found from the list of ops only.
  *
  * SPPO (arXiv 2503.10377, section 5.1) tells three types apart and gives a number of bytes for each;
  * here they follow from which ops read which buffers. A unit is a subsequence of a micro-batch (op label micro). */

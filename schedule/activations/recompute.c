@@ -27,7 +27,7 @@ struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t last; /* of its backward's ops */
 };
 
-/* Where a buffer of attention's forward comes from, the last of these that applies. */
+/* The origin of a buffer of attention's forward, the last of these that applies. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
 struct recompute {
@@ -165,9 +165,9 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     }
 }
 
-/* A buffer that several ops fill (keys by one, values by another) is repeated as a whole: an op is not
- * repeated if another that writes the same buffer is not, and its readers use what the first forward
- * made. */
+/* Leaves out ops whose buffer is only partly repeated. A buffer that several ops fill (keys by one, values by
+ * another) is repeated as a whole: an op is not repeated if another that writes the same buffer is not, and its
+ * readers use what the first forward made. */
 static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
                        uint8_t *keep)
 {
@@ -243,7 +243,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     r->repeated[which] = 1;
 }
 
-/* Backward ops of one layer are consecutive; [begin, end) of the list. */
+/* Rewrites the backward ops of one layer, which are consecutive: [begin, end) of the list. */
 static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t begin,
                              uint32_t end, struct op_list *out)
 {

@@ -19,23 +19,24 @@ extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT]
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
-/* Operators: a forward makes out[N, heads head_dim] from qkv[N, W], a backward makes dqkv from d_out. */
+/* Emit an attention operator: a forward makes out[N, heads head_dim] from qkv[N, W], a backward makes dqkv from
+ * d_out. */
 void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* Ulysses in stages of one query head a rank, each projected on its own. */
+/* Emit Ulysses in stages of one query head a rank, each projected on its own. */
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width);
-/* Attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
+/* Emit attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
 void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* 2D attention: rings of context ranks, with a head group of one rank or more. */
+/* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */
 void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* FPDT takes a sequence chunk by chunk; its operator functions leave out the projection. */
+/* Emit FPDT, which takes a sequence chunk by chunk; its operator functions leave out the projection. */
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);

@@ -40,7 +40,7 @@ struct view exchange_out_backward(struct emit *e, const struct exchange *z, stru
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
-/* ---- the pieces of which they consist ---- */
+/* ---- the steps of these functions ---- */
 
 /* pack_one() copies x[rows, parts width] into a send buffer as [parts, rows, width]; unpack_one() is the inverse,
  * into y. */

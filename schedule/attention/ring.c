@@ -9,8 +9,8 @@ static const struct rule {
     uint8_t mask;
     int8_t offset;
 } rules[RING_LAYOUT_COUNT][2] = {
-    /* a rank has slices r and 2 cp - 1 - r: before it, the first of the two is visible to both of
-       ours; behind it, both to our second */
+    /* a rank has slices r and 2 cp - 1 - r: of a rank before it, the first of the two is visible to both of ours;
+     * of a rank after it, both to our second */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
     [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
     /* token i cp + r is the i-th of rank r */
@@ -75,8 +75,9 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
     return e->group.ring_seen[row] == SEEN;
 }
 
-/* Under documents or a window the tiles' rows are what their layout makes of them, and what is seen of the keys follows
- * from positions. Rows of stripes, and of documents that are cut one by one, are not halved. */
+/* Gives the tiles of a step the mask of documents or a window; returns how many a rank sees. The tiles' rows are
+ * what their layout makes of them, and what is seen of the keys follows from positions. Rows of stripes, and of
+ * documents that are cut one by one, are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
                            uint32_t inner, const struct sequence_mask *mask,
                            struct ring_tile tile[2], uint32_t count)

@@ -87,7 +87,7 @@ void ring_forward(struct emit *e, const struct ring_shape *shape, struct attenti
 /* Returns dq, dk, dv of this rank's own rows, made from d_o. */
 struct qkv ring_backward(struct emit *e, const struct ring_shape *shape,
                          const struct attention_saved *saved, struct view d_o);
-/* The ring forward and backward as TransformerEngine does them (schedule/attention/ring_retained.c). */
+/* Emit the ring forward and backward as TransformerEngine does them (schedule/attention/ring_retained.c). */
 void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
                            struct attention_saved *saved, struct view o);
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,

@@ -19,7 +19,7 @@ static struct view new_tensor(struct emit *e, const char *stem, enum category ca
     return view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
 }
 
-/* sum += part, in place. */
+/* Emits sum += part, in place. */
 static void add_to(struct emit *e, struct view sum, struct view part)
 {
     emit_add(e, sum, part, sum);

@@ -127,7 +127,8 @@ struct backward {
     int64_t block; /* elements of keys and values */
 };
 
-/* The tiles of a step: dq into its sum; dk and dv into `into`, which is zero, or added to it. */
+/* Emits the tiles of a step: adds dq to its sum, and dk and dv to `into`; adds false: writes them there, where
+ * zeros are. */
 static void step_backward(struct emit *e, const struct backward *b, uint32_t away, struct view kv,
                           struct view into, bool adds)
 {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Where piece i begins, and its rows, when rows are cut into `pieces`; the last may be shorter. */
+/* A piece of rows that are cut into `pieces`, of which the last may be shorter: where it begins, and its rows. */
 struct piece {
     int64_t begin, rows;
 };

@@ -33,7 +33,7 @@ enum chains {
     CHAINS_COUNT
 };
 
-/* What tells one implementation of the same schedule from another. docs/strategies.md has
+/* The switches that tell one implementation of a schedule from another. docs/strategies.md has
  * the source of every cell. */
 struct profile {
     const char *name, *summary;
@@ -98,7 +98,7 @@ struct profile {
                          nothing waits for soon another; else one stream per direction */
     bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */
     bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
-                          of the queries goes to the host behind each */
+                          of the queries goes to the host after each */
     bool chunk_norm;   /* the normed input of a chunk goes to the host too */
     bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
     bool loss_again; /* the backward of pieces of the loss computes their logits again */

@@ -92,7 +92,7 @@ static const struct profile profiles[] = {
      .rope_after = true, .sync_forward = true, .sync_backward = true,
      .rotation = ROTATE_P2P,
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
-     .tensor_after = true, .tensor_buffer = true, /* as Megatron, of which it is a copy */
+     .tensor_after = true, .tensor_buffer = true, /* as Megatron-LM, of which this code is a copy */
      .vocabulary_unit = 128,            /* the same */
      .prefix_copied = true,             /* and no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
@@ -108,7 +108,7 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
      .chunk_sync = true, .chunk_reload = true, .chunk_norm = true, .chunk_cat = true,
-     .loss_again = true,                /* FPDT_LogitsLoss keeps its input alone */
+     .loss_again = true,                /* FPDT_LogitsLoss keeps only its input */
      .loss_host = true,                 /* lm_output.to('cpu'), and .to(device) piece by piece */
      .chunk_eager = true,               /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */

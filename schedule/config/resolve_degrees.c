@@ -264,8 +264,8 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
-/* Windows may be interleaved where the ranks of a ring are neighbours and fill nodes, and a node's
- * even ranks are some windows. */
+/* Resolves whether windows are interleaved: they may be where the ranks of a ring are neighbours and fill nodes,
+ * and a node's even ranks are some windows. */
 static enum status resolve_interleaving(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -331,8 +331,8 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
     return status;
 }
 
-/* ": 12 heads (12 kv) do not divide over 8 or 16": why a sequence is over fewer ranks than there are, its
- * length apart. Empty where the user said so. */
+/* Appends why a sequence is over fewer ranks than there are, apart from its length, ": 12 heads (12 kv) do not
+ * divide over 8 or 16"; nothing where the user asked for that. */
 static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
                           struct split s)
 {

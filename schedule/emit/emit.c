@@ -78,7 +78,8 @@ uint32_t part_count(const struct emit *e)
     return (uint32_t)e->choices->model->layers + 3;
 }
 
-/* A tied head multiplies by the embedding's table; learned positions are a part of their own. */
+/* Returns the part that owns a weight, and makes *weight its name there: a tied head multiplies by the embedding's
+ * table, and learned positions are a part of their own. */
 static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
@@ -318,7 +319,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     emit_op(e, e->stream.compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
 }
 
-/* The first of a rank's own tokens of the unit among those that positions are bound to. */
+/* Returns where the unit's first token is among the rank's own tokens that positions are bound to. */
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;

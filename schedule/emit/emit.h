@@ -70,7 +70,7 @@ struct bundle_state {
     buffer_id master, moment1, moment2;
 };
 
-/* What one sequence of a micro-batch keeps of an attention block for its backward. */
+/* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
     struct view q, k, v, o;
     buffer_id lse;
@@ -79,8 +79,8 @@ struct attention_saved {
     buffer_id q_rstd, k_rstd;
 };
 
-/* What all subsequences of a sequence share in one layer: keys and values so far, each in a
- * buffer of the whole sequence, and the gradients of those that are not complete. */
+/* The buffers that all subsequences of a sequence share in one layer: keys and values so far, each in a buffer of
+ * the whole sequence, and the gradients of those that are not complete. */
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* of as many keys as the last backward had */
@@ -292,7 +292,7 @@ struct emit {
 /* The host waits until the compute stream has done all that was emitted. */
 void emit_host_sync(struct emit *e);
 
-/* Ops that follow are of this region of the step. */
+/* Sets the region of the step that the ops to come belong to. */
 static inline void set_region(struct emit *e, enum region region)
 {
     e->tags.region = (uint8_t)region;
@@ -303,17 +303,17 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
 buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                        int64_t d0, int64_t d1, int64_t d2);
-/* An activation in the compute dtype. */
+/* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);
-/* No view: an operand that is not there. */
+/* Returns the empty view, which stands for an operand that is not there. */
 static inline struct view view_none(void)
 {
     return (struct view){{IR_NONE}, 0, 0};
 }
-/* Elements begin..begin+count of a view. */
+/* Returns elements begin..begin+count of a view. */
 struct view view_part(struct view view, int64_t begin, int64_t count);
-/* Rows begin..begin+rows of a [*, cols] buffer. */
+/* Returns rows begin..begin+rows of a [*, cols] buffer. */
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights --- */
@@ -335,28 +335,28 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
                     const struct view *read, uint32_t reads, const struct view *write,
                     uint32_t writes);
 
-/* y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
+/* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* dw[m,n] (+)= a^T b over k rows, into the gradient of a weight. */
+/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
-/* db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
+/* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
 /* Computes the gradients of weights that were put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
-/* y = a + b + bias on every row; an empty bias: without. */
+/* Emits y = a + b + bias on every row; without a bias when the view is empty. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols);
-/* The statistics buffer that emit_norm writes: rstd [rows], or mean and rstd [rows, 2]. */
+/* Makes the statistics buffer that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. */
 buffer_id emit_norm_stats(struct emit *e, int64_t rows);
-/* RMSNorm whatever the model's norm (per-head norms of q and k). */
+/* Emits an RMSNorm, whatever the model's norm is (per-head norms of q and k). */
 void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                   struct view rstd, int64_t rows, int64_t cols);
 void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,

@@ -37,7 +37,7 @@ static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *p
     axes->order[axes->count++] = part->order;
 }
 
-/* A group of axes, those of lower order first; IR_NONE16 when it has one rank. */
+/* Adds a group of axes, those of lower order first; IR_NONE16 when it has one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct axes *axes, uint32_t mask)
 {
     struct axis_set set[MESH_AXES_MAX] = {{0}};
@@ -59,7 +59,7 @@ static uint32_t along(const struct axes *axes, enum along what)
     return mask;
 }
 
-/* The group of the first and the last stage, where both have a tied embedding. */
+/* Adds the group of the first and the last stage, where both have a tied embedding. */
 static void add_stages(struct emit *e)
 {
     const struct choices *c = e->choices;

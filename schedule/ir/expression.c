@@ -32,7 +32,7 @@ static const struct expression_variable *find_variable(struct reading *r)
     return NULL;
 }
 
-/* "2*L", "L" or "17". */
+/* Reads a term: "2*L", "L" or "17". */
 static bool read_term(struct reading *r, int64_t *value)
 {
     bool number = r->at < r->end && isdigit((unsigned char)*r->at);

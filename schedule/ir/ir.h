@@ -57,7 +57,7 @@ enum category {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COUNT };
 
-/* What part of the model an op belongs to; passes select ops by it. */
+/* The part of the model that an op belongs to; passes select ops by it. */
 enum region {
     REGION_NONE,
     REGION_EMBEDDING,
@@ -83,7 +83,7 @@ struct view {
     uint64_t begin, count;
 };
 
-/* The same as it is stored: few ranges lie in many buffers. */
+/* An element range as it is stored: few ranges lie in many buffers. */
 struct ir_extent {
     uint64_t begin, count;
 };
@@ -131,8 +131,8 @@ enum binding_kind {
     BINDING_KIND_COUNT
 };
 
-/* What a buffer means to the outside. Bound buffers are persistent, initialised before
- * op 0, and exempt from leak and read-before-write (gradients are zero before op 0). */
+/* The meaning of a buffer to the outside. Bound buffers are persistent, initialised before op 0, and exempt from
+ * leak and read-before-write (gradients are zero before op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */
     uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
@@ -152,10 +152,11 @@ struct buffer_table {
     uint8_t *memory, *dtype, *category;
     uint8_t *flags; /* BUFFER_* */
     uint16_t *role;
-    uint16_t *layer;         /* for reports; IR_NONE16: none */
-    uint16_t *binding;       /* IR_NONE16: none */
-    uint32_t *dims;          /* row of ir.dims */
-    uint32_t *stem, *number; /* the name: text `stem` and a decimal number (IR_NONE: stem alone) */
+    uint16_t *layer;   /* for reports; IR_NONE16: none */
+    uint16_t *binding; /* IR_NONE16: none */
+    uint32_t *dims;    /* row of ir.dims */
+    uint32_t *stem,
+        *number; /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
     /* Ops that must have completed before the memory is free: ir_free_set(). Nearly all are one. */
     op_id *free_op; /* that op; of several: where they begin in ir.free_op[] */
     uint16_t *free_count;
@@ -337,8 +338,8 @@ static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
     return &ir->shape[ir->op.shape[op]];
 }
-/* The operands of an op: its reads, then its writes. While no op has operands, the table is a null pointer, to which
- * C allows no addition, so the function returns the address of another object. */
+/* Returns the operands of an op: its reads, then its writes. While no op has operands, the table is a null
+ * pointer, to which C allows no addition, so the function returns the address of another object. */
 static inline uint32_t *ir_operands(const struct ir *ir, uint32_t op)
 {
     static uint32_t none;

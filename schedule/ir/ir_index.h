@@ -37,7 +37,7 @@ struct ir_index {
     const struct work_kind_info *kind[WORK_KIND_COUNT];
 };
 
-/* The ir's index, made at the first call. */
+/* Makes the ir's index, at the first call. */
 struct ir_index *ir_make_index(struct ir *ir);
 static inline struct ir_index *ir_index(struct ir *ir)
 {
@@ -51,10 +51,10 @@ void ir_remember(const struct ir *ir);
  * 32-bit number prints (no leading zeros); IR_NONE when there is none. Returns the stem's size. */
 size_t ir_split_name(const char *name, size_t size, uint32_t *number);
 
-/* A range of a buffer as an operand. */
+/* Returns a range of a buffer as an operand. */
 uint32_t ir_range_operand(struct ir *ir, const struct view *view);
 
-/* The word's row, added if `add`; else IR_NONE when it is not there. */
+/* Returns the word's row, which is added if `add`; else IR_NONE when it is not there. */
 uint32_t ir_word(struct ir *ir, const char *text, size_t size);
 uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size);
 

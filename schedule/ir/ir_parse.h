@@ -39,7 +39,7 @@ struct parser {
     size_t list_count, list_capacity;
 };
 
-/* A statement's first word was read; the function reads the rest of the line. */
+/* Parses a statement whose first word was read: reads the rest of the line. */
 typedef enum status parse_function(struct parser *p);
 
 /* Reads the statement of the line at the cursor. */
@@ -48,18 +48,17 @@ enum status parse_statement(struct parser *p);
 parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_group, parse_role,
     parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
-/* "name:line:column: error: ..." at a word of the current line; STATUS_BAD_INPUT. */
+/* Reports "name:line:column: error: ..." at a word of the current line; returns STATUS_BAD_INPUT. */
 enum status parse_error(struct parser *p, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "unknown WHAT 'x'", with the nearest of the names that would be right, or all of them when they
- * are few. */
+/* Reports "unknown WHAT 'x'", with the nearest of the names that would be right, or all of them when they are few. */
 enum status parse_unknown(struct parser *p, struct word word, const char *what,
                           const char *const *names, size_t count);
 
-/* The next word of the line; size 0 at its end. */
+/* Returns the next word of the line; size 0 at its end. */
 struct word parse_word(struct parser *p);
-/* The next word, which must be there: "expected WHAT". */
+/* Reads the next word, which must be there; the error is "expected WHAT". */
 enum status parse_expect(struct parser *p, struct word *word, const char *what);
 enum status parse_line_end(struct parser *p);
 
@@ -73,11 +72,11 @@ static inline bool word_is(struct word word, const char *text)
  * result's at is NULL when there is no `c`. */
 struct word word_cut(struct word *word, char c);
 
-/* A decimal in low..high; what: "layer". */
+/* Parses a decimal in low..high; what: its name in messages, such as "layer". */
 enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
                          int64_t high, int64_t *value);
 
-/* A new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
+/* Reads a new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
 enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
 /* Reads KEY=VALUE words to the line's end: value[i] is that of names[i], with at == NULL when it
@@ -86,13 +85,13 @@ enum status parse_name(struct parser *p, const char *what, bool is_short, struct
 enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
                              size_t count, uint32_t required, struct word *value);
 
-/* The id of a group by name. */
+/* Finds the id of a group by name. */
 enum status parse_group_name(struct parser *p, struct word word, uint16_t *group);
-/* "cp,hp" as a bit mask of mesh axes. */
+/* Parses "cp,hp" as a bit mask of mesh axes. */
 enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
-/* "12,14" into p->list; at most 65535 ids. */
+/* Parses "12,14" into p->list; at most 65535 ids. */
 enum status parse_op_list(struct parser *p, struct word word, const char *what);
-/* "[6144,4096]". */
+/* Parses the sizes of dimensions, "[6144,4096]". */
 enum status parse_dims(struct parser *p, struct word word, struct dims *dims);
 
 #endif

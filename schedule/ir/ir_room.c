@@ -39,7 +39,7 @@ static const struct column op_columns[] = {
     COLUMN(op_table, shape),  COLUMN(op_table, operand_begin), COLUMN(op_table, wait_begin),
 };
 
-/* A column's pointer is of its own type, so it is moved as bytes. */
+/* Reads a column's pointer, which is of its own type, so it is moved as bytes. */
 static void *column_get(const void *table, struct column column)
 {
     void *data;

@@ -43,7 +43,7 @@ struct token_layout {
 const char *layout_name(enum layout_kind kind);
 bool layout_find(const char *name, size_t size, enum layout_kind *kind);
 
-/* Whether the sizes divide as the layout needs; the message names lengths that would. */
+/* Checks that the sizes divide as the layout needs; the message names lengths that would. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
 /* Returns the global position of local position p on the rank with context index c and head index h. */

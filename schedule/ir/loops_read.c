@@ -130,7 +130,7 @@ static bool copy_name(char out[NAME_MAX], struct word word)
     return true;
 }
 
-/* "loop NAME VARIABLE=FIRST..LAST", of which the first word has been read. */
+/* Reads "loop NAME VARIABLE=FIRST..LAST" after its first word. */
 static enum status read_loop(struct reader *r, const char *at, const char *end, uint32_t line,
                              struct loop *loop)
 {
@@ -181,7 +181,7 @@ static enum status open_loop(struct reader *r, const char *at, const char *end, 
     return STATUS_OK;
 }
 
-/* "alias A[0] .1=6 .2=B.3[4]", of which the first word has been read. */
+/* Reads "alias A[0] .1=6 .2=B.3[4]" after its first word. */
 static enum status read_alias(struct reader *r, const char *at, const char *end, uint32_t line)
 {
     struct word name = next_word(&at, end), value = word_cut(&name, '[');

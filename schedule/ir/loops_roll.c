@@ -59,7 +59,7 @@ static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
            memcmp(a->stride, b->stride, a->numbers * sizeof *a->stride) == 0;
 }
 
-/* The arrays of `loop` are borrowed. */
+/* Returns the row of a loop's shape. The arrays of `loop` are borrowed. */
 static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 {
     uint64_t hash = hash_word(loop->trips, loop->count);

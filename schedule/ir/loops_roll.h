@@ -16,7 +16,7 @@
 /* In the text of a shape a number stands as one of these: the name of an op, or any other. */
 enum { LOOPS_OP = '\2', LOOPS_NUMBER = '\1' };
 
-/* What nodes that differ only by their numbers have in common: a line's text, or the body of a loop. */
+/* The common part of nodes that differ only by their numbers: a line's text, or the body of a loop. */
 struct loops_shape {
     const char *text; /* of a line; NULL: a loop */
     uint32_t *body;   /* shapes of an iteration, in order */

@@ -51,8 +51,8 @@ struct guard {
     uint32_t value;
 };
 
-/* Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in a group, or
- * in a role, at most once. */
+/* Returns the number of ranks. Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in
+ * a group, or in a role, at most once. */
 uint32_t mesh_ranks(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);

@@ -42,7 +42,7 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* Grows; all-zero is empty, and visible_release() frees it. */
 struct visible_pieces {
-    struct attention_piece *piece; /* ascending rows, none of which is in two pieces */
+    struct attention_piece *piece; /* in ascending order of rows; no row is in two pieces */
     uint32_t count, capacity;
 };
 

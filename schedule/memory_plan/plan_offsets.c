@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    WASTE_PARTS = 128, /* an arena may waste 1 part in so many of what is held, */
-    LONG_PARTS = 32,   /* or of a long list, which takes long to pack, 1 part in so many */
+    WASTE_PARTS = 128, /* an arena may waste 1 in 128 parts of what is held, */
+    LONG_PARTS = 32,   /* or 1 in 32 if the list is long and takes long to pack */
     LONG_LIST = 10000, /* live ranges */
 };
 

@@ -44,7 +44,7 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
 
 /* ---- what it needs ---- */
 
-/* Two streams for the messages of each, and what there is beside. */
+/* The most stages: each takes two streams for its messages, and 24 are left for the rest. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
 /* Returns the fewest tokens, from `tokens` on, that leave none of `count` pieces empty. */

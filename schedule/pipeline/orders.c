@@ -46,8 +46,8 @@ void order_none(struct actions *a, const struct choices *c, uint32_t stage)
     }
 }
 
-/* GPipe (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; TeraPipe (Li et al., arXiv
- * 2102.07988) over subsequences. */
+/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
+ * (Li et al., arXiv 2102.07988) over subsequences. */
 void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;
@@ -58,8 +58,8 @@ void order_all_forward(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_BACKWARD, 0, u);
 }
 
-/* 1F1B (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1, Seq1F1B
- * (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. */
+/* Orders actions as 1F1B does (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1,
+ * as Seq1F1B does (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_units(c);
@@ -74,9 +74,9 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
 }
 
-/* Interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same through the
- * second, and so on; N is a multiple of P. Backward the same from the last chunk, where each chunk takes
- * its units in the order of backward_unit(). */
+/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same
+ * through the second, and so on; N is a multiple of P. Backward the same from the last chunk, where each chunk
+ * takes its units in the order of backward_unit(). */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i)
 {
@@ -122,9 +122,9 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
         add_interleaved(a, c, ACTION_BACKWARD, i);
 }
 
-/* ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B whose gradients of weights come p
- * units late, so that stages hold as much as 1F1B's first one does, and fill the drain. Over
- * subsequences the same of Seq1F1B. */
+/* Orders actions as ZB-H1 does (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B whose gradients of
+ * weights come p units late, so that stages hold as much as 1F1B's first one does, and fill the drain. Over
+ * subsequences it does the same to Seq1F1B. */
 void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_units(c), weights = 0;

@@ -20,7 +20,7 @@ uint32_t pipeline_in_flight(const struct choices *c, uint32_t stage)
     struct actions actions = {0};
     uint32_t units = pipeline_units(c), now = 0, most = 0;
     uint32_t *done =
-        heap_zalloc(units, sizeof *done); /* actions of each, of which all have as many */
+        heap_zalloc(units, sizeof *done); /* actions done of each unit; all units have as many */
     pipeline_of(c)->order(&actions, c, stage);
     for (uint32_t i = 0; i < actions.count; i++) {
         uint32_t of_unit = ++done[actions.action[i].unit];

@@ -57,7 +57,7 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* True if the block is a segment of which nothing is cut off. */
+/* True if the block is a whole segment. */
 static bool is_segment(const struct caching_block *b)
 {
     return b->before == NONE && b->after == NONE;
@@ -87,7 +87,8 @@ static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
     return (uint32_t)(low - list->bytes);
 }
 
-/* What is left of large blocks has sizes that are seen but once. */
+/* Moves sizes without free blocks to the spare rows: what splitting leaves of large blocks often has sizes that
+ * are seen only once. */
 static void forget_empty_sizes(struct caching_free *list)
 {
     uint32_t kept = 0;

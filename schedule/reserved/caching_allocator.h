@@ -49,7 +49,7 @@ struct caching_allocator {
     struct caching_free {
         struct caching_size **size; /* in order; of some there may be no block now */
         uint64_t *bytes;            /* of each */
-        uint32_t count, spare; /* sizes; after them so many rows without a size, for later use */
+        uint32_t count, spare;      /* sizes in use, and spare rows after them */
         uint32_t capacity;
         struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
     } free[CACHING_POOL_COUNT];

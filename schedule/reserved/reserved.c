@@ -204,8 +204,8 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     replay_run(replay, MEMORY_HBM, a);
 }
 
-/* Pinned blocks: c10's CachingHostAllocator rounds sizes up to powers of two and gives nothing back. So
- * of each power there are as many as are in use at once at most. */
+/* Returns the power of two that a pinned block takes. c10's CachingHostAllocator rounds sizes up to powers of two
+ * and gives nothing back, so of each power there are as many as are in use at once at most. */
 static uint8_t power_of(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));

@@ -1,4 +1,4 @@
-/* One layer's attention operator alone. */
+/* The attention operator of one layer, without the rest of the layer. */
 #include "schedule/step/attention_operator.h"
 #include "schedule/attention/attention.h"
 #include "schedule/step/layer.h"

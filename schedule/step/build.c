@@ -44,8 +44,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
     return ir_add_buffer(e->ir, &desc);
 }
 
-/* Tokens are read by the first stage, labels by the last, positions where layers rotate by them or
- * the embedding looks them up. */
+/* Makes the inputs: tokens are read by the first stage, labels by the last, positions where layers rotate by them
+ * or the embedding looks them up. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -75,8 +75,8 @@ static void make_inputs(struct emit *e)
         e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
-/* A ring that goes round more than one rank has a communicator for keys and values, and one for
- * their gradients. */
+/* Adds the streams of a ring: one of more than one rank has a communicator for keys and values, and one for their
+ * gradients. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
     if (ring->size == 1)

@@ -6,13 +6,14 @@
 #include "schedule/emit/wide_sum.h"
 #include "schedule/step/layer.h"
 
-/* The group over which the table is cut, as a parameter of work. */
+/* Returns the group over which the table is cut, as a parameter of work; 0: it is whole. */
 static int64_t part_of(const struct emit *e)
 {
     return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
 }
 
-/* Positions of the rank's own rows. Bound to it are those of subsequences that it does not share. */
+/* Returns the positions of the rank's own rows. Where stages share a subsequence, the rank takes its part of those
+ * of all tensor ranks. */
 static struct view own_positions(struct emit *e)
 {
     if (e->unit.shared.count > 1 && e->tensor.size > 1)
@@ -20,7 +21,8 @@ static struct view own_positions(struct emit *e)
     return emit_positions_own(e);
 }
 
-/* Those of the i-th sequence of the micro-batch: the same for all, unless documents say how each is cut. */
+/* Returns the positions of the i-th sequence of the micro-batch: the same for all, unless documents say how each
+ * is cut. */
 static struct view positions_of_sequence(struct emit *e, struct view positions, int64_t i)
 {
     if (e->choices->ring_layout != RING_ZIGZAG_DOCUMENTS)
@@ -29,7 +31,7 @@ static struct view positions_of_sequence(struct emit *e, struct view positions, 
     return own_positions(e);
 }
 
-/* Tokens or labels of the unit's rows. Those of a subsequence lie apart where a micro-batch has several
+/* Returns tokens or labels of the unit's rows. Those of a subsequence lie apart where a micro-batch has several
  * sequences, and are brought together. */
 static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
 {
@@ -80,7 +82,7 @@ buffer_id embedding_forward(struct emit *e)
     return sum;
 }
 
-/* One table's gradient from rows of dx; index holds the table row of each. */
+/* Emits one table's gradient from rows of dx; index holds the table row of each. */
 static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
                            struct view index, int64_t rows)
 {
@@ -110,11 +112,11 @@ void embedding_backward(struct emit *e, buffer_id dx)
     }
 }
 
-/* Cross-entropy of one piece of rows, and its gradient with respect to the logits, in the compute
- * dtype. loss_f32: as Megatron-DeepSpeed's sequence-parallel cross entropy, which materialises fp32
- * logits, softmax and its logarithm beside the logits, 14 bytes per element, and reuses the softmax
- * for the gradient. Otherwise the kernel recomputes the softmax and writes over the logits, or, with
- * loss_apart, into a buffer of their size. */
+/* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the
+ * compute dtype. loss_f32: as Megatron-DeepSpeed's sequence-parallel cross entropy, which materialises fp32
+ * logits, softmax and its logarithm beside the logits, 14 bytes per element, and reuses the softmax for the
+ * gradient. Otherwise the kernel recomputes the softmax and writes over the logits, or, with loss_apart, into a
+ * buffer of their size. */
 static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -159,10 +161,10 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     return gradient;
 }
 
-/* The same where tensor ranks have a part of the vocabulary each (Megatron's vocabulary-parallel
- * cross entropy): statistics of each part are gathered, and every rank has the whole loss and the
- * gradient of its own logits. loss_f32: fp32 logits and a second copy of them, in which the gradient
- * is made, are beside the logits: 10 bytes per element. */
+/* As loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
+ * entropy): statistics of each part are gathered, and every rank has the whole loss and the gradient of its own
+ * logits. loss_f32: fp32 logits and a second copy of them, in which the gradient is made, are beside the logits:
+ * 10 bytes per element. */
 static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -220,7 +222,7 @@ static buffer_id logits_of(struct emit *e, struct view x, int64_t rows)
     return logits;
 }
 
-/* The logits of a piece in fp32, where the implementation makes them so. */
+/* Returns the logits of a piece in fp32, where the implementation makes them so. */
 static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
 {
     if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
@@ -233,8 +235,8 @@ static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
     return wide;
 }
 
-/* The same where a piece keeps its input alone (FPDT_LogitsLoss): the forward of all pieces comes
- * first, and the backward of each computes the logits again, and from them the softmax. */
+/* True if a piece of the loss keeps only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and
+ * the backward of each computes the logits again, and from them the softmax. */
 static bool goes_twice(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
@@ -274,7 +276,7 @@ static buffer_id loss_again(struct emit *e, struct view x, struct view labels, i
     return gradient;
 }
 
-/* A copy on the current stream: it starts when that has done what it has, and the host waits. */
+/* Emits a copy on the current stream: it starts when that has done what it has, and the host waits. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
     struct work work = {.kind = (uint8_t)kind,
@@ -315,7 +317,7 @@ struct loss_rows {
     struct view all_labels; /* of all rows */
 };
 
-/* Piece i of the rows of x; false: there are no rows left (of a short subsequence). */
+/* Fills piece i of the rows of x; false: there are no rows left (of a short subsequence). */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
     rows->piece = emit_piece(e->unit.rows, e->choices->loss_chunks, i);

@@ -9,7 +9,7 @@
 /* --- before and after the layers (schedule/step/embedding_head.c) --- */
 buffer_id embedding_forward(struct emit *e);
 void embedding_backward(struct emit *e, buffer_id dx);
-/* Final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */
+/* Emits final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */
 buffer_id head(struct emit *e, buffer_id x);
 
 #endif

@@ -22,7 +22,8 @@ static bool gated(const struct emit *e)
     return e->choices->model->activation == ACTIVATION_SWIGLU;
 }
 
-/* The bias of a product whose result is scattered is added afterwards, once, with the residual. */
+/* Returns the bias that a product adds: none where its result is scattered, since then the bias is added
+ * afterwards, once, with the residual. */
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
@@ -44,12 +45,11 @@ static bool computed_again(const struct emit *e)
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
-/* How often an element is read or written where kernels follow each other. GELU is counted in
- * FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included, for the forward, for what the backward
- * computes again (the bias, tanh of the polynomial, the activation) and for the gradient (the
- * derivative in ten operations, and the product). It has no SwiGLU: that is taken to be written
- * in the same way, silu and a product; then sigmoid and two products; then the gradients of both
- * factors and their concatenation. */
+/* Returns how often an element is read or written where kernels follow each other; 0: one kernel does it all. GELU
+ * is counted in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included, for the forward, for what the backward
+ * computes again (the bias, tanh of the polynomial, the activation) and for the gradient (the derivative in ten
+ * operations, and the product). It has no SwiGLU: that is taken to be written in the same way, silu and a product;
+ * then sigmoid and two products; then the gradients of both factors and their concatenation. */
 static int64_t touches(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -60,9 +60,9 @@ static int64_t touches(const struct emit *e, enum chain chain)
     return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
 }
 
-/* Parts of a piece's rows that stay and are computed again. Of w1 and w3, every second product, one
- * stays; they are one product here, of which the first half of the rows stays: as many bytes and
- * flops. */
+/* Returns into how many parts a piece's rows are cut, of which one stays and one is computed again. Of w1 and w3,
+ * every second product, one stays; they are one product here, of which the first half of the rows stays: as many
+ * bytes and flops. */
 static uint32_t wide_parts(const struct emit *e, int64_t rows)
 {
     bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&
@@ -70,7 +70,7 @@ static uint32_t wide_parts(const struct emit *e, int64_t rows)
     return halves ? FFN_PARTS : 1;
 }
 
-/* A piece's first product and its activation. */
+/* Emits a piece's first product and its activation. */
 static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up[FFN_PARTS],
                      buffer_id act, int64_t rows, enum chain chain)
 {

@@ -6,7 +6,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* x += wo(attention(norm1(x))); x += mlp(norm2(x)) */
+/* Emit a layer, x += wo(attention(norm1(x))); x += mlp(norm2(x)), and its backward. */
 buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x);
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy);
 

@@ -116,7 +116,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
                                      .index = e->stage - share.first,
                                      .chunk = chunk,
                                      .owns = e->stage == chunk};
-    if (share.count > 1) { /* of one sequence, over tensor ranks alone */
+    if (share.count > 1) { /* rows of one sequence, cut only over tensor ranks */
         struct rows mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
         begin += mine.begin * c->tp;
@@ -206,8 +206,8 @@ void stage_begin(struct stage *s)
         }
 }
 
-/* torch.cuda.synchronize(): what is on the other streams has ended before a message starts, or is waited
- * for by the action that comes next. */
+/* Emits torch.cuda.synchronize(): what is on the other streams has ended before a message starts, or is waited for
+ * by the action that comes next. */
 void stage_await_messages(struct stage *s)
 {
     struct work work = {.kind = WORK_HOST_SYNC};

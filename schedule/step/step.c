@@ -152,7 +152,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     return a;
 }
 
-/* Action i has been emitted, from op `begin` on. */
+/* Notes that action i has been emitted, from op `begin` on: its first compute op waits for the messages that it
+ * acknowledges. */
 static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;

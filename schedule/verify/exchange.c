@@ -96,7 +96,7 @@ struct route {
     int64_t group, by;
 };
 
-/* What tells the ranks of a role apart: where its messages go, and the guards they carry. */
+/* What distinguishes the ranks of a role: where its messages go, and the guards they carry. */
 struct routes {
     struct route *route;
     uint32_t *begin; /* (roles + 1) */

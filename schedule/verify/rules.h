@@ -59,7 +59,7 @@ struct verifier {
 
 /* Reports one fault. The text has no "rule: " and no newline. */
 void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What the rule has looked at, for the report. */
+/* Records what the rule has looked at, for the report. */
 void verify_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

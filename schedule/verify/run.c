@@ -61,7 +61,7 @@ static uint32_t find_root(uint32_t *parent, uint32_t i)
     return i;
 }
 
-/* Actors that share an instance of the group form one party. */
+/* Makes the parties: actors that share an instance of the group form one. */
 static void make_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;

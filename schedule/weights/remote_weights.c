@@ -95,7 +95,8 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
     return found;
 }
 
-/* Parts are summed unit by unit, so each has gradients of its own. */
+/* Sets the gradients of the unit that starts. Parts are summed unit by unit, so each unit has gradients of its
+ * own. */
 void weights_of_unit(struct emit *e)
 {
     remote_end(e);
@@ -158,7 +159,7 @@ op_id remote_sum(struct emit *e, struct remote_grad *remote_grad)
     return emit_op(e, e->stream.reduce, &work, &all, 1, &all, shared->owns);
 }
 
-/* y += x, element by element. */
+/* Emits y += x, element by element. */
 static op_id add(struct emit *e, struct view x, struct view y)
 {
     struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, 0}};

@@ -12,7 +12,7 @@
  * shard: each of the k holds a part. The owner sends w at the first use in a step, and of what came each
  * keeps its part; from then on the parts are gathered (w (k - 1) / k a stage). The gradient of each unit
  * is summed into parts at once (g (k - 1) / k a stage and unit), which go to the owner when it has been
- * through the units that it takes alone. A helper holds (w + g) / k of each bundle, and all g of two.
+ * through the units that it does not share. A helper holds (w + g) / k of each bundle, and all g of two.
  *
  * So parts save (1 - 1 / k) g of each bundle; broadcast sends gradients once.
  *
@@ -49,7 +49,7 @@ op_id remote_add(struct emit *e, const struct remote_grad *remote_grad);
 void remote_return(struct emit *e, op_id alone, struct op_list *out);
 
 /* --- schedule/weights/remote_parts.c: where stages hold parts --- */
-/* The least number of parts of a chunk's bundles such that `parts` of them, and those of all stages that
+/* Returns the least number of parts of a chunk's bundles such that `parts` of them, and those of all stages that
  * share its units, are whole numbers of them. */
 uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
@@ -58,7 +58,7 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct sh
 op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
-/* The view to which sums of the part are added: on the owner, a range of its own gradient. */
+/* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 
 /* From now on backward ops add to the unit's gradients: the stage's own, or, if the unit is shared, those that its
