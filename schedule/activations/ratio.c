@@ -7,7 +7,7 @@
  * back before the backward of unit k. So at most two units' tensors wait for a copy: the forward
  * of unit k + 1 starts when unit k - 1 is on the host, which is also what bounds the memory. With
  * profile switch offload_waits copies start when the unit's forward has ended, and a backward waits for all
- * that was fetched for it, as in the prototype's two streams; else data alone decides.
+ * that was fetched for it, as in the prototype's two streams; else only data dependencies decide.
  *
  * A unit whose backward comes next keeps everything. */
 #include "schedule/activations/classes.h"
@@ -23,7 +23,7 @@
 struct
     unit_run { /* one unit through one chunk of layers, forward or backward: positions in the list */
     uint32_t begin, end;
-    uint32_t first, count; /* rows of moved: what leaves */
+    uint32_t first, count; /* rows of moved: the buffers that leave */
     uint32_t partner;      /* of a backward: its forward; IR_NONE */
     uint16_t unit;
     uint32_t chunk;                      /* of layers */

@@ -1,17 +1,17 @@
 /* Activation checkpointing (Chen et al., arXiv 1604.06174) as a rewriting of the op list: the
  * forward ops of a layer are repeated before its backward, on buffers of their own, and the
- * backward reads those. What the first forward wrote then has no late reader and dies early.
+ * backward reads those. What the first forward wrote then has no late reader and is freed early.
  *
  * Selective Checkpoint++ (LoongTrain, section 4.2): what the core of attention made stays, and ops
  * that lead to nothing else (its tiles, the ring and its merges) are not repeated.
  *
  * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of
- * every second product stay too, and nothing is repeated that no backward reads; with a number, every
- * so many layers are checkpointed, and the others keep what they made.
+ * every second product stay too, and nothing is repeated that no backward reads; with a number N, every
+ * N-th layer is checkpointed, and the others keep what they made.
  *
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: the
- * core alone is repeated, for its own backward, and all else stays, its output too, which the output
+ * only the core is repeated, for its own backward, and all else stays, also its output, which the output
  * projection's weight gradient reads. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"

@@ -26,7 +26,7 @@ struct fpdt_pair {
     struct view k, v;
 };
 
-/* What is kept of a chunk for later chunks and for the backward. */
+/* The data of a chunk that is kept for later chunks and for the backward. */
 struct fpdt_chunk {
     struct attention_saved part; /* on the device; its q, k, v, o, lse when nothing is offloaded */
     struct view norm; /* norm, queries and pair are in pinned memory; empty: still on the device */

@@ -4,7 +4,7 @@
 
 #include "schedule/attention/fpdt.h"
 
-/* What a tile's backward reads of a chunk of queries, and their gradient so far; on the device. */
+/* The data that a tile's backward reads of a chunk of queries, and their gradient so far; on the device. */
 struct set {
     struct fpdt_queries queries;
     struct view d_o, dq;

@@ -11,16 +11,16 @@
  * equal ones but for a shorter last. Its keys and values are gathered on all of them, each tensor rank's
  * heads on their own; gradients for them are summed where they arise and reduce-scattered when they are
  * complete. What a shorter piece lacks goes as zeros to where the next subsequence's keys will be, and
- * gradients are taken from there that have had their use. How stages that share the last subsequences
- * come by the keys before those is schedule/step/kv_exchange.c. */
+ * the reduce-scatter reads gradients there that are no longer needed. schedule/step/kv_exchange.c says how stages that
+ * share the last subsequences get the keys before those. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Tokens of a sequence, seen by the core, up to the beginning and the end of the subsequence; up to
- * this stage's queries, and their end; tokens of a piece that is not the last. */
+/* Token counts of a sequence. The core sees tokens up to the beginning and the end of the subsequence (begin, end)
+ * and up to this stage's queries and their end (from, to); piece: the tokens of a piece that is not the last. */
 struct reach {
     int64_t begin, end, from, to, piece;
 };

@@ -23,7 +23,7 @@ struct ring_shape {
     int64_t sequence;          /* of the micro-batch, which says whether there are documents */
 };
 
-/* What ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
+/* A tile that ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
 struct ring_tile {
     int64_t begin, rows, keys;
     uint8_t mask; /* enum mask */

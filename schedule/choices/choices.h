@@ -31,15 +31,15 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
-/* Where the stages of a pipeline lie: outermost, so that all ranks of a stage are neighbours, as frameworks
- * have them; or inside dp, so that the stages of a sequence are. */
+/* The place of the stages of a pipeline: outermost, so that all ranks of a stage are neighbours, as frameworks
+ * have them; or inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
 /* Which ranks of a ring form a window (Double-Ring): consecutive ones; or the even ranks of a node and then its odd ranks,
  * so that the messages that leave a node go out by different NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
-/* Which tokens a rank of a ring holds. */
+/* The tokens that a rank of a ring holds. */
 enum ring_layout {
     RING_ZIGZAG,
     RING_CONTIGUOUS,
@@ -48,7 +48,7 @@ enum ring_layout {
     RING_LAYOUT_COUNT
 };
 
-/* How the keys and values of all ranks of a ring come to each of them. */
+/* The way in which keys and values of all ranks of a ring come to each of them. */
 enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P,        /* a message to the next rank in every step */
@@ -61,7 +61,7 @@ enum rotation {
  * or over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
-/* Whether what other chunks will read of a chunk waits on the host. */
+/* Whether the data that other chunks will read of a chunk waits on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
 /* Which rank brings keys and values back from the host for a tile: every rank its own part, or one rank the parts of all,
@@ -192,7 +192,7 @@ struct choices {
     bool compile;
 };
 
-/* What the user asked for: 0 or a negative number leaves a field open. */
+/* The user's request: 0 or a negative number leaves a field open. */
 struct request {
     const struct transformer *model;
     const char *strategy, *profile; /* NULL: ulysses, published */

@@ -15,14 +15,14 @@ enum kv_replication {
     KV_REPLICATION_COUNT
 };
 
-/* What becomes of gradients between the last reduction and AdamW. */
+/* The handling of gradients between the last reduction and AdamW. */
 enum clipping {
     CLIPPING_NONE,
     CLIPPING_IN_STEP,  /* the norm of all is taken, and AdamW scales what it reads */
     CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
 };
 
-/* Whose code says which work runs as a chain of kernels, and what the chain moves:
+/* The framework whose code says which work runs as a chain of kernels, and what the chain moves:
  * schedule/choices/chains.c. */
 enum chains {
     CHAINS_FUSED,

@@ -88,7 +88,7 @@ struct prefix {
         given_dv; /* what stages that shared the last subsequences summed; none: nothing */
 };
 
-/* What a layer's forward keeps for its backward. */
+/* The buffers that a layer's forward keeps for its backward. */
 enum { FFN_PARTS = 2 }; /* at most */
 
 struct layer_saved {

@@ -18,7 +18,7 @@
  * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 
-/* What a gather makes whole. The order of rows matters to attention, for which each sequence is gathered by
+/* The rows that a gather makes whole. Their order matters to attention, for which each sequence is gathered by
  * itself, and not to products. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where each document ends, ascending; the last one ends with the sequence. */
+/* The end of each document, ascending; the last one ends with the sequence. */
 struct document_list {
     uint32_t count;
     const int64_t *end;

@@ -97,10 +97,10 @@ struct stream {
     uint8_t stream_class;     /* enum stream_class */
 };
 
-/* One tensor of the model, global shape, or a block of its rows where blocks are cut apart (q, k and
- * v of wqkv); slice_axes[k]: mesh axes over which dimension k is cut. Columns cut into equal parts;
- * rows into parts of ceil(rows / parts), the last of which have fewer and room for as many. padded: rows, of
- * which the last stand for none of the model's, that parts are cut of instead. */
+/* One tensor of the model, with its global shape, or a block of its rows where blocks are cut apart (q, k and v of
+ * wqkv). slice_axes[k]: mesh axes over which dimension k is cut. Columns are cut into equal parts; rows into parts
+ * of ceil(rows / parts), of which the last have fewer rows and room for as many. padded: the number of rows that
+ * parts are cut from instead; the last of them are no rows of the model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;

@@ -340,7 +340,7 @@ static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t c
     return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
 }
 
-/* What a shape has beside the parameters of its work. */
+/* The fields of a shape beside the parameters of its work. */
 struct shape_key {
     uint8_t kind, in, out, reads, writes;
 };

@@ -325,7 +325,7 @@ static enum status parse_all(struct parser *p)
         status = parse_statement(p);
     if (status == STATUS_OK)
         status = check_pending(p);
-    if (status == STATUS_OK && p->ir->index) /* roles behind the open one have no ops */
+    if (status == STATUS_OK && p->ir->index) /* roles after the open one have no ops */
         for (uint32_t r = p->ir->index->open_role + 1; r < p->ir->role_count; r++)
             p->ir->role[r].op_begin = p->ir->op.count;
     return status;

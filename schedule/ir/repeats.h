@@ -22,7 +22,7 @@ struct repeat_run {
     uint32_t begin, ops;      /* the first op of the first iteration; ops of each iteration */
     uint32_t iterations, gap; /* copies of iteration gap - 1 come in front of iteration gap */
     int32_t first,
-        step; /* the value of the first iteration; what comes from one to the next, 1 or -1 */
+        step; /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
     uint32_t left_out; /* ops that runs before it leave out */
 };
 
@@ -36,7 +36,7 @@ struct repeats {
     struct repeat_run *run;
 };
 
-/* Where an op of the sample stands. run NULL: in no run. */
+/* The place of an op of the sample. run NULL: the op is in no run. */
 struct repeat_place {
     const struct repeat_run *run;
     uint32_t iteration, at; /* its row in the iteration */

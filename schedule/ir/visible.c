@@ -150,7 +150,7 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 
 /* ---- rows ---- */
 
-/* What a query sees, in terms of positions. */
+/* The tokens that a query sees, in terms of positions. */
 struct sight {
     const struct token_layout *layout;
     const struct document_list *list;

@@ -31,7 +31,7 @@ struct lifetimes_figures {
  * NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
-/* What is planned of a role. */
+/* The part of a role's memories that is planned, and how well. */
 struct plan_scope {
     unsigned
         memories; /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */

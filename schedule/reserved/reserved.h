@@ -47,7 +47,7 @@ struct reserved {
                         keeps them for blocks of the same size */
 };
 
-/* What a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
+/* The memory that a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
  * compose_tables(), or nothing for a schedule that no framework runs. */
 struct reserved_held {
     uint64_t buckets;

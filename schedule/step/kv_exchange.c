@@ -1,10 +1,11 @@
-/* Keys and values of the subsequences that a stage does alone, for the stages before it, which will share
- * its last ones (schedule/pipeline/multiplex.h); and gradients for them, which those sum, back.
+/* The exchange of keys and values: those of the subsequences that a stage does by itself go to the stages before it,
+ * which will share its last ones (schedule/pipeline/multiplex.h); gradients for them, which those stages sum, come
+ * back.
  *
- * They go from stage to stage as soon as a unit is done, long before they are needed: all at once when
- * the first shared subsequence comes they would take as long as several units. Gradients go back by
- * subsequences, each a few units before the owner needs it, so that those of one chunk do not keep those of
- * another waiting; it sums those of its own queries apart until then. */
+ * They go from stage to stage as soon as a unit is done, long before they are needed: sent all at once when the
+ * first shared subsequence comes, they would take as long as several units. Gradients go back by subsequences,
+ * each a few units before the owner needs it, so that those of one chunk do not keep those of another waiting;
+ * until then the owner sums those of its own queries apart. */
 #include "schedule/attention/attention.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"

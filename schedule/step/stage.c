@@ -1,16 +1,15 @@
-/* What an action needs from a neighbour is received from the start of the action before on, on a
- * stream of its own: one message ahead, and no more memory than that. What it makes is sent as soon
- * as it is there. Where the host awaits messages, what an action needs is received after the one before.
+/* Messages between stages. A stage posts the receive for an action when the action before it starts, on a stream of
+ * its own: one message ahead, and no more memory than that. It sends what an action makes as soon as that is there.
+ * Where the host awaits messages, a stage posts the receive only after the action before.
  *
- * Messages of one direction of travel of the same pass stand in one order on both sides, so a stream
- * each for sends and receives of it cannot block; a pipeline that is folded has both passes in both
- * directions, hence lanes. Where stages share subsequences, each pair of them has streams, and messages
- * are received in the order in which the others make them.
+ * Sends and receives of one pass in one direction stand in the same order on both sides, so one stream each cannot
+ * block. A folded pipeline has both passes in both directions, hence lanes. Where stages share subsequences, each
+ * pair of stages has streams, and messages are received in the order in which the other stages make them.
  *
- * Stages of several tensor ranks have pieces of pieces, so where subsequences are cut otherwise in the next
- * chunk (a seam), rows change their tensor rank too. The rows are gathered; for each stage that goes on
- * with some of them every tensor rank sends an equal part to its like, which is gathered there, and of what
- * has come together each takes its own rows. So little crosses between stages (as with Megatron-LM's
+ * A stage of several tensor ranks cuts its rows over them, so where the next chunk cuts subsequences differently
+ * (a seam), rows change their tensor rank too. The rows are gathered; for each stage that goes on with some of
+ * them, every tensor rank sends an equal part to its counterpart there. That stage gathers the parts, and each
+ * rank takes its own rows. So little crosses between stages (as with Megatron-LM's
  * scatter_gather_tensors_in_pipeline), and all tensor ranks do the same. */
 #include "schedule/step/stage.h"
 

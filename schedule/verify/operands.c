@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one shape asks of its operands. */
+/* The requirements of one shape on its operands. */
 struct needs {
     const char *fault; /* what is wrong with the shape itself, or NULL */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];

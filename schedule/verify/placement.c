@@ -75,8 +75,8 @@ void check_placement(struct verifier *v)
 
 #define IN(dtype) (1u << (dtype))
 
-/* What a kind of binding asks of its buffer. Which of these dtypes AdamW's operands have its `states` says
- * (operand-type). */
+/* The requirements of a kind of binding on its buffer. The `states` of AdamW say which of these dtypes its
+ * operands have (operand-type). */
 static const struct {
     bool has_bundle, per_token, may_be_partial;
     unsigned dtypes;   /* a bit each; 0: free */

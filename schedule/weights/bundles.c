@@ -2,7 +2,7 @@
  *
  * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
  * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
- * (and, where stages hold parts of what they are remote_grad, every stage's) is a multiple of 8 elements (16 bytes
+ * (and, where stages hold parts of each other's weights, every stage's) is a multiple of 8 elements (16 bytes
  * in bf16). docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/profile.h"

@@ -1,13 +1,12 @@
-/* Clipping by the norm of all gradients together, between the last reduction and the first update: one pass
- * over what a rank has of them makes the sum of its squares, one all-reduce of one number the sum over the
- * ranks that together have all (Megatron-LM, clip_grads.py: multi_tensor_l2norm; DeepSpeed,
- * scaled_global_norm(); torch.nn.utils.clip_grad_norm_). What several of these ranks hold alike counts
- * once: a norm's weights on tensor ranks by the op's own rule (docs/ir.md), the second copy of a tied
- * embedding by being left out.
+/* Clipping by the norm of all gradients together, between the last reduction and the first update. One pass over a
+ * rank's gradients sums their squares; one all-reduce of one number then sums over the ranks that together have all
+ * gradients (Megatron-LM, clip_grads.py: multi_tensor_l2norm; DeepSpeed, scaled_global_norm();
+ * torch.nn.utils.clip_grad_norm_). A gradient that several of these ranks hold counts once: a norm's weights on
+ * tensor ranks by the op's own rule (docs/ir.md), the second copy of a tied embedding because it is left out.
  *
- * max_norm / (norm + 1e-6), at most 1, then scales what AdamW reads, or, in a pass of its own, what there is.
- * Megatron-LM scales only where that is below 1, which no schedule knows: there it is AdamW that does, for
- * nothing. */
+ * The factor max_norm / (norm + 1e-6), at most 1, then scales what AdamW reads, or, in a pass of its own, the
+ * gradients. Megatron-LM has that pass only where the factor is below 1, which a schedule cannot know: its
+ * gradients are scaled by AdamW here, at no cost. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"

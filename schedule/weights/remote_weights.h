@@ -6,7 +6,7 @@
  * of a bundle's parameters, g of its gradient, k stages that share U units of a chunk:
  *
  * broadcast: the owner sends w at each use. What a stage makes of the gradient stays until the last of the
- * units; then the sum over all goes to the owner (g a stage), which adds it to its own. A helper holds g
+ * units; then the sum over all stages goes to the owner (g a stage), which adds it to its own. A helper holds g
  * throughout these units, of each bundle.
  *
  * shard: each of the k holds a part. The owner sends w at the first use in a step, and of what came each
