@@ -169,7 +169,7 @@ static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
 
-/* One word of a params column: name or name:table, then maybe '~', then maybe '?'. */
+/* Reads one word of a params column: name or name:table, then maybe '~', then maybe '?'. */
 static void make_param(struct work_param *param, const char *word, size_t size)
 {
     if (word[size - 1] == '?') {
@@ -307,7 +307,7 @@ int64_t work_payload_bytes(const struct work *work)
 
 /* ---- flops ---- */
 
-/* Sum of x clamped to [0, top], over all x <= n. */
+/* Returns the sum of x clamped to [0, top], over all integers x <= n. */
 static double clamped_sum(double n, double top)
 {
     if (n <= 0)
@@ -315,7 +315,7 @@ static double clamped_sum(double n, double top)
     return n <= top ? n * (n + 1) / 2 : top * (top + 1) / 2 + (n - top) * top;
 }
 
-/* Pairs j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
+/* Returns the number of pairs with j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
 static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 {
     /* Beyond these nothing changes, and sums cannot overflow. */

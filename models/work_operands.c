@@ -86,8 +86,8 @@ static uint64_t times(uint64_t a, int64_t b)
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
 }
 
-/* A digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2, moment the elements
- * of a moment of AdamW. */
+/* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
+ * `moment` the elements of a moment of AdamW. */
 static int64_t factor(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -165,7 +165,7 @@ static void read_type(const struct work *work, const char *word, size_t size,
     operand->dtype = types[i].dtype;
 }
 
-/* One word of a row; false when the operand is not there with these parameters. */
+/* Reads one word of a row; false: with these parameters there is no such operand. */
 static bool read_word(const struct work *work, uint32_t members, const char *word, size_t size,
                       struct work_operand *operand)
 {

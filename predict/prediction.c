@@ -94,7 +94,7 @@ static void replay(struct prediction *p)
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-/* The memories whose arenas are planned. */
+/* Returns a bit mask of the memories whose arenas are planned. */
 static unsigned memories_of(const struct prediction *p)
 {
     return p->verdict_only && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
@@ -163,7 +163,8 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     return status;
 }
 
-/* A schedule from a file has no profile of its own: one gives times only, and only when it was asked for. */
+/* Finds the profile for a schedule from a file, which has none of its own: a profile changes only times, and only if
+ * the user names one. */
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;
@@ -235,7 +236,7 @@ static void costs_release(struct costs *costs)
     free(costs->return_s);
 }
 
-/* A rank's part of the host's memory bandwidth when all ranks of its node work at once. */
+/* Returns a rank's part of the host's memory bandwidth, in bytes/s, when all ranks of its node work at once. */
 static double host_bytes_per_s(const struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
@@ -244,7 +245,7 @@ static double host_bytes_per_s(const struct prediction *p)
     return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
 }
 
-/* Framework time after each checkpoint's copy that the host has waited for, to host memory or back. */
+/* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */
 static void add_checkpoints(const struct prediction *p, struct costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
@@ -263,7 +264,7 @@ static void add_checkpoints(const struct prediction *p, struct costs *costs)
     free(added);
 }
 
-/* Framework time per step, which the barrier before the optimizer stands for. */
+/* Adds the framework's time per step to the barrier before the optimizer. */
 static void add_step(const struct prediction *p, struct costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
@@ -272,8 +273,8 @@ static void add_step(const struct prediction *p, struct costs *costs)
             costs->issue_s[i] += seconds;
 }
 
-/* Exchanges and shifts that take lists of tensors. Of an all-to-all, each tensor is copied out, has
- * another allocated for its answer, and there is one for each rank of the group. */
+/* Adds the framework's time for exchanges and shifts of lists of tensors. An all-to-all has one tensor for each rank
+ * of the group; each is copied out, and another one is allocated for the answer. */
 static void add_lists(const struct prediction *p, struct costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
@@ -518,7 +519,7 @@ static enum status simulate(struct prediction *p, bool exact, struct costs *cost
     return status;
 }
 
-/* A longer sample, or the whole list, where a sample does not stand for it. Arenas are the same. */
+/* Builds a longer sample, or the whole list, after a sample that does not stand for it. Arenas are the same. */
 static enum status build_longer(struct prediction *p, bool whole, struct diag *diag)
 {
     sim_result_release(&p->sim);
@@ -581,7 +582,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     return status;
 }
 
-/* The lowest rank of a role. */
+/* Returns the lowest rank of a role. */
 static uint32_t first_rank(const struct ir *ir, uint32_t role)
 {
     uint32_t rank = 0;

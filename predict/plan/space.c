@@ -21,7 +21,7 @@ void space_release(struct space *space)
 
 /* ---- configurations that are the same schedule ---- */
 
-/* Those of the varied choices that determine a schedule and its times. Fields that have no effect hold 0, so that two
+/* The varied choices that determine a schedule and its times. Fields that have no effect hold 0, so that two
  * configurations that are the same schedule have the same bytes. */
 struct identity {
     const struct profile *profile;
@@ -226,7 +226,7 @@ static void walk_pieces(struct walk *w, struct request request)
     }
 }
 
-/* Found between keep and full, and searched only where they were asked for. */
+/* True for choices between keep and full, which are searched only if the user asks for them. */
 static bool is_asked_for(int activations)
 {
     return activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
@@ -250,8 +250,8 @@ static void walk_policies(struct walk *w, struct request request)
                 add(w, &request);
 }
 
-/* Chunks of a sequence: those that make 2 to 32 of it; where none does, the strategy's own, if it was asked
- * for by name. */
+/* Walks the chunk lengths that cut a sequence into 2 to 32; where none does, the strategy's own length, if the user
+ * asks for the strategy by name. */
 static void walk_chunks(struct walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
@@ -361,7 +361,7 @@ static void walk_strategies(struct walk *w, int64_t gpus)
     }
 }
 
-/* A configuration that two strategies share is listed under the simpler strategy. */
+/* Walks all configurations. One that two strategies share is listed under the simpler strategy. */
 static void walk_all(struct walk *w, int64_t gpus)
 {
     w->corners = false;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Seconds of a sequence with profile ideal. 0: not known. */
+/* The seconds of a sequence with profile ideal. 0: not known. */
 struct ideal_times {
     double same_s, own_s; /* with the kernels that all have, and with those of its own profile */
 };

@@ -50,7 +50,7 @@ static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
     return status == STATUS_OK ? read_placement(&rows->at, node, diag) : status;
 }
 
-/* "vary": {"seq": "128K,256K"} */
+/* Reads the axes of a grid: "vary": {"seq": "128K,256K"}. */
 static enum status read_axes(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
 {
     struct json_node vary = json_find(node, "vary");

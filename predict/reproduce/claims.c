@@ -30,7 +30,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
     return false;
 }
 
-/* NAN: nothing is known of the point. */
+/* Returns the predicted value of a point; NAN: it is not known. */
 static double predicted_of(const struct reproduction *r, const struct reproduction_point *point)
 {
     if (!point->known || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_UNSUPPORTED)
@@ -93,7 +93,8 @@ static double better(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* The best of the selected points that share with `like` what the selection leaves free. */
+/* Returns the best of the selected points that agree with `like` in the coordinates that the selection leaves
+ * free. */
 static struct side side_of(const struct reproduction *r, size_t entry,
                            const struct point_selector *of, const struct reproduction_point *like)
 {
@@ -142,7 +143,7 @@ static bool has_panels(const struct reproduction *r, const struct reproduction_p
     return false;
 }
 
-/* "6.7B, fpdt, 128K": what a selection leaves open of a place. */
+/* Appends the coordinates of a place that a selection leaves free: "6.7B, fpdt, 128K". */
 static void put_place(struct text *out, const struct reproduction *r,
                       const struct point_selector *of, const struct reproduction_point *at)
 {
@@ -272,7 +273,7 @@ static size_t position(const struct distinct *d, const char *text)
     return i;
 }
 
-/* The one point of a selection at a panel, series and x; NULL: none. */
+/* Returns the one point of a selection at a panel, series and x; NULL: there is none. */
 static const struct reproduction_point *point_at(const struct reproduction *r, size_t entry,
                                                  const struct point_selector *of, const char *panel,
                                                  const char *series, const char *x)
@@ -364,7 +365,7 @@ static struct best best_at(const struct reproduction *r, size_t e,
     return best;
 }
 
-/* Of the series that the claim names, how far the best is from the best of all; 0: it is the best. */
+/* Returns how far the best of the series that the claim names is from the best of all series; 0: it is the best. */
 static double named_behind(const struct reproduction *r, size_t e,
                            const struct catalogue_claim *claim, const char *panel, const char *x,
                            double best)

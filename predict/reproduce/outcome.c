@@ -84,7 +84,7 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     return o;
 }
 
-/* A semicolon after what was appended since `from`. */
+/* Appends a semicolon if text was appended since `from`. */
 static void put_between(struct text *out, size_t from)
 {
     if (out->size > from)
@@ -125,7 +125,7 @@ void outcome_put(struct text *out, const struct entry_outcome *o)
     }
 }
 
-/* The points that are farthest off. */
+/* Appends the points with the largest errors. */
 static void put_worst(struct text *out, const struct reproduction *r, size_t e)
 {
     const struct reproduction_point *worst = NULL;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What a key of a pattern stands for; NULL: nothing. */
+/* Returns the text that a key of a pattern stands for; NULL: there is no such key. */
 typedef const char *lookup_function(const void *context, const char *key);
 
 static const char *of_row(const void *context, const char *key)
@@ -32,7 +32,7 @@ static const char *of_cell(const void *context, const char *key)
     return NULL;
 }
 
-/* Lengths of sequences and chunks are tokens. */
+/* Appends the value of a key; lengths of sequences and chunks are written as tokens ("512K"). */
 static void put_value(struct text *out, const char *key, const char *value)
 {
     int64_t tokens;

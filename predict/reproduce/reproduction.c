@@ -72,7 +72,8 @@ static bool selects_row(const struct catalogue_rows *rows, const struct measurem
     return rows->metrics == 0;
 }
 
-/* The columns that say what was run, and what of it is asked. A run that two tables show is one. */
+/* Returns the key of a run: the columns that describe it and the question about it. A run that two tables show has
+ * one key. */
 static const char *key_of_run(struct reproduction *r, size_t run)
 {
     const struct measurement *row = &r->rows.row[r->validation.first_row[run]];

@@ -32,7 +32,8 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* A GPU's lanes, its share of its switch's uplink, and of the host's memory. */
+/* Returns the lowest of the rates of a GPU's lanes, of its share of its switch's uplink, and of that of the host's
+ * memory. */
 double offload_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);

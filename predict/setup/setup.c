@@ -25,7 +25,7 @@ static bool is_set_before(const char *fields, const char *end, const char *field
     return false;
 }
 
-/* "vocab=50257,layers=16" */
+/* Sets the fields of the model that a text lists: "vocab=50257,layers=16". */
 static enum status set_fields(struct setup *setup, const char *all, struct diag *diag)
 {
     struct loc at = {.name = "--set"};

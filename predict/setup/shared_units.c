@@ -79,8 +79,8 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Seconds to bring the weights of one layer to a stage. Where stages hold parts, a stage's own part need not come, except
- * at the first use in a step, which brings all of them. */
+/* Returns the seconds to bring the weights of one layer to a stage. Where stages hold parts, a stage's own part need
+ * not come, except at the first use in a step, which brings all parts. */
 static double lent_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      double stages, bool forward)
 {
@@ -90,8 +90,8 @@ static double lent_s(const struct choices *c, const struct costs *costs, const s
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Seconds of the last piece, which sees the most keys. Its backward has twice the products and half as many
- * collectives again (the input of a product is gathered once more, for the weights' gradient). */
+/* Returns the seconds of the last piece, which sees the most keys. Its backward has twice the products and half as
+ * many collectives again (the input of a product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)
 {
@@ -136,7 +136,7 @@ static void set(double *at, struct share of, double value)
         at[i] = value;
 }
 
-/* Sends beside the computation, from `begin` on, on all of the stages. */
+/* Sends on all of the stages beside the computation, from `begin` on; returns the end. */
 static double send(struct replay *r, struct share of, double begin, double seconds)
 {
     double end = fmax(begin, latest(r->net_at, of)) + seconds;
@@ -149,14 +149,14 @@ static double *cell(const struct replay *r, double *table, uint32_t chunk, uint3
     return &table[chunk * r->c->subsequences + subsequence];
 }
 
-/* If tensor ranks use the NICs too, messages delay the computation. */
+/* Delays the computation of a stage by messages, if tensor ranks use the NICs too. */
 static void slow_down(struct replay *r, uint32_t stage, double seconds)
 {
     if (r->costs->tensor_nics)
         r->free_at[stage] += seconds;
 }
 
-/* Keys and values of a unit go down from its owner, stage by stage. */
+/* Passes keys and values of a unit down from its owner, stage by stage. */
 static void pass_keys(struct replay *r, const struct task *task, double end)
 {
     double seconds =
@@ -168,7 +168,8 @@ static void pass_keys(struct replay *r, const struct task *task, double end)
     *cell(r, r->there, task->chunk, task->subsequence) = end;
 }
 
-/* Their gradients are summed at the owner, down a chain of all of these, two units before it needs them. */
+/* Sums the gradients of a unit's keys and values at its owner, along a chain of all these stages, two units before
+ * the owner needs them. */
 static void pass_keys_back(struct replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };
@@ -264,7 +265,7 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return replay_s(&c, &costs);
 }
 
-/* The lengths that are shared have a token for each stage. */
+/* True if stages can share subsequences: among others, shared lengths must have a token for each stage. */
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};

@@ -98,7 +98,7 @@ static bool range_parse(struct range *range, enum axis_values of, const char *gi
                          : parse_number(of, step, strlen(step), &range->step);
 }
 
-/* The range of text, which messages call by what the axis was given. */
+/* Parses a range "A..B:xF" or "A..B:+S"; messages quote the text that the axis was given. */
 static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
                                const char *text, struct diag *diag)
 {
@@ -131,13 +131,13 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
 
 /* ---- axes ---- */
 
-/* The text after the number that a value begins with: "Gb/s". */
+/* Returns the text after the number that a value begins with: "Gb/s". */
 static const char *unit_of(const char *value)
 {
     return value + strspn(value, "0123456789.");
 }
 
-/* Values of a number of the cluster: a range or a list, at whose end the unit of all may stand. */
+/* Parses values of a number of the cluster: a range or a list, at whose end the unit of all values may stand. */
 static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
                                         struct diag *diag)
 {

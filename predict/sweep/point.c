@@ -28,7 +28,7 @@ static void next_cell(struct cells *cells)
     cells->first = false;
 }
 
-/* value NULL: not known */
+/* Puts a text cell. value NULL: not known, the cell is empty. */
 static void put_text(struct cells *cells, const char *name, const char *value)
 {
     next_cell(cells);
@@ -47,7 +47,7 @@ static void put_number(struct cells *cells, const char *name, bool known, double
         text_put_double(cells->out, value);
 }
 
-/* UINT64_MAX stands for no end, and leaves the cell empty. */
+/* Puts a cell of bytes. UINT64_MAX means infinite, and leaves the cell empty. */
 static void put_bytes(struct cells *cells, const char *name, bool known, uint64_t value)
 {
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
@@ -72,7 +72,7 @@ static void put_choices(struct cells *cells, const struct prediction *p, bool kn
     put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
 }
 
-/* MFU and HFU are known of a whole step only, not of a part of the model (--scope). */
+/* Puts the cells of times. MFU and HFU are known only of a whole step, not of a part of the model (--scope). */
 static void put_times(struct cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
@@ -143,7 +143,7 @@ void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t poi
 
 /* ---- predicting ---- */
 
-/* All messages on one line, for a cell. */
+/* Appends all messages on one line, for a cell. */
 static void put_reason(struct text *out, const struct diag *diag)
 {
     size_t size = 0;

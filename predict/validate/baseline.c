@@ -10,7 +10,7 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Products of a layer and of the head, forward, of one token. */
+/* Returns the forward flops of one token in the products of the layers and of the head. */
 static double linear_flops_per_token(const struct transformer *m)
 {
     double h = (double)m->hidden, q = (double)transformer_q_width(m);

@@ -38,7 +38,7 @@ const char *external_compared_memory(enum external_metric metric, bool *scored)
 
 /* ---- one run ---- */
 
-/* The columns say what was measured: a prediction of something else has nothing to do with it. */
+/* Fails unless the prediction is of the configuration that the row's columns describe. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
 {
@@ -86,7 +86,7 @@ static enum status predict(struct external_answer *answer, const struct external
     return status;
 }
 
-/* The first message in one line: with the option that it is about, without the word "error". */
+/* Stores the first message as one line: with the option that it is about, without the word "error". */
 static void put_error(struct external_answer *answer, const struct diag *diag)
 {
     static const char word[] = "error: ";

@@ -54,8 +54,7 @@ bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
     return table < r->tables && strcmp(table_of(r, row), table_of(r, r->table[table])) == 0;
 }
 
-/* Relative errors of all rows with the numbers times exp(x). A row that cannot be predicted has
- * NAN. */
+/* Fills the relative errors of all rows with the numbers times exp(x); NAN for a row that cannot be predicted. */
 static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
                              struct diag *diag)
 {
@@ -85,7 +84,7 @@ static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
     return r->used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
 }
 
-/* One step to the least squares of the rows that count outside a table. */
+/* Makes one step to the least squares of the rows that count outside a table. */
 static void step_from(const struct leave_one_out *r, const double *jacobian, size_t without,
                       const double *error, double *x)
 {
@@ -149,7 +148,7 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
     return STATUS_OK;
 }
 
-/* The rows of the source, and those of them that count. */
+/* Chooses the rows of the source, and among them those that count. */
 static enum status choose(struct leave_one_out *r, const struct validation *v, struct diag *diag)
 {
     for (size_t i = 0; i < v->rows->count; i++) {

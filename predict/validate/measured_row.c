@@ -90,7 +90,7 @@ static const struct named systems[] = {
     {"fpdt", CHOICE_ATTENTION_FPDT},
 };
 
-/* The value of a row's option; otherwise when the row has none; -2 when it is not in the table. */
+/* Returns the value of a row's option; `otherwise` when the row has none; -2 when it is not in the table. */
 static int named_option(const struct measurement *row, const char *key, const struct named *table,
                         size_t count, int otherwise)
 {
@@ -103,7 +103,7 @@ static int named_option(const struct measurement *row, const char *key, const st
     return -2;
 }
 
-/* The value of a degree; otherwise when the row has none; -1 when it is no positive number. */
+/* Returns the value of a degree; `otherwise` when the row has none; -1 when it is no positive number. */
 static int64_t degree(const struct measurement *row, const char *key, int64_t otherwise)
 {
     const char *value = measurement_option(row, key);
@@ -113,7 +113,7 @@ static int64_t degree(const struct measurement *row, const char *key, int64_t ot
     return parse_i64(value, strlen(value), &number) && number > 0 ? number : -1;
 }
 
-/* -1 when it is no number. */
+/* Returns the sparsity of a row; -1 when it is no number. */
 static double sparsity_of(const struct measurement *row)
 {
     const char *value = measurement_option(row, "sparsity");
@@ -152,7 +152,7 @@ static bool metric_supported(const struct measurement *row, int scope, struct te
     }
 }
 
-/* The part of the model that a row is about; one step of a ring is a part of the operator. */
+/* Returns the part of the model that a row is about; one step of a ring is a part of the operator. */
 static int scope_of(const struct measurement *row)
 {
     if (row->metric == METRIC_SEQALLTOALL_MS)
@@ -161,7 +161,7 @@ static int scope_of(const struct measurement *row)
                         row->metric == METRIC_ROTATION_US ? SCOPE_ATTENTION_FORWARD : SCOPE_STEP);
 }
 
-/* The attention of a row's system; -1: not known. */
+/* Returns the attention of a row's system; -1: not known. */
 static int system_of(const struct measurement *row)
 {
     for (size_t i = 0; i < ARRAY_LEN(systems); i++)
@@ -170,7 +170,7 @@ static int system_of(const struct measurement *row)
     return -1;
 }
 
-/* A longest length without one of its own is searched for from what was printed. */
+/* Returns the row's length; a longest length without one is searched for from the printed value. */
 static int64_t measured_seq(const struct measurement *row)
 {
     if (row->seq_len > 0 || row->metric != METRIC_MAX_SEQ_LEN)

@@ -31,7 +31,7 @@ static enum party party_of(const struct measurement *row)
     return party_of_name(row->text[MEASUREMENT_SYSTEM]);
 }
 
-/* What a speed-up divides by: PARTY_SPPO: its own run that sends nothing to the host. */
+/* Returns the baseline of a row's speed-up. PARTY_SPPO: SPPO's own run that sends nothing to the host. */
 static enum party baseline_of_row(const struct measurement *row)
 {
     const char *name = measurement_option(row, "baseline");
@@ -54,8 +54,8 @@ static int offload_of(const char *name)
     return -1;
 }
 
-/* Which of SPPO's systems a row is of; -1: none that is known. Stages share subsequences with adaptive
- * offload alone, which is what SPPO does where nothing else is said. */
+/* Returns which of SPPO's systems a row is of; -1: an unknown one. Stages share subsequences only with adaptive
+ * offload, which is SPPO's default. */
 static int system_of(const struct measurement *row)
 {
     const char *multiplex = measurement_option(row, "multiplex");
@@ -86,7 +86,7 @@ bool sppo_step_row(const struct measurement *row)
     return of_sppo(row) && of_step[row->metric];
 }
 
-/* What a row says in place of Table 4; 0: nothing; -1: no number that could be it. */
+/* Returns the number that a row gives in place of Table 4's; 0: the row has none; -1: it is not a valid number. */
 static int64_t stated(const struct measurement *row, const char *key)
 {
     const char *value = measurement_option(row, key);
@@ -96,7 +96,7 @@ static int64_t stated(const struct measurement *row, const char *key)
     return parse_i64(value, strlen(value), &number) && number > 0 ? number : -1;
 }
 
-/* length: of the layout's; -1: the row's own. Without a layout there is none. */
+/* Returns the configuration of a row. length: number of a length of the layout; -1: the row's own. */
 static struct sppo_cell cell_of(const struct measurement *row, int length)
 {
     const struct sppo_layout *layout = layout_of(row);
@@ -163,7 +163,7 @@ static enum status predict(struct setup *setup, const struct sppo_run *run, bool
     return status;
 }
 
-/* The run that a row of one length is about. */
+/* Returns the run that a row of one length is about. */
 static struct sppo_run run_of(const struct measurement *row)
 {
     struct sppo_cell cell = cell_of(row, -1);
@@ -186,7 +186,7 @@ enum status sppo_setup(struct setup *setup, const struct measurement *row, struc
     return status == STATUS_OK ? sppo_run_open(setup, &run, diag) : status;
 }
 
-/* How many times as many tokens a second as `other`. */
+/* Predicts run `other` and sets *times to own (tokens/s/GPU) over its rate. */
 static enum status faster(double *times, struct verdict *verdict, double own, struct setup *setup,
                           const struct sppo_run *other, struct diag *diag)
 {
@@ -236,7 +236,7 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
 
 /* ---- longest lengths ---- */
 
-/* What is scored, and what is told beside it. */
+/* Returns the run of the reading that is scored, or of the other one, which is only printed. */
 static struct sppo_run reading(const struct measurement *row, int length, bool other)
 {
     struct sppo_cell cell = cell_of(row, length);
@@ -250,7 +250,7 @@ static struct sppo_run reading(const struct measurement *row, int length, bool o
     }
 }
 
-/* The longest of the table's lengths up to which all fit. */
+/* Finds the longest of the table's lengths up to which all fit. */
 static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct setup *setup,
                            const struct measurement *row, bool other, struct diag *diag)
 {
@@ -270,7 +270,7 @@ static enum status longest(struct sppo_answer *answer, int64_t *tokens, struct s
     return STATUS_OK;
 }
 
-/* Where Megatron was tuned to what it has anyway there is no other reading. */
+/* Names the readings. Where Megatron's tuned layout is the same as the untuned one there is only one. */
 static void name_readings(struct sppo_answer *answer, const struct measurement *row)
 {
     const struct sppo_layout *layout = layout_of(row);

@@ -50,7 +50,7 @@ bool subsequence_supported(const struct measurement *row, struct text *why)
     return why->size == 0;
 }
 
-/* What a layer keeps of `tokens` for its backward, from the list of ops. */
+/* Finds the bytes that a layer saves of `tokens` for its backward, from the list of ops. */
 static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                struct diag *diag)
 {

@@ -21,8 +21,8 @@ void validation_release(struct validation *v)
 
 /* ---- one run ---- */
 
-/* Papers double lengths: the ladder has the printed one, those below down to MEASURED_SHORTEST and,
- * where it matters how much longer it could be, those above. */
+/* Searches for the longest length. Papers double lengths: the ladder has the printed one, those below down to
+ * MEASURED_SHORTEST and, if `above`, those above. */
 static void search(const struct setup *setup, bool above, struct run_answer *answer,
                    struct diag *diag)
 {
@@ -136,7 +136,8 @@ static bool needs_time(const struct measurement *row)
     return timed[row->metric];
 }
 
-/* Exchanges are timed by themselves: a schedule of their own. */
+/* True if two rows share a prediction. Rows of exchanges do not share that of others: they are timed by a schedule of
+ * their own. */
 static bool same_prediction(const struct measurement *a, const struct measurement *b)
 {
     return (a->metric == METRIC_SEQALLTOALL_MS) == (b->metric == METRIC_SEQALLTOALL_MS) &&
@@ -227,7 +228,7 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     }
 }
 
-/* The error is of speed, as that of tokens per second, which is the same measurement. */
+/* Judges a step time. Its error is of speed, as that of tokens per second, which is the same measurement. */
 static void judge_step(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];
@@ -241,7 +242,7 @@ static void judge_step(struct validation *v, size_t i, const struct run_answer *
     }
 }
 
-/* Beside the reading of the baseline that is scored, the other one. */
+/* Judges a speed-up, and notes the other reading of the baseline beside the scored one. */
 static void judge_speedup(struct validation *v, size_t i, const struct run_answer *answer)
 {
     const struct measurement *row = &v->rows->row[i];
@@ -268,7 +269,7 @@ static void judge_speedup(struct validation *v, size_t i, const struct run_answe
     }
 }
 
-/* By full attention, as the figure's sizes say; the other balance beside it. */
+/* Judges a subsequence by the balance with full attention, as the figure's sizes suggest; notes the other balance. */
 static void judge_subsequence(struct validation *v, size_t i, const struct run_answer *answer)
 {
     const struct measurement *row = &v->rows->row[i];
