@@ -18,7 +18,7 @@ struct free_sets {
     } * member;
     uint32_t count, capacity, spare; /* spare: list of unused members */
     uint32_t *newest;                /* per buffer: the op; IR_NONE: there is none */
-    uint32_t *before;                /* and the list of the others, newest first */
+    uint32_t *before; /* per buffer: the list of the other candidates, newest first */
 };
 
 /* Starts sets for buffers 0 .. buffers, none of which has been touched. */

@@ -10,7 +10,7 @@
 
 /* Equal iterations in a row: in all of them the same ops of the same shapes, streams, guards and memories. */
 struct iterations {
-    uint32_t begin, ops; /* the first op of the first one; of each */
+    uint32_t begin, ops; /* the first op of the first iteration; ops of each */
     uint32_t count;
     uint32_t blocks; /* of each */
     int32_t first,

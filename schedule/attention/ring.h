@@ -29,7 +29,7 @@ struct ring_tile {
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
-    /* of mask DOCUMENTS, which has windows too: rows of a rank are not one run of the sequence */
+    /* for mask DOCUMENTS, with or without a window: rows of a rank are not one run of the sequence */
     int64_t window, sequence, away, away_out;
 };
 
@@ -54,7 +54,7 @@ struct ring_blocks {
     struct view kv;       /* the block in hand; v lies after k */
     struct view next;     /* the block of the next step of this window */
     struct view first;    /* what the next window starts with; before the first step: its own */
-    struct view gathered; /* --rotate all-gather: those of all ranks, nearest first */
+    struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
 /* Begins a step: takes its block in hand, passes it on. */

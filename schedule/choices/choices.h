@@ -52,7 +52,7 @@ enum ring_layout {
 enum rotation {
     ROTATE_PROFILE,
     ROTATE_P2P,        /* a message to the next rank in every step */
-    ROTATE_ALL_TO_ALL, /* the same as an all-to-all with one peer: a step starts with the last rank */
+    ROTATE_ALL_TO_ALL, /* the message is an all-to-all with one peer: a step starts with the last rank */
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
     ROTATION_COUNT
 };
@@ -93,9 +93,9 @@ enum pipeline_choice {
 /* How stages that share subsequences (CHOICE_PIPELINE_MSP) come by each other's weights, and what becomes
  * of the gradients that they make for them. */
 enum helper_weights {
-    HELPERS_BROADCAST, /* layer by layer from their owner, to which gradients are summed the same way */
+    HELPERS_BROADCAST, /* weights come layer by layer from their owner, to which gradients are summed */
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
-    HELPERS_SHARD,     /* each of those that share holds a part, of parameters and of gradients */
+    HELPERS_SHARD,     /* each stage that shares holds a part of parameters and of gradients */
     HELPERS_COUNT
 };
 
@@ -175,9 +175,9 @@ struct choices {
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
-    const struct documents
-        *documents; /* of all sequences; NULL: each is one. Memory of the caller. */
-    uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+    const struct documents *documents; /* of all sequences; NULL: each is one document.
+                                          Memory of the caller. */
+    uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
     /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
        offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
     double offload_ratio, offload_hidden;
@@ -223,7 +223,7 @@ struct request {
      * sequences; NULL: each is one document. Borrowed, also by the choices. */
     const struct documents *documents;
     int64_t loss_chunks, ffn_chunks;
-    double offload_ratio;  /* 0: open: all of it */
+    double offload_ratio;  /* 0: left open, all activations leave */
     double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
     const double *offload_hidden_of; /* that of each subsequence; NULL: equal. Borrowed. */
     bool offload_adaptive; /* the caller computes offload_hidden from costs before building */

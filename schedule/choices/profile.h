@@ -18,8 +18,8 @@ enum kv_replication {
 /* The handling of gradients between the last reduction and AdamW. */
 enum clipping {
     CLIPPING_NONE,
-    CLIPPING_IN_STEP,  /* the norm of all is taken, and AdamW scales what it reads */
-    CLIPPING_IN_PLACE, /* and they are scaled by a pass of their own */
+    CLIPPING_IN_STEP,  /* the norm of all gradients is taken, and AdamW scales what it reads */
+    CLIPPING_IN_PLACE, /* the norm is taken, and a pass of its own scales gradients */
 };
 
 /* The framework whose code says which work runs as a chain of kernels, and what the chain moves:
@@ -61,15 +61,15 @@ struct profile {
         messages_sync; /* stages of a plain pipeline: the host waits for every message, and posts the
                            next action's receive only then */
     bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
-    bool prefix_grad_f32;     /* their gradients are summed in fp32 */
+    bool prefix_grad_f32;     /* gradients of such keys and values are summed in fp32 */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
-    bool tensor_buffer;       /* what they gather goes to one buffer that is kept throughout */
+    bool tensor_buffer;       /* what tensor ranks gather goes to one buffer, kept throughout */
     int64_t vocabulary_unit;  /* their parts of the vocabulary are multiples of it, with rows that
                                  stand for no token; 0: 1 */
     bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
-    bool loss_apart;    /* where they are not: the gradient of the logits has a buffer of its own */
+    bool loss_apart;    /* without loss_f32: the gradient of the logits has a buffer of its own */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
     bool reduces_f32;   /* where ranks share a sequence, gradients are cast to fp32 to be reduced to
                            shards, and their sums are cast back */
@@ -103,7 +103,7 @@ struct profile {
     bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
     bool loss_again; /* the backward of pieces of the loss computes their logits again */
     bool
-        loss_host; /* and their input goes to the host and comes back by blocking pageable copies */
+        loss_host; /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
     bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
     bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */

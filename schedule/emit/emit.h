@@ -60,7 +60,7 @@ struct bundle_state {
     uint16_t row;          /* of ir.bundle */
     bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
     bool borrowed;         /* only other stages have its states */
-    uint32_t chunk;        /* of the pipeline, that it belongs to; 0 of a tied embedding */
+    uint32_t chunk;        /* of the pipeline, to which the bundle belongs; 0 of a tied embedding */
     uint64_t elements;     /* padding included */
     uint64_t used;         /* without padding */
     buffer_id param;       /* what forward and backward ops read */
@@ -74,7 +74,7 @@ struct bundle_state {
 struct attention_saved {
     struct view q, k, v, o;
     buffer_id lse;
-    struct fpdt_chunk *chunk; /* of FPDT, as many as there are, each with its own of these */
+    struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* before the per-head norms, when there are any */
     buffer_id q_rstd, k_rstd;
 };
@@ -94,7 +94,7 @@ enum { FFN_PARTS = 2 }; /* at most */
 struct layer_saved {
     buffer_id ffn; /* what the down projection made, which no backward reads */
     buffer_id x, norm1, norm1_stats;
-    struct attention_saved *attention; /* micro_batch of them */
+    struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, heads head_dim] */
     buffer_id x2, norm2, norm2_stats;
     buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
@@ -143,7 +143,7 @@ struct tensor_ranks {
     uint16_t group; /* IR_NONE16: of one rank */
     uint32_t size;
     uint32_t axes;       /* bit mask of mesh axes */
-    uint16_t copy_group; /* of those that hold the same key and value heads; IR_NONE16: none do */
+    uint16_t copy_group; /* ranks that hold the same key and value heads; IR_NONE16: none do */
     uint32_t copy_axes;
     uint8_t comm;   /* stream */
     buffer_id held; /* what an implementation gathers into; IR_NONE: none */

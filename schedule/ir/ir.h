@@ -30,7 +30,7 @@
 
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
-#define IR_STREAMS_MAX 192              /* of them two for each stage that another talks to */
+#define IR_STREAMS_MAX 192 /* two of them for each stage that another communicates with */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
 
 typedef struct op_id {
@@ -166,7 +166,7 @@ struct buffer_table {
 struct dims { /* a tensor shape, outermost first */
     uint8_t count;
     int64_t size[4];
-    uint64_t elements; /* of rows of ir.dims: their product */
+    uint64_t elements; /* only in rows of ir.dims: the product of the sizes */
 };
 
 /* Sets *elements to the product of the sizes; false when there are not 1 to 4 of them, one is below 1, or it

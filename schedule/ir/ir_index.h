@@ -19,7 +19,7 @@ struct ir_index {
     uint32_t named;
 
     uint32_t *next_number; /* per word: the number of the next buffer of this stem */
-    uint32_t *stem_dims;   /* and the last one's dims; IR_NONE: there is none yet */
+    uint32_t *stem_dims;   /* per word: the dims of its last buffer; IR_NONE: none yet */
     uint32_t stem_capacity;
 
     uint32_t open_role; /* where ops go: the last role added, or the one the parser is in */

@@ -35,7 +35,7 @@ void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures 
 struct plan_scope {
     unsigned
         memories; /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
-    bool tight; /* as well as can be; else quickly, because it may not be the largest */
+    bool tight; /* planned as well as possible; else quickly: it may not be the largest arena */
 };
 #define PLAN_ALL_MEMORIES (~0u)
 

@@ -23,7 +23,7 @@ extern const char *const partition_names[PARTITION_RULE_COUNT];
 struct partition {
     uint8_t rule; /* enum partition_rule */
     int64_t tokens, pieces;
-    int64_t unit; /* every piece is a multiple of it (of tensor ranks), as tokens must be */
+    int64_t unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
     /* FLOPS */
     const struct transformer *model;
     bool

@@ -23,7 +23,7 @@ enum action_kind {
     ACTION_BACKWARD,  /* gradients of inputs and, unless the pipeline splits them off, of weights */
     ACTION_WEIGHTS,   /* the gradients of weights that were split off */
     ACTION_SEND_KV,   /* a unit's keys and values go to stages that will share later ones */
-    ACTION_RETURN_KV, /* what these summed of their gradients comes back */
+    ACTION_RETURN_KV, /* the gradients of those, which the sharing stages summed, come back */
     ACTION_KIND_COUNT
 };
 

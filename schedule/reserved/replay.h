@@ -14,8 +14,8 @@ struct replay {
     const struct ir *ir;
     uint32_t ops, count;
     struct replay_stay {
-        uint32_t buffer, first, last; /* last: IR_NONE if it stays */
-    } * row;                          /* in the order of their coming */
+        uint32_t buffer, first, last; /* last: IR_NONE if the buffer stays */
+    } * row;                          /* in the order in which buffers come */
 };
 
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);

@@ -27,7 +27,7 @@ enum reserved_part {
     RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
     RESERVED_TABLES,  /* of positions, that a framework holds throughout */
     RESERVED_TENSORS, /* the most that lived at once, each rounded up */
-    RESERVED_CACHE,   /* what the allocator held at most beside those: fragmentation */
+    RESERVED_CACHE,   /* what the allocator held at most beside the tensors: fragmentation */
     RESERVED_PART_COUNT
 };
 

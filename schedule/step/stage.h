@@ -39,7 +39,7 @@ struct stage {
     struct prefix **prefix; /* per micro-batch, one per layer; NULL: no subsequences */
     uint32_t *left;         /* per unit: actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
-    uint8_t keys_out, keys_in, keys_back;     /* the same */
+    uint8_t keys_out, keys_in, keys_back;     /* streams of keys, values and their gradients */
     uint8_t pending[2 * PASSES]; /* streams with messages that the host has not waited for */
     uint32_t pending_count;
     op_id sent; /* by the last action; IR_NONE: nothing */

@@ -25,7 +25,7 @@ struct exchange_ops {
 struct message {
     uint32_t op;
     uint32_t actor, peer; /* peer: IR_NONE when the guard says no, or there is none */
-    uint32_t partner;     /* row of the message that meets it, or IR_NONE */
+    uint32_t partner;     /* row of the message that matches this one, or IR_NONE */
     bool absent;          /* the guard says no */
 };
 
@@ -40,7 +40,7 @@ enum message_fault {
 struct actors {
     uint32_t count, ranks;
     uint32_t *of_rank;       /* IR_NONE: a rank without a role */
-    uint32_t *rank;          /* per actor: the lowest rank it stands for */
+    uint32_t *rank;          /* per actor: the lowest of its ranks */
     uint16_t *role;          /* per actor */
     uint32_t *message_begin; /* (actors + 1) */
     struct message *message;

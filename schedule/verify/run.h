@@ -26,13 +26,13 @@ struct untimed_run {
     const struct exchange_ops *ops;
     const struct actors *actors;
     const struct lanes *lanes;
-    uint32_t *host; /* per actor: place in its role's blockers of the one that holds the host */
+    uint32_t *host; /* per actor: place of the op that holds the host, among the blockers */
     uint32_t *head; /* (actors, streams): ops that have ended */
     bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
     uint32_t *
         party; /* (groups, actors): the party in which an actor meets others; IR_NONE: not in the group */
     uint64_t *party_begin;           /* per party: its first meeting */
-    uint32_t *expected, *arrived;    /* per meeting: actors it is for, and that have come */
+    uint32_t *expected, *arrived;    /* per meeting: actors that must come, and that have come */
     uint32_t *member, *member_begin; /* actors of each party (parties + 1) */
     uint32_t parties;
     bool *has_arrived;          /* per message */

@@ -8,13 +8,13 @@
 
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
-    struct remote_task task; /* where stages lend weights: one task's uses */
+    struct remote_task task; /* where stages lend weights: the task of these uses */
     uint32_t behind_core;    /* the op after a forward's core of attention; begin: there is none */
     uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
 };
 
-struct gradient { /* of one bundle, in one micro-batch or (persistent) in all */
+struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     uint32_t bundle, first, last;
     bool is_last;         /* of its bundle's gradients to be reduced */
     bool adds;            /* others of its bundle have been reduced before */
