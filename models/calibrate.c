@@ -301,7 +301,7 @@ static enum status read_stated(struct calibration *c, const struct points *point
     return STATUS_OK;
 }
 
-/* A rate above the peak that the base has from its data sheet: another device. */
+/* Raises the peak to the fitted rate where that is above the base's data sheet: the points are of another device. */
 static void raise_peak(struct calibration *c)
 {
     double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
@@ -389,8 +389,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
     return status;
 }
 
-/* Fits a family whose points have few sizes: what grows with the size alone, where they do not tell more. What is
- * refused then is not said. */
+/* Fits a family whose points have few sizes; if that is refused, only rates and shares. Refusals are not reported. */
 static enum status fit_few_sizes(const struct calibrate_problem *family,
                                  calibrate_family_function *function)
 {
@@ -435,7 +434,7 @@ static enum status fit_family(const struct calibrate_problem *family,
     return status;
 }
 
-/* Whether a family, or any whose name begins as this one's, was fitted or refused. */
+/* True if a family, or one whose name begins with this name, was fitted or refused. */
 static bool has_points(const struct calibration *c, const char *name)
 {
     size_t size = strlen(name);

@@ -32,7 +32,7 @@ static uint8_t dtype_class(uint8_t dtype)
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
-/* Whether the two differ in their sizes only. */
+/* True if the two differ only in their sizes. */
 static bool is_alike(const struct cost_point *point, enum attention_impl impl,
                      const struct work *work)
 {

@@ -192,7 +192,7 @@ static size_t find_unmoved(const gsl_matrix *j, bool *unmoved)
     return count;
 }
 
-/* Whether points tell all free parameters apart; if not, those that they mix up are marked. */
+/* True if the points determine all free parameters; else sets mixed[] for those whose effects are not independent. */
 static bool full_rank(const gsl_matrix *j, bool *mixed)
 {
     size_t n = j->size1, p = j->size2;

@@ -292,7 +292,7 @@ static enum status read_layer_types(const struct reader *r)
     return status;
 }
 
-/* A window that no layer has is none. */
+/* Reads the windows of the layers; a window that no layer has is dropped. */
 static enum status read_windows(const struct reader *r)
 {
     struct transformer *t = r->t;

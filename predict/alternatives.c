@@ -55,7 +55,7 @@ static const struct perturbation {
 
 _Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
 
-/* Whether the choices have it already; pieces: as many or more. */
+/* True if the choices already have what the perturbation would set; for numbers of pieces, as many or more. */
 static bool has(const struct choices *c, const struct perturbation *perturbation)
 {
     switch (perturbation->field) {

@@ -52,7 +52,7 @@ static enum sort sort_of(enum work_kind kind)
     }
 }
 
-/* Whether some instance of a group has members in one node, or in several. */
+/* Finds whether some instance of a group has members in one node, and whether some has members in several. */
 static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
                        bool *within, bool *between)
 {
@@ -68,7 +68,7 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
         }
 }
 
-/* The sorts of work in each group, bits of enum sort; behind the groups those of copies. */
+/* Returns the sorts of work in each group as bits of enum sort; a last row, after the groups, has those of copies. */
 static unsigned *find_sorts(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);

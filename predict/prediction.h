@@ -34,8 +34,8 @@ struct prediction {
     bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
     size_t sample; /* number of the sample length that ir has */
     bool
-        verdict_only; /* the caller sets it, who asks what fits and how long it takes: arenas that the verdict does
-                          not depend on are not planned, which takes half of the time, and are 0 bytes */
+        verdict_only; /* set by a caller that needs only the verdict and times: arenas that the verdict does not
+                          depend on are not planned, which takes half of the time, and are 0 bytes */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

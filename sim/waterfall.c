@@ -287,7 +287,7 @@ static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
     return kernel;
 }
 
-/* Does any rank send something to another alone? */
+/* True if the schedule has sends or receives. */
 static bool has_messages(const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->shape_count; i++)
@@ -349,7 +349,7 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
     return from_s;
 }
 
-/* From the first kernel to the end of the step. */
+/* Explains the whole step, from kernel to kernel and to its end. */
 static void explain(struct maker *m, double step_s)
 {
     uint32_t kernels;

@@ -139,7 +139,7 @@ static bool has_host_optimizer(const struct choices *c)
     return c->optimizer == CHOICE_OPTIMIZER_HOST;
 }
 
-/* What goes to the host is sharded, if over one rank. */
+/* Returns the ZeRO stage; an optimizer on the host needs at least stage 1, even over one rank. */
 static int zero_stage(const struct choices *c)
 {
     static const int stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};

@@ -171,7 +171,7 @@ const struct launch_row *launch_row_find(enum launch_framework framework, const 
     return NULL;
 }
 
-/* Whether a value says that what the setting is about does not happen. */
+/* True if a value switches its setting off. */
 static bool is_off(const char *value)
 {
     static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
@@ -181,7 +181,7 @@ static bool is_off(const char *value)
     return false;
 }
 
-/* Whether a value is among those of a row that are what is predicted. */
+/* True if a value is among the row's usual values, for which the prediction holds. */
 static bool is_usual(const char *usual, const char *value)
 {
     size_t size = value == NULL ? 0 : strlen(value);
@@ -303,7 +303,7 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
             .at = setting->at};
         bool sets = row != NULL && (row->use == LAUNCH_SETS || row->use == LAUNCH_ALSO_SETS);
         if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_PRESENCE)) {
-            struct setting flag = *setting; /* further arguments stand behind a flag */
+            struct setting flag = *setting; /* further arguments may follow a flag */
             flag.value = open == NULL ? setting->value : NULL;
             status = set_field(launch, row, &flag, diag);
             if (open == NULL || row->kind == LAUNCH_PRESENCE)

@@ -6,7 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Whether two models are one in all that a file says of them. */
+/* True if two models agree in all fields that a file gives. */
 static bool is_same(const struct transformer *a, const struct transformer *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether commands run, or a test holds. */
+/* The answer to whether commands run, or a test holds. */
 enum answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
 
 enum frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
@@ -223,7 +223,8 @@ static enum status push(struct script *s, enum frame_kind kind)
     return STATUS_OK;
 }
 
-/* What runs in a place that depends on something open. */
+/* Marks the next commands as open: whether they run depends on something open, unless the outer block does not
+ * run. */
 static void run_maybe(struct script *s, const struct frame *frame)
 {
     s->runs = frame->outer == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
@@ -269,7 +270,7 @@ static void skip_command(struct script *s)
     s->line += lines;
 }
 
-/* Moves behind the `in` of a case. */
+/* Moves to the position after the `in` of a case. */
 static void skip_to_in(struct script *s)
 {
     uint32_t lines = 0;
@@ -283,7 +284,7 @@ static void skip_to_in(struct script *s)
     s->line += lines;
 }
 
-/* The word that begins a command is one of the shell's own. *taken: it was, and the script stands behind it. */
+/* Takes the word that begins a command if it is a keyword of the shell. *taken: it was, and s->at is after it. */
 static enum status take_keyword(struct script *s, const char *end, bool *taken)
 {
     const char *word = s->at;
@@ -474,7 +475,7 @@ static enum status record(struct script *s, struct shell_words *words)
     return STATUS_OK;
 }
 
-/* Whether a word is NAME=, NAME+=; *size: of the name, *begin: what stands behind. */
+/* True if a word begins with NAME= or NAME+=. *size: length of the name; *begin: the text after the '='. */
 static bool is_assignment(const char *word, const char *end, size_t *size, bool *append,
                           const char **begin)
 {

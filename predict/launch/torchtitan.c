@@ -315,7 +315,7 @@ static void stage_options(struct launch *l, int64_t pp)
                          "stages here have equal layers: the fullest decides");
 }
 
-/* How weights are shared. *dp: all data ranks; 0: not known. */
+/* Adds the options of how ranks share weights. *dp: all data-parallel ranks; 0: not known. */
 static enum status weight_options(struct launch *l, struct launch_given given,
                                   const struct launch_degrees *d, int64_t *dp, struct diag *diag)
 {

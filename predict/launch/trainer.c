@@ -117,7 +117,7 @@ static bool shards_as(const struct launch *l, const char *name, const char *numb
             strncasecmp(launch_text(l, LAUNCH_SHARDING), name, strlen(name)) == 0);
 }
 
-/* How weights are shared; *copies: of the shards. */
+/* Returns how ranks share weights; *copies: how many groups of ranks each hold all shards. -1: not known. */
 static int weights_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_said(l, LAUNCH_SHARDING) ||
@@ -184,7 +184,7 @@ static void batch_options(struct launch *l, struct launch_given given,
     if (launch_said(l, LAUNCH_SEQ))
         launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
     if (!l->has[LAUNCH_TRAINER] && !launch_said(l, LAUNCH_MICRO_BATCH))
-        return; /* Accelerate alone says nothing of a batch */
+        return; /* Accelerate's file has no batch */
     if (!launch_said(l, LAUNCH_MICRO_BATCH))
         launch_remark(l, REMARK_ASSUMED, "--micro-batch 8", (struct loc){0},
                       "per_device_train_batch_size is not given, and 8 by default");

@@ -111,9 +111,10 @@ static bool repair_most(struct request *request, const struct round *round)
     return false;
 }
 
-/* Whether a GPU lacks room whatever is repaired: so much after the last repair that the others, which need as much
- * but for what an allocator keeps, lack room too. They need no more of the host, which must have room. Not where
- * shares of activations go to the host, which depend on the pieces (tests/cli/test_space.c). */
+/* True if a GPU lacks room with every repair. The last repair is tried: if it lacks more than RESERVED_ERROR, the
+ * others, which need the same memory up to an allocator's cache, lack room too. They need no more host memory, which
+ * must suffice. False where shares of activations go to the host, which depend on the pieces
+ * (tests/cli/test_space.c). */
 static bool is_beyond_repair(const struct round *round, struct outcome *o)
 {
     struct request request = o->request;
@@ -172,7 +173,7 @@ static void time_it(struct round *round, struct outcome *o)
     }
 }
 
-/* Whether its bounds say that choices do not fit. */
+/* True if the bounds of the choices (predict/bounds.h) show that they do not fit. */
 static bool lacks_room(const struct setup *setup, const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
@@ -195,7 +196,7 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* Whether a length fits, or no repair can make it fit because host memory is short: repairs reduce that only where
+/* fits: a length fits. never: no repair can make it fit, because host memory is short: repairs reduce that only where
  * shares of activations go to the host (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;

@@ -137,7 +137,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
              text != NULL ? text : "cannot be built");
 }
 
-/* Whether a length fits; what it needs goes to the side of the boundary it is on. */
+/* True if a length fits. Stores its verdict as `at`, else as `beyond`. */
 static bool fits(struct search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;

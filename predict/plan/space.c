@@ -145,14 +145,15 @@ bool space_allows(const struct space_open *open, const struct request *request)
     return compose_resolve(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
 }
 
-/* Whether degrees of 1 leave a simpler strategy's schedule, of this one's implementation. */
+/* True if degrees of 1 reduce the strategy to a simpler one's schedule, in this strategy's implementation. */
 static bool is_corner(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
     return c->attention != row->attention || (row->tensor && whole);
 }
 
-/* Whether a framework runs what degrees of 1 leave of a strategy with another implementation than the strategy. */
+/* True if the framework runs the simpler schedule, to which degrees of 1 reduce a strategy, by another
+ * implementation. */
 static bool is_run_otherwise(const struct walk *w, const struct choices *c)
 {
     struct strategy left = *w->row;

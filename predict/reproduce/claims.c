@@ -72,7 +72,7 @@ static bool selects(const struct point_selector *of, size_t entry,
            in_list(of->series, of->series_count, point->series) && in_list(of->x, of->xs, point->x);
 }
 
-/* Whether two points of a selection agree in what it leaves free. */
+/* True if two points of a selection agree in the coordinates that it leaves free. */
 static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
                        const struct reproduction_point *b)
 {

@@ -100,7 +100,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
         answer->beyond = answer->sppo.beyond;
     } else if (subsequence_row(row)) {
         subsequence_predict(&answer->subsequence, row, &perturbations, &diag);
-        answer->verdict.fits = true; /* nobody asks */
+        answer->verdict.fits = true; /* not used */
     } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
         setup_apply(&setup, &perturbations);
         if (v->search[job])

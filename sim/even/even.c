@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a guard's ops do. */
+/* The work of a guard's ops. */
 struct guarded {
     double flops;
     bool other; /* one of them is no computation */
@@ -30,7 +30,7 @@ static struct guarded *guarded_work(const struct ir *ir)
     return guarded;
 }
 
-/* Whether another guard takes the ranks that g leaves out, and has them do as much. */
+/* True if another guard lets exactly the ranks pass that g stops, and guards as many flops up to EVEN_FLOPS. */
 static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];

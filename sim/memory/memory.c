@@ -39,7 +39,7 @@ static void find_top(const struct changes *c, const struct lifetimes *lifetimes,
     free(live);
 }
 
-/* What the copies at a gap leave behind. */
+/* Adds the growth of the copies at a gap to the live bytes. */
 static void pass_gap(const struct memory_gap *gap, uint64_t live[MEMORY_COUNT],
                      uint64_t category[MEMORY_COUNT][CATEGORY_COUNT])
 {

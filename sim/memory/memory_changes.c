@@ -163,7 +163,7 @@ double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buf
     return end_s[*op];
 }
 
-/* What goes, per op with whose end it does. */
+/* For each op, a list of the lifetimes that end with it. */
 struct leaving {
     uint32_t *first; /* per op of the class: a lifetime; IR_NONE */
     uint32_t *next;  /* per lifetime */

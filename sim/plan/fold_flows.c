@@ -96,7 +96,7 @@ struct entry {
     uint32_t link, flow, count;
 };
 
-/* What is known of one component, and scratch space by class. */
+/* The factors found for one component, and scratch space by class. */
 struct quotient {
     struct entry *entry; /* one per pair of classes that meet */
     size_t count, capacity;

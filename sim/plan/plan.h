@@ -30,7 +30,7 @@ enum line_kind {
     LINE_KIND_COUNT
 };
 
-/* What an op does when it may start. */
+/* How the duration of an op is found once it may start. */
 enum op_class {
     OP_NOTHING, /* syncs of the host */
     OP_FIXED,   /* takes the time in plan.duration_s[shape] */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does an op take part in the order of issue on its group's communicator? */
+/* True if an op takes part in the order of issue on its group's communicator. */
 static bool on_group(const struct sim_plan *plan, uint32_t op, uint32_t group)
 {
     uint16_t line = plan->op_line[op];

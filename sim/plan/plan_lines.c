@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the last op of a shape was. The next one is the same on its stream, from or to such memory. */
+/* The line and variant of the last op of a shape, which the next op of the shape shares on the same stream and with
+ * the same memory. */
 struct last_of_shape {
     uint16_t line, variant; /* IR_NONE16: there was none that has a line */
     uint8_t op_class, stream;

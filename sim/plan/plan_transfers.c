@@ -15,7 +15,7 @@ static uint32_t ranks_of(const struct sim_plan *plan, const struct line *line)
                                     : group_size(mesh, &plan->ir->group[line->group]);
 }
 
-/* Whether a rank of the schedule is planned, or does what a planned one does. */
+/* True if a rank of the schedule is planned itself, and not only a replica of a planned one. */
 static bool is_planned(const struct sim_plan *plan, uint32_t rank)
 {
     const struct mesh *all = &plan->ir->mesh;

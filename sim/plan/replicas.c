@@ -14,7 +14,7 @@ static uint64_t part_ranks(const struct cluster *cluster)
     return (uint64_t)(nodes * cluster->gpus_per_node);
 }
 
-/* Whether the flows of a communication are the same when its members are counted from another one on. */
+/* True if the flows of a communication stay the same when its members are numbered from another one on. */
 static bool is_rotatable(enum work_kind kind)
 {
     switch (kind) {

@@ -138,7 +138,8 @@ static double all_to_all(const struct form *f)
     return members_latency_s(f->platform, m) + in_turn_s(f);
 }
 
-/* What is gathered leaves and enters every port once, but for the port's own part. */
+/* Adds rings in which all gathered bytes except a port's own part leave and enter the port once; returns the
+ * latency. */
 static double gather(const struct form *f, double port_bytes)
 {
     rings_add(f->platform, f->flows, f->members, port_bytes);
@@ -172,7 +173,7 @@ static double all_reduce(const struct form *f)
     return tree ? tree_s : ring_s;
 }
 
-/* A chain from the root through all others, pipelined; a sum at the root comes along the same one. */
+/* Adds a pipelined chain from the root through all other members, or to the root for a sum; returns the latency. */
 static double broadcast(const struct form *f)
 {
     rings_add(f->platform, f->flows, f->members, f->bytes);

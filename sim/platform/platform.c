@@ -32,7 +32,7 @@ void flow_table_release(struct flow_table *flows)
 
 /* ---- links by (kind, a, b) ---- */
 
-/* Where the links of a kind that may be the one sought begin: those of a rank or node. */
+/* Returns the index of a list of links of one kind: the rank or node that they belong to. */
 static uint32_t index_of(enum link_kind kind, uint32_t a, uint32_t b)
 {
     if (kind != LINK_CAP)

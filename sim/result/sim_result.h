@@ -40,7 +40,7 @@ struct sim_node_peak {
     uint32_t node;
 };
 
-/* What one link carried. */
+/* The bytes that one link carried. */
 struct sim_link_load {
     uint8_t kind;       /* enum link_kind of sim/platform/platform.h */
     double bytes_per_s; /* capacity */
