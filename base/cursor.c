@@ -19,7 +19,7 @@ struct loc cursor_loc(const struct cursor *cursor)
                         .column = (uint32_t)(cursor->at - cursor->line_start) + 1};
 }
 
-/* The '\r' of a line written on Windows is as good as a blank. */
+/* True if c is a blank; the '\r' of a line written on Windows counts as one. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';

@@ -46,8 +46,8 @@ void diag_append(struct diag *diag, const struct diag *other)
     diag->warnings += other->warnings;
 }
 
-/* Quoted input may hold line ends, terminal escapes or half a character; a
- * message stays one line that cannot drive a terminal. */
+/* Adds a text without line ends, terminal escapes and halves of characters, which quoted input may hold: a
+ * message stays one line that cannot control a terminal. */
 static void put_clean(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);
@@ -183,7 +183,7 @@ static unsigned char lower(char c)
 
 enum { WORD_LIMIT = 64 };
 
-/* Optimal string alignment distance: insertions, deletions, substitutions and
+/* Returns the optimal string alignment distance: insertions, deletions, substitutions and
  * swaps of neighbours cost 1; case is free. */
 static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {

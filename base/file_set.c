@@ -31,7 +31,7 @@ static enum status cannot_write(struct diag *diag, const char *path)
                       strerror(errno));
 }
 
-/* errno says why when it is false. */
+/* Writes all bytes; false with errno set if that fails. */
 static bool write_all(int file, const char *data, size_t size)
 {
     while (size > 0) {
@@ -71,7 +71,7 @@ static void end_by(int number)
     raise(number);
 }
 
-/* Signals that the program ignores or catches stay so. */
+/* Catches signals that would end the program; signals that it ignores or catches already stay so. */
 static void catch_signals(struct file_set *s)
 {
     assert(active == NULL || active == s);
@@ -143,7 +143,7 @@ static int open_temporary(const char *name)
     return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* old is NULL where there is no file of that name yet. */
+/* Opens the hidden file for a file's contents. old: the file of that name; NULL: there is none yet. */
 static enum status open_contents(struct file_set *s, struct file_set_file *f,
                                  const struct stat *old, struct diag *diag)
 {
@@ -210,7 +210,7 @@ static enum status look(const struct file_set *s, struct file_set_file *f, struc
     return f->path != NULL ? STATUS_OK : cannot_write(diag, f->shown);
 }
 
-/* One more file, open for its contents unless it is written directly. */
+/* Adds a file to the set and, unless it is written directly, opens it for its contents. */
 static enum status begin_file(struct file_set *s, const char *path, struct diag *diag)
 {
     struct file_set_file *f = heap_zalloc(1, sizeof *f);
@@ -306,7 +306,7 @@ static enum status save_directly(const struct file_set_file *f, struct diag *dia
     return status;
 }
 
-/* The folder, which is new, with all its files. */
+/* Gives the new folder, which holds all its files, its final name. */
 static enum status show_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);
@@ -318,7 +318,7 @@ static enum status show_folder(struct file_set *s, struct diag *diag)
 
 static enum status show_files(struct file_set *s, struct diag *diag)
 {
-    /* The last one says of a folder that all of it is of one run. */
+    /* The last file shows that all files of the folder are from one run. */
     const bool sealed = s->folder != NULL && s->first != s->last && s->last->path != NULL;
     if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
         return cannot_write(diag, s->last->shown);

@@ -152,7 +152,7 @@ void json_release(struct json *json)
 
 /* ---- nodes ---- */
 
-/* A null is a node without a value, which has a line all the same. */
+/* Returns the node of a value. The node of a null has no value, but a line. */
 static struct json_node make_node(struct json *doc, const struct json_value *value,
                                   const char *path)
 {
@@ -255,7 +255,7 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
     return STATUS_BAD_INPUT;
 }
 
-/* A scalar as it stands in the text, cut where a message would be too long; returns its bytes. */
+/* Points *text at a scalar as it is written in the document. Returns its bytes, limited to what fits in a message. */
 static int written(struct json_node node, const char **text)
 {
     const uint32_t quote = json_is_string(node) ? 1 : 0, size = node.value->size + 2 * quote;
@@ -263,7 +263,7 @@ static int written(struct json_node node, const char **text)
     return size < 60 ? (int)size : 60;
 }
 
-/* "found a string", with the value where it is short. */
+/* Reports that a node has the wrong type: "found a string", with the value if it is short. */
 static enum status mistyped(struct json_node node, const char *wanted, struct diag *diag)
 {
     if (!node.value)
@@ -330,7 +330,7 @@ enum status json_as_string(struct json_node node, const char **out, struct diag 
     return STATUS_OK;
 }
 
-/* A limit that the type sets anyway is not worth naming. */
+/* Reports a number outside its range; names only limits that the type does not set already. */
 static enum status out_of_range(struct json_node node, bool has_low, double low, bool has_high,
                                 double high, struct diag *diag)
 {

@@ -26,7 +26,7 @@ struct loc json_pull_loc(const struct json_pull *pull)
 static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* at: on the current line. */
+/* Reports a fault at the position `at`, which is on the current line. */
 static enum status fail(const struct json_pull *pull, const char *at, struct diag *diag,
                         const char *format, ...)
 {
@@ -39,7 +39,7 @@ static enum status fail(const struct json_pull *pull, const char *at, struct dia
     return STATUS_BAD_INPUT;
 }
 
-/* "expected X" with what stands there instead. */
+/* Reports "expected X" with the text that was found instead. */
 static enum status expected(const struct json_pull *pull, const char *what, struct diag *diag)
 {
     if (pull->at == pull->end)

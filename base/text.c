@@ -138,7 +138,7 @@ void text_put_i64(struct text *text, int64_t value)
     text_append(text, digits + at, sizeof digits - at);
 }
 
-/* Digits with a point after `whole` of them, where any are left; zeros where there are fewer. */
+/* Appends digits with a point after the first `whole`, if any are left then; if there are fewer, pads with zeros. */
 static void put_digits(struct text *text, const char *digit, size_t count, size_t whole)
 {
     text_append(text, digit, count < whole ? count : whole);

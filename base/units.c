@@ -90,7 +90,7 @@ static size_t number_size(const char *text, size_t size)
     return i;
 }
 
-/* Sizes may be written in lower case throughout; "Gb" would be bits. */
+/* True if text is this unit. Sizes may be all in lower case; "Gb" would be bits. */
 static bool is_unit(enum unit_kind kind, const char *name, const char *text, size_t size)
 {
     bool same = true, lower = kind == UNIT_BYTES;
@@ -190,7 +190,7 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     return STATUS_OK;
 }
 
-/* Three significant digits; a number of 1000 or more keeps all before the point. */
+/* Appends a number with three significant digits; one of 1000 or more keeps all digits before the point. */
 static void put_number(struct text *out, double number, bool whole)
 {
     double size = fabs(number);
@@ -201,7 +201,7 @@ static void put_number(struct text *out, double number, bool whole)
         text_printf(out, "%.*f", decimals, number);
 }
 
-/* Appends the largest unit in which the number is at least 1; units ascend. */
+/* Appends a value in the largest unit in which the number is at least 1; units are in ascending order. */
 static void put_scaled(struct text *out, const struct unit *units, size_t count, double value)
 {
     const struct unit *unit = &units[0];

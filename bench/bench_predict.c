@@ -77,7 +77,7 @@ struct bench_case {
 
 static volatile sig_atomic_t running, out_of_time;
 
-/* The command is a process group of its own: what it has forked ends with it. */
+/* Ends the command and the processes it has forked, which are one process group, on a signal. */
 static void end_command(int signal)
 {
     out_of_time = signal == SIGALRM;
@@ -107,7 +107,7 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-/* False where no process can be made. */
+/* Runs a command and measures it; false if no process can be made. */
 static bool run_command(const char *command, struct bench_case *run)
 {
     struct rusage usage;
@@ -156,7 +156,7 @@ static void print_row(const struct row *row, const struct repeat *repeat,
     printf("  %s%s\n", row->command, last->ended ? "" : "   (does not end in 60 s)");
 }
 
-/* 0, or 2 where the command cannot be run. */
+/* Measures a row and prints the result. Returns 0, or 2 if the command cannot be run. */
 static int report(const struct row *row)
 {
     struct repeat repeat = {0};

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of this process alone. */
+/* Returns the processor seconds of this process, without its children. */
 static double own_processor_s(void)
 {
     struct timespec t;
@@ -35,7 +35,7 @@ static double own_processor_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* With the children that have ended. */
+/* Returns the processor seconds of this process and of its children that have ended. */
 static double processor_s(void)
 {
     struct rusage usage;
@@ -126,7 +126,7 @@ static uint32_t copy(struct builder *b, enum work_kind kind, int64_t bytes, uint
     return add(b, work, kind == WORK_H2D ? b->h2d : b->d2h, wait, IR_NONE);
 }
 
-/* Per layer: weights gathered ahead, 4 all-to-alls and 14 kernels. */
+/* Emits per layer weights gathered ahead, 4 all-to-alls and 14 kernels. */
 static void ulysses(struct builder *b, uint32_t layers)
 {
     uint32_t gathered = IR_NONE;
@@ -146,7 +146,7 @@ static void ulysses(struct builder *b, uint32_t layers)
     }
 }
 
-/* Per layer: sp steps of a shift, a tile and a merge. */
+/* Emits per layer sp steps of a shift, a tile and a merge. */
 static void ring(struct builder *b, uint32_t layers, uint32_t sp)
 {
     for (uint32_t l = 0; l < layers; l++) {
@@ -167,7 +167,7 @@ static void ring(struct builder *b, uint32_t layers, uint32_t sp)
     }
 }
 
-/* Per layer: chunks of three all-to-alls, key-value chunks fetched from the host for each tile. */
+/* Emits per layer chunks of three all-to-alls, with key-value chunks fetched from the host for each tile. */
 static void fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
 {
     for (uint32_t l = 0; l < layers; l++)
@@ -258,7 +258,8 @@ static int compare_steps(const void *left, const void *right)
     return a->transfer < b->transfer ? -1 : a->transfer > b->transfer;
 }
 
-/* The starts of flows. Every op of a channel is one transfer; its last participant's start says when. */
+/* Collects the start times of flows. Every op of a channel is one transfer, which starts when its last participant
+ * does. */
 static void collect_steps(struct replay *r, const struct sim_result *result)
 {
     const struct sim_plan *plan = r->plan;
@@ -296,7 +297,7 @@ static void make_replay_paths(struct replay *r, const struct pruned *pruned)
     free(ids);
 }
 
-/* Processor seconds of the events alone, from a child of its own; NAN: it failed. */
+/* Returns the processor seconds of replaying only the events, in a child process; NAN: it failed. */
 static double replay_s(const struct ir *ir, const struct cluster *cluster,
                        const struct sim_costs *costs, const struct sim_result *result)
 {

@@ -99,7 +99,7 @@ static const struct option rows[] = {
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
-/* "matmul,add" into the kinds that are wanted. */
+/* Parses a list "matmul,add" into the kinds that are wanted. */
 static enum status read_kinds(const char *list, bool *kinds, struct diag *diag)
 {
     const char *names[WORK_KIND_COUNT];
@@ -194,7 +194,7 @@ static void describe(struct points *points, bool quick, const char *dtype)
     points_set(points, (struct loc){0}, "dtype", dtype);
 }
 
-/* What host streams have a share of: the rate of the largest plain add. */
+/* Sets the host's memory bandwidth, of which host streams get a share, to the rate of the largest plain add. */
 static void set_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
@@ -212,7 +212,7 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* How much of the set is there, in the header: whatever ends the program, the file says that. */
+/* Writes into the header how many points of the set are measured, so that the file says it however the program ends. */
 static void set_share(struct points *points, size_t count)
 {
     static const char key[] = "points";
@@ -226,7 +226,7 @@ static void set_share(struct points *points, size_t count)
     points_set(points, (struct loc){0}, key, share);
 }
 
-/* The file, so far. */
+/* Writes the points measured so far to the file. */
 static enum status save_rows(const struct points *points, const char *path, struct diag *diag)
 {
     struct text out = {0};
@@ -275,7 +275,7 @@ static enum status measure(struct points *points, const struct microbench_option
     return status;
 }
 
-/* Where the rows go; NULL: nowhere, since a cluster is all that is wanted. */
+/* Returns the file that takes the rows; NULL: no file, since only a cluster is wanted. */
 static const char *rows_path(const struct options *options)
 {
     const char *path = options_text(options, "o");
@@ -283,7 +283,7 @@ static const char *rows_path(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* What an interrupt leaves: nothing is fitted to a part of the points. */
+/* Reports which points an interrupt left; nothing is fitted to a part of the points. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {
@@ -298,7 +298,7 @@ static enum status explain_interrupt(const struct points *points, size_t count,
                                    : " before anything was measured");
 }
 
-/* To the file as rows, to standard output as JSON, or as rows when nothing else asks for them. */
+/* Writes the points to the file as rows, and to standard output as JSON, or as rows if there is no other output. */
 static enum status write_points(const struct points *points, const struct options *options,
                                 struct diag *diag)
 {
@@ -317,7 +317,7 @@ static enum status write_points(const struct points *points, const struct option
     return status;
 }
 
-/* FILE.json and FILE.device.json of the points; the report goes to standard error, where the
+/* Writes FILE.json and FILE.device.json from the points; the report goes to standard error, where the
  * progress is. */
 static enum status write_cluster(struct fitted *fitted, const struct options *options,
                                  struct diag *diag)

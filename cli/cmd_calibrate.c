@@ -82,7 +82,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* "FILE", or "all_reduce_perf:FILE"; a recording is kept for later. */
+/* Reads the points of an argument "FILE" or "all_reduce_perf:FILE"; a recording is kept for later. */
 static enum status read_file(struct session *s, const char *argument, int64_t min_bytes,
                              struct diag *diag)
 {
@@ -111,7 +111,7 @@ static enum status read_file(struct session *s, const char *argument, int64_t mi
     return status;
 }
 
-/* Options that describe a schedule say nothing of points. */
+/* Refuses options that describe a schedule if there is no recording, since they do not apply to points. */
 static enum status refuse_schedule(const struct options *options, struct diag *diag)
 {
     const struct option_set *const sets[] = {&setup_model_options, &setup_choice_options,
@@ -172,7 +172,8 @@ static enum status check_name(const struct options *options, struct diag *diag)
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* A cluster to be written is looked for before anything is fitted. */
+/* Checks, before anything is fitted, that --cluster and --cluster-out go together and that the cluster can be
+ * loaded. */
 static enum status check_cluster(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;

@@ -38,7 +38,7 @@ static const struct option compare_rows[] = {
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
 
-/* "15%" is 0.15. A number without '%' could mean either. */
+/* Parses "15%" as 0.15. A number without '%' is refused, since it could mean either. */
 static enum status parse_tolerance(const char *text, double *tolerance, struct diag *diag)
 {
     size_t size = strlen(text);
@@ -63,7 +63,7 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
                       100 * c->match_rate);
 }
 
-/* Options of the tables that --explain does not print. */
+/* Refuses options of the tables that --explain does not print. */
 static enum status check_explain(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top"};

@@ -252,7 +252,7 @@ static enum status find_plot(const struct plot **plot, const char *name, struct 
 
 /* ---- what of it is drawn ---- */
 
-/* "2..8", "2.." or "..8" */
+/* Parses a range "2..8", "2.." or "..8". */
 static enum status read_range(struct figure_range *range, const char *text, struct diag *diag)
 {
     const char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -276,7 +276,7 @@ static enum status read_range(struct figure_range *range, const char *text, stru
                             text);
 }
 
-/* "zero=1,3" */
+/* Checks that conditions have the form "zero=1,3". */
 static enum status check_only(const struct figure_options *wanted, struct diag *diag)
 {
     for (size_t i = 0; i < wanted->onlys; i++) {
@@ -325,7 +325,7 @@ static bool ends_in(const char *path, const char *ending)
     return size > length && strcmp(path + size - length, ending) == 0;
 }
 
-/* "e.jpg", but not ".figures" or "../e" */
+/* True for a path with an extension, such as "e.jpg", but not for ".figures" or "../e". */
 static bool has_extension(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;

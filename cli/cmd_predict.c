@@ -127,7 +127,7 @@ static enum status check_part(const struct options *options, const struct predic
     return STATUS_OK;
 }
 
-/* "1:20%" is rank 1 and a factor of 1.2. */
+/* Parses "1:20%" as rank 1 and a factor of 1.2. */
 static enum status read_late_rank(const struct options *options, struct prediction *p,
                                   struct diag *diag)
 {

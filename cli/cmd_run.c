@@ -52,7 +52,8 @@ static void take_capability(void *user, const char *key, const char *value)
         *(int *)user = (int)strtol(value, NULL, 10);
 }
 
-/* Without a cluster that says it: of the device that the step will run on. Workspaces depend on it. */
+/* Sets the request's compute capability to that of the device on which the step will run, unless a cluster states it.
+ * Workspaces depend on it. */
 static void ask_capability(const struct backend *backend, struct request *request)
 {
     struct diag unread = {0};
@@ -208,7 +209,7 @@ static enum status check_model(struct session *s, struct diag *diag)
 
 /* ---- the parts ---- */
 
-/* The object that all of a run's JSON stands in. */
+/* Begins the JSON object that holds everything a run prints. */
 static void open_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)

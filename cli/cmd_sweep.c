@@ -45,7 +45,7 @@ static const struct option_set *const point_sets[] = {
     &setup_model_options,     &setup_cluster_options, &setup_choice_options,
     &setup_documents_options, &sweep_point_options,   NULL};
 
-/* "2/8" */
+/* Parses "2/8", the second of eight parts of a sweep. */
 static enum status read_part(struct sweep_options *sweep, const char *text, struct diag *diag)
 {
     int64_t part, parts;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GSL's default, except for a failed allocation. */
+/* Handles errors of GSL as its default does, except for a failed allocation. */
 static void gsl_failed(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)

@@ -131,8 +131,8 @@ static enum status refused(const struct bootstrap *b, const char *call, struct d
                       b->place.size, b->place.host, b->place.port, strerror(errno));
 }
 
-/* Rank 0: a socket for every other. Whoever does not say a rank that is still missing is sent
- * away. */
+/* Makes on rank 0 a socket for every other rank. A connection that does not name a rank that is still missing is
+ * closed. */
 static enum status listen_for_all(struct bootstrap *b, double timeout_s, struct diag *diag)
 {
     const int one = 1;

@@ -93,8 +93,8 @@ struct steps {
     uint32_t warmup, measured;
 };
 
-/* A step of all processes: they begin together, the slowest says how long it took, and everybody
- * gets the times of all ranks. *seconds < 0: it has failed here. */
+/* Runs a step on all processes: they begin together, *seconds is the time of the slowest, and each process gets the
+ * times of all ranks' ops. *seconds < 0: the step has failed in this process. */
 static enum status together(struct exec_run *run, struct executor *executor, double *seconds,
                             struct diag *diag)
 {
@@ -165,7 +165,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
     return STATUS_OK;
 }
 
-/* Returns the step with as many faster ones as slower ones, or one more of these. */
+/* Returns the (lower) median step: as many steps are faster as are slower, or one more is slower. */
 static uint32_t median_of(const double *step_s, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -148,7 +148,7 @@ static void stand_still(struct exec_run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* A SYNC op stands on no stream that could keep its waits: the host keeps them. */
+/* Blocks the host until the waits of a SYNC op have ended, since such an op is on no stream that could wait. */
 static bool await_start(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     const struct ir *ir = run->ir;

@@ -134,7 +134,7 @@ static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
     return ir_add_op(&b->ir, &desc);
 }
 
-/* An op of another kind than the one that is measured. */
+/* Adds an op of another kind than the measured one. */
 static op_id add_other(struct bench *b, struct work work, const struct view *read, uint8_t reads,
                        const struct view *write, uint8_t writes)
 {
@@ -237,7 +237,7 @@ uint32_t microbench_warmup(uint32_t repeats)
     return 1 + repeats / 8;
 }
 
-/* The op over and over, each time on another set. */
+/* Emits the op repeatedly, each time on another set of operands. */
 static void emit_repeats(struct bench *b)
 {
     struct beside beside[2];

@@ -38,7 +38,7 @@ static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
     }
 }
 
-/* The first `fresh` elements over and over. */
+/* Fills the rest of data with repetitions of its first `fresh` elements. */
 static void repeat(void *data, uint64_t bytes, uint64_t fresh, uint64_t elements)
 {
     for (uint64_t done = fresh; done < elements; done += fresh) {

@@ -1,10 +1,10 @@
-/* The points that bench measures by default: each kind of work over sizes that determine the numbers of the cost model
- * (docs/measuring.md). */
+/* The points that bench measures by default: each kind of work over sizes that determine the numbers of the cost
+ * model (docs/measuring.md). */
 #include "exec/microbench_list.h"
 
 #include <string.h>
 
-/* Large and small sides, deep and shallow, each form, and one that memory limits. */
+/* Adds matrix products: large and small sides, large and small k, each form, and one that memory bandwidth limits. */
 static void add_products(struct microbench_list *set, bool quick)
 {
     static const struct {

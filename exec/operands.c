@@ -100,7 +100,7 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct sid
     return STATUS_OK;
 }
 
-/* Data that ranks move or sum keeps its dtype. */
+/* Checks that data which ranks move or sum keeps its dtype. */
 static enum status check_moved(const struct ir *ir, uint32_t op, const struct side *sides,
                                const char *name, struct diag *diag)
 {
@@ -123,7 +123,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct si
     return STATUS_OK;
 }
 
-/* "2", or "1 to 2" */
+/* Returns the range of an operand count as text: "2", or "1 to 2". */
 static const char *range_text(char *text, size_t size, const struct side *side)
 {
     if (side->least == side->most)

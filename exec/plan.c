@@ -312,7 +312,7 @@ static bool find_peer(const struct exec_plan *plan, uint32_t rank, uint32_t op, 
     return true;
 }
 
-/* Numbers the n-th send and the n-th receive of a channel alike. */
+/* Gives the n-th send and the n-th receive of a channel the same number. */
 static void match(struct exec_plan *plan, const struct endpoint *end, uint32_t begin, uint32_t stop)
 {
     uint32_t sends = 0, receives = 0, base = plan->message_count;

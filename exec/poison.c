@@ -117,14 +117,14 @@ static bool is_root(const struct exec_run *run, const struct call *call)
            (uint32_t)call->work->broadcast.root;
 }
 
-/* Only the root's read of a broadcast or of a scatter is a read. */
+/* True if a rank's read operand is really read: in a broadcast or scatter only the root's is. */
 static bool is_read(const struct exec_run *run, const struct call *call)
 {
     bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
     return !by_root || is_root(run, call);
 }
 
-/* Only the root's write of a sum that goes to it is a write. */
+/* True if a rank's write operand is really written: in a reduce to the root only the root's is. */
 static bool is_written(const struct exec_run *run, const struct call *call)
 {
     return call->work->kind != WORK_REDUCE || is_root(run, call);
@@ -135,7 +135,8 @@ static bool overlap(struct view a, struct view b)
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
-/* Is the write one that must leave no element as it was, and that starts from nothing? */
+/* True if the op must overwrite every element of the operand without reading its old content. Workspaces (u8) need
+ * not be used. */
 static bool is_fresh(const struct exec_run *run, const struct call *call, struct view write)
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */

@@ -107,7 +107,8 @@ double reference_check_row_off(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].off);
 }
 
-/* moved NULL: how far off what was collected is; else how far rounding has moved it. */
+/* Compares a part with the reference: with moved NULL the collected tensors, else the reference that rounding has
+ * moved. */
 static void look_at_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
@@ -162,7 +163,7 @@ static enum reference_check_verdict verdict_of(struct reference_check_error erro
 
 typedef void error_visit(void *user, struct reference_check_error error, double tolerance);
 
-/* All errors of a step. */
+/* Calls a function for each error of a step. */
 static void visit_errors(const struct reference_check *a, enum reference_check_step step,
                          error_visit *visit, void *user)
 {

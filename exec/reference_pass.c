@@ -42,7 +42,7 @@ static struct storage storage_of(const struct reference *r, uint64_t number, uin
     return (struct storage){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
 }
 
-/* Evenly from [-1/2, 1/2): the next output of splitmix64. */
+/* Returns the next uniform number of [-1/2, 1/2), from splitmix64. */
 static double draw(struct storage *storage)
 {
     uint64_t z = storage->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -51,7 +51,7 @@ static double draw(struct storage *storage)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 0.5;
 }
 
-/* x as it is when it has been stored. */
+/* Moves x in place as storing it with fewer digits may (struct reference_rounding), and returns it. */
 static double *stored(struct storage *storage, double *x, size_t count)
 {
     const struct reference_rounding *rounding = &storage->rounding;

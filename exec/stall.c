@@ -54,7 +54,7 @@ static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t gr
     return IR_NONE;
 }
 
-/* A collective or barrier: the first member that has not come. */
+/* Says which member of a collective or barrier is the first that has not come, and returns its op. */
 static struct node missing_member(struct story *story, struct node at)
 {
     struct exec_run *run = story->run;
@@ -126,7 +126,7 @@ static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
     return IR_NONE;
 }
 
-/* An op that has not been issued: what holds the host. */
+/* Says what holds the host, which has not issued the op `at`, and returns the op to follow next. */
 static struct node held_host(struct story *story, struct node at)
 {
     struct exec_run *run = story->run;

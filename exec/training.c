@@ -44,7 +44,7 @@ static enum dtype moment_dtype(const struct ir *ir)
     return DTYPE_F32;
 }
 
-/* Weights as the schedule can hold them, and moments of a run in progress. */
+/* Sets the reference's weights, rounded to the schedule's dtype, and the moments of a run in progress. */
 static void start(const struct training *t, struct reference *r)
 {
     enum dtype moments = moment_dtype(t->ir);
@@ -64,7 +64,7 @@ static void start(const struct training *t, struct reference *r)
 
 /* ---- the schedule's tensors in the model ---- */
 
-/* Bytes of the name of the model's tensor in that of a block of its rows ("w13.weight:gate"). */
+/* Returns the length of the model's tensor's name within the name of a block of its rows ("w13.weight:gate"). */
 static size_t base_size(const char *name)
 {
     return strcspn(name, ":");
@@ -194,7 +194,7 @@ static size_t batch_tokens(const struct ir *ir)
     return (size_t)ir->global_batch * (size_t)ir->layout.tokens;
 }
 
-/* Numbers of the size of weights: nothing overflows, nothing is subnormal. */
+/* Fills a buffer with numbers of the size of weights, which neither overflow nor become subnormal. */
 static void fill_weights(const struct exec_buffer *buffer)
 {
     for (uint64_t i = 0; i < buffer->elements; i++)

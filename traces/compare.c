@@ -87,7 +87,7 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
     }
 }
 
-/* Arenas are planned, so that both headers must state the same bytes. */
+/* Compares the arenas of both headers, which must be equal, since arenas are planned. */
 static void compare_arenas(struct comparison *c, const struct trace *predicted,
                            const struct trace *measured)
 {
@@ -106,7 +106,8 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
 
 /* --- what copies and messages leave open --- */
 
-/* Every measured rank beside the predicted one, or the one that stands for all. */
+/* Compares the exposed times of each measured rank with those of its predicted rank, or of the one that stands for
+ * all. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

@@ -90,7 +90,7 @@ static void set_steps(struct comparison *c, struct spans *spans)
     c->measured.step_s = compare_median(spans->start_s, spans->count);
 }
 
-/* Rows first..first+count of one (rank, op): their median. */
+/* Returns the median of the seconds of rows first..first+count, all of one (rank, op). */
 static double median_seconds(const struct trace *trace, const struct instance *instance,
                              size_t count, double *scratch)
 {
@@ -116,7 +116,7 @@ struct join {
     double *scratch;
 };
 
-/* Ops of one kind under one id are the same op; of two kinds they come from two schedules. */
+/* True if two rows with the same id have the same kind; otherwise the traces are of two schedules. */
 static bool same_kind(const struct join *join, const struct instance *p, const struct instance *m)
 {
     return strcmp(join->predicted->label[join->predicted->ops.kind[p->row]],
@@ -211,7 +211,7 @@ static void join_ranks(struct join *join, const struct instance *p, const struct
     }
 }
 
-/* A prediction that says of how many ranks it is cannot stand for more. */
+/* Checks the measured ranks: a prediction whose header states its number of ranks cannot stand for more. */
 static enum status check_ranks(const struct trace *predicted, const struct instance *m,
                                size_t m_count, const char *name, struct diag *diag)
 {
@@ -224,7 +224,7 @@ static enum status check_ranks(const struct trace *predicted, const struct insta
                       "has rank %u, and the prediction is one of %s ranks", last, text);
 }
 
-/* Every trace states its times of one step, so sums over several become means. */
+/* Divides sums over several steps by their number, since all times are stated per step. */
 static void average_steps(struct compare_side *side, size_t steps)
 {
     side->busy_s /= (double)steps;

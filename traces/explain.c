@@ -53,7 +53,7 @@ static enum explain_part part_of_class(enum kernel_class class)
     }
 }
 
-/* Rows of ours. Work on the host's streams hides as copies do. */
+/* Adds the rows of one of our own traces. Work on host streams counts as copies do. */
 static void add_own_rows(struct explain_rows *rows, const struct trace *trace, const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -98,7 +98,7 @@ static int compare_timed(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Rows of a recording. Messages that move bytes are numbered in their order, which all ranks share. */
+/* Adds the rows of a recording. Messages that move bytes are numbered in their order, which all ranks share. */
 static void add_foreign_rows(struct explain_rows *rows, const struct trace *trace,
                              const bool *stray)
 {
@@ -140,7 +140,7 @@ static struct explain_rank *find_rank(struct explanation *e, uint32_t rank)
     return NULL;
 }
 
-/* The ends of a step: of ours the same for all ranks, of recordings each rank's own. */
+/* Finds the first start and last end of rows of a step: of all ranks in our own traces, of one rank in recordings. */
 static void find_span(const struct explain_row *row, size_t count, double span_s[2])
 {
     span_s[0] = INFINITY;
@@ -202,7 +202,7 @@ static double more_s(const struct explain_rank *rank, int part)
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* Returns the middle one of what the other ranks take beyond their prediction; of a single rank its own. */
+/* Returns the median of the time that the other ranks take beyond their prediction; for a single rank its own. */
 static double common_s(const struct explanation *e, int part)
 {
     double *value = heap_alloc(e->ranks + 1, sizeof *value);
@@ -229,7 +229,7 @@ static double share(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* What the other ranks wait beyond their prediction: the middle one. */
+/* Returns the median of the time that the other ranks wait beyond their prediction. */
 static double waits_s(const struct explanation *e)
 {
     return e->ranks > 1 ? common_s(e, EXPLAIN_WAITS) : 0;
@@ -363,7 +363,7 @@ static void find_causes(struct explanation *e)
 
 /* ---- the whole ---- */
 
-/* Rows of ours whose op the prediction does not have, or has as another kind. */
+/* Marks the rows of our own trace whose op the prediction lacks, or has as another kind. */
 static bool *find_own_strays(const struct trace *predicted, const struct trace *measured)
 {
     bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);

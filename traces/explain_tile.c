@@ -66,7 +66,7 @@ static int compare_doubles(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* How much later than those of the first rank the messages of a rank end: the middle one. */
+/* Returns the median of how much later a rank's messages end than those of the first rank. */
 static double offset_of(struct explain_row *const *list, size_t count, uint32_t first,
                         uint32_t rank)
 {
@@ -103,7 +103,8 @@ static void shift_clocks(struct explain_rows *rows, struct explain_row *const *l
     }
 }
 
-/* A message moves once the last of its ranks has come; one that ended before that did without it. */
+/* Finds when each message starts to move: once its last rank has come; a row that ended before that did not wait for
+ * it. */
 static void find_moves(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
@@ -154,7 +155,8 @@ static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t p
     return 2;
 }
 
-/* Kernels that run at once share the time; else the first of the others that is there has it. */
+/* Gives an interval to the parts of the rows that run in it: kernels that run at once share it; without kernels, the
+ * first other row has it. */
 static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};

@@ -45,7 +45,7 @@ struct draft {
     double size[INPUTS][DIMENSIONS];
 };
 
-/* FNV-1a, 32 bits. */
+/* Returns the 32-bit FNV-1a hash of a text. */
 static uint32_t hash(const char *text)
 {
     uint32_t h = 2166136261u;
@@ -143,7 +143,7 @@ static double bytes_of_type(const struct json_pull *pull)
     return 0;
 }
 
-/* "Input Dims": a list of shapes, one per input; a list of tensors has a list of shapes there. */
+/* Reads "Input Dims": a list of shapes, one per input; an input that is a list of tensors has a list of shapes. */
 static enum status read_shapes(struct reader *r, struct draft *draft)
 {
     enum json_token token;
@@ -175,7 +175,7 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
     return status;
 }
 
-/* "Input type": a list of types, one per input, of which the first is kept. */
+/* Reads "Input type": a list of types, one per input, of which the first is kept. */
 static enum status read_types(struct reader *r, struct draft *draft)
 {
     enum json_token token;

@@ -31,7 +31,7 @@ static void put_escaped(struct text *out, const char *text)
     }
 }
 
-/* Nanoseconds as microseconds. */
+/* Appends nanoseconds as microseconds. */
 static void put_us(struct text *out, int64_t ns)
 {
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -202,7 +202,7 @@ static enum status put_ops(struct writer *writer, const struct row_order *order)
     return status;
 }
 
-/* category NULL: the sum. */
+/* Appends a counter event of a memory's category; category NULL: of the memory's sum. */
 static void put_counter(struct writer *writer, size_t row, int64_t ns, const struct text *category,
                         double bytes)
 {
@@ -227,7 +227,7 @@ static void put_counter(struct writer *writer, size_t row, int64_t ns, const str
     text_puts(out, "}}");
 }
 
-/* The counters of one memory of one rank. live[] is zero before and after. */
+/* Appends the counters of one memory of one rank. live[] is zero before and after. */
 static enum status put_memory(struct writer *writer, const uint32_t *row, size_t count,
                               double *live)
 {

@@ -70,7 +70,7 @@ static enum status cut_off(const struct reader *r)
     return fault(r, "the data ends in the middle of a value");
 }
 
-/* `size` little-endian bytes, at most 8. */
+/* Reads `size` little-endian bytes, at most 8. */
 static bool take_number(struct reader *r, size_t size, uint64_t *value)
 {
     if ((size_t)(r->end - r->at) < size)
@@ -128,7 +128,7 @@ static enum status push_float(struct reader *r)
     return STATUS_OK;
 }
 
-/* A whole number of any length, least byte first, two's complement. */
+/* Reads a whole number of any length, least byte first, in two's complement. */
 static enum status push_long(struct reader *r, size_t size_bytes)
 {
     uint64_t size, value = 0;

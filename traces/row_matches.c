@@ -108,7 +108,7 @@ static void match_gap(struct maker *maker, const struct gap *p, const struct gap
         match_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the fillers that stand before item `until`; *from moves behind them. */
+/* Returns the fillers that stand before item `until`, and moves *from past them. */
 static struct gap take_gap(const struct align_sequence *s, size_t *from, bool last, uint32_t until)
 {
     struct gap gap = {s->filler + *from, 0};
@@ -119,7 +119,7 @@ static struct gap take_gap(const struct align_sequence *s, size_t *from, bool la
     return gap;
 }
 
-/* Items of the recording that no block has. */
+/* Adds the items of the recording that are in no block as strays. */
 static void skip_items(struct maker *maker, const struct align_sequence *m, uint32_t from,
                        uint32_t until)
 {

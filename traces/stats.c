@@ -107,8 +107,8 @@ static double common(const struct intervals *a, const struct intervals *b)
     return sum;
 }
 
-/* One stream of one rank: rows row[0..count) in order of start. waits: per label, whether it is a
- * kind that does nothing. */
+/* Computes the statistics of one stream of one rank from rows row[0..count) in order of start. waits: per label,
+ * whether it is a kind that does nothing. */
 static void measure_stream(struct stats_stream *stream, struct intervals *busy,
                            const struct trace *trace, const bool *waits, const uint32_t *row,
                            size_t count)
@@ -135,7 +135,7 @@ static void measure_stream(struct stats_stream *stream, struct intervals *busy,
     stream->busy_s = length(busy);
 }
 
-/* Once busy[] holds the times of all streams of the rank, by role. */
+/* Computes exposed and idle times of a rank. Call once busy[] holds the times of all its streams, by role. */
 static void measure_rank(struct stats_rank *rank, struct intervals *busy)
 {
     struct intervals any = {0};
@@ -212,8 +212,8 @@ double stats_overlap(const struct stats_rank *rank)
 
 /* ---- memory ---- */
 
-/* One memory of one rank: rows row[0..count) in order of time. live[] and slot[] have room for
- * every label; slot[] is all zero before and after. */
+/* Computes the statistics of one memory of one rank from rows row[0..count) in order of time. live[] and slot[] have
+ * room for every label; slot[] is all zero before and after. */
 static void measure_memory(struct trace_stats *stats, const struct trace *trace,
                            const uint32_t *row, size_t count, uint32_t *slot)
 {

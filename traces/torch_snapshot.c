@@ -228,7 +228,7 @@ static void find_changes(struct torch_snapshot *s, struct since *since)
         qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
 }
 
-/* The last failure that the trace of the device has. */
+/* Finds the last failed allocation in the device's history. */
 static void find_failure(struct torch_snapshot *s, struct since *since,
                          const struct pickle_value *traces)
 {

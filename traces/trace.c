@@ -19,7 +19,7 @@ void trace_release(struct trace *trace)
     *trace = (struct trace){0};
 }
 
-/* FNV-1a, 32 bits. */
+/* Returns the 32-bit FNV-1a hash of a text. */
 static uint32_t hash(const char *text, size_t size)
 {
     uint32_t h = 2166136261u;

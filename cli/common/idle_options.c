@@ -16,7 +16,7 @@ static bool has_merges_or_chains(const struct request *r, const struct choices *
     return has_ring(r, c) || c->profile->chains != CHAINS_FUSED;
 }
 
-/* With cp or hp 1 one order of ranks is the other. */
+/* True if the order of ranks matters: with cp or hp 1 both orders are the same. */
 static bool has_places(const struct request *r, const struct choices *c)
 {
     (void)r;
@@ -47,7 +47,7 @@ static bool has_subsequences(const struct request *r, const struct choices *c)
     return c->subsequences > 1;
 }
 
-/* Of msp that shares nothing seq1f1b is made: that is what was asked for. */
+/* True if the pipeline is msp, or was requested as msp: one that shares no subsequence becomes seq1f1b. */
 static bool has_shared(const struct request *r, const struct choices *c)
 {
     return c->pipeline == CHOICE_PIPELINE_MSP || r->pipeline == CHOICE_PIPELINE_MSP;

@@ -27,7 +27,7 @@ static void put_line(struct json_out *json)
     text_printf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
-/* What stands before a value: the separator, its line, its key. */
+/* Appends what comes before a value: the separator, the line break and the key. */
 static void put_key(struct json_out *json, const char *key)
 {
     if (json->filled)

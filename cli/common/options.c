@@ -46,7 +46,7 @@ static struct shown show(const char *name)
     return shown;
 }
 
-/* "1B", "15T" or digits: tokens of a whole training, in the decimal units that these are counted in. */
+/* Parses the tokens of a whole training: "1B", "15T" or digits. B and T are decimal, as is usual for such totals. */
 static enum status parse_total(const char *text, double *value, struct loc at, struct diag *diag)
 {
     size_t size = strlen(text);
@@ -167,7 +167,7 @@ static enum status parse_given(const struct option_set *const *sets, const struc
                : parse_value(option, text, value, diag);
 }
 
-/* The option at argv[*i]; *i moves to its last word. */
+/* Parses the option at argv[*i] and moves *i to its last word. */
 static enum status parse_option(struct options *options, int argc, char **argv, int *i,
                                 struct diag *diag)
 {

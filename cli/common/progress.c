@@ -37,7 +37,7 @@ static void begin(const struct progress *p)
     search.printed_s = 0;
 }
 
-/* "1:02:03" or "2:03" */
+/* Writes a duration as "1:02:03" or "2:03". */
 static void put_duration(char *buffer, size_t size, double seconds)
 {
     long whole = (long)(seconds + 0.5);
@@ -89,7 +89,7 @@ static const char *volatile part; /* NULL: none */
 static volatile sig_atomic_t part_s;
 static struct sigaction alarm_before;
 
-/* In a handler: no stdio. "simulating, 12 s". */
+/* Shows "simulating, 12 s". It runs in a signal handler, so it may not use stdio. */
 static void show_part(int number)
 {
     (void)number;

@@ -80,7 +80,7 @@ void figure_set_y(struct figure *figure, const struct figure_options *wanted)
         figure_set_number(figure, "y_high", wanted->y_range.high);
 }
 
-/* Everything that the script needs, and then the script. */
+/* Appends the variables and data that the script needs, and then the script. */
 static enum status put_program(struct text *out, const struct figure *figure,
                                enum figure_format format, bool dark, const char *data,
                                const char *output, struct diag *diag)
@@ -170,7 +170,7 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     return STATUS_OK;
 }
 
-/* gnuplot shows the place in its program first, and then says what is wrong. */
+/* Returns the last line of gnuplot's messages: before it, gnuplot shows the place in its program. */
 static const char *last_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
@@ -182,7 +182,7 @@ static const char *last_line(struct text *words, size_t drawn)
     return line + strspn(line, " ");
 }
 
-/* gnuplot does not say when the picture cannot be written to its end. */
+/* True if a picture is complete; gnuplot does not report when it cannot write all of it. */
 static bool is_whole(const struct text *picture, enum figure_format format)
 {
     static const struct {

@@ -118,7 +118,7 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
     return top;
 }
 
-/* The categories of a memory, and when the step ends. */
+/* Finds the categories of a memory and the end of the step. */
 static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX], double *end_s,
                                const struct trace *trace, uint32_t rank, const char *memory,
                                struct diag *diag)
@@ -162,7 +162,7 @@ static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
     levels->count = kept;
 }
 
-/* GiB that the device has; 0: unknown */
+/* Returns the GiB of memory that the device has; 0: unknown. */
 static double limit_of(const struct trace *trace, const char *memory)
 {
     struct text key = {0};
@@ -175,7 +175,7 @@ static double limit_of(const struct trace *trace, const char *memory)
     return limit;
 }
 
-/* What both scripts need. */
+/* Sets the variables that both scripts need. */
 static void set_common(struct figure *figure, const char *memory, double top, double limit,
                        const struct figure_options *wanted, const char *title)
 {

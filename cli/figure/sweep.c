@@ -23,7 +23,7 @@ static void curves_free(struct curves *c)
     free(c);
 }
 
-/* x NULL: the last axis that varies. Free *made in either case. */
+/* Makes the curves of a sweep over axis x; x NULL: the last axis that varies. Free *made even after an error. */
 static enum status curves_make(struct curves **made, const struct table *sweep, const char *x,
                                const char *y, struct diag *diag)
 {
@@ -152,7 +152,7 @@ static void put_cell(struct text *out, double value)
     text_printf(out, "%.*f", decimals > 0 ? decimals : 0, value);
 }
 
-/* The columns of a map: the wanted one and the last other axis that varies. */
+/* Chooses the columns of a map: the wanted one and the last other axis that varies. */
 static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wanted,
                                struct diag *diag)
 {

@@ -65,7 +65,7 @@ enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
     return status;
 }
 
-/* "128K", "12", "0.5", "200Gb/s" */
+/* Reads a number, tokens or a quantity: "128K", "12", "0.5", "200Gb/s". */
 static bool number_of(const char *text, double *value)
 {
     int64_t tokens;
@@ -192,7 +192,8 @@ static size_t count_values(const struct table *table, size_t column)
     return values;
 }
 
-/* Which options make the lines; one value of that with the most values would leave the fewest. */
+/* Reports that there are too many lines: names the options that make them and suggests to keep one value of the
+ * option with the most values. */
 static enum status too_many(const struct sweep_view *view, size_t lines, size_t x,
                             struct diag *diag)
 {

@@ -137,7 +137,7 @@ static size_t find_boxes(struct box *box, const struct bin *bin, const struct fi
     return count;
 }
 
-/* Narrow boxes grow to what is seen, into idle time alone. */
+/* Widens narrow boxes until they can be seen, but only into idle time. */
 static void widen(struct box *box, size_t count, const struct figure_window *window)
 {
     for (size_t i = 0; i < count; i++) {

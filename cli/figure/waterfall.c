@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Colours by what kind of cause it is: work that must be, work that need not, waiting. */
+/* Returns the colour of a cause by its kind: necessary work, avoidable work, waiting. */
 static int colour_of(enum cause cause)
 {
     switch (cause) {

@@ -27,7 +27,7 @@ static bool parse_whole(const char **text, long *value)
     return errno == 0;
 }
 
-/* "N" or "N..M", up to end */
+/* Parses "N" or "N..M" that ends at `end`. */
 static bool parse_range(const char *text, const char *end, long *low, long *high)
 {
     if (!parse_whole(&text, low))

@@ -40,7 +40,7 @@ static void put_text(struct text *out, unsigned field, const char *text)
     put_bytes(out, field, text, strlen(text));
 }
 
-/* A file is its messages, each behind its size. */
+/* Appends a message after its size; a file is a row of such messages. */
 static void put_message(struct text *out, const struct text *message)
 {
     put_varint(out, message->size);
@@ -139,13 +139,13 @@ struct writer {
     uint32_t *before; /* by stream: the last op that was written; IR_NONE: none */
 };
 
-/* Two ids an op: the second is the receiving half of a shift. */
+/* Returns a node's id. Each op has two: the second is the receiving half of a shift. */
 static uint64_t id_of(uint32_t op, bool receives)
 {
     return 2 * (uint64_t)op + (receives ? 2 : 1);
 }
 
-/* A dependency on an op is one on all of its nodes. */
+/* Appends a dependency on an op as one on each of its nodes. */
 static void put_dependency(struct text *out, unsigned field, const struct ir *ir, uint32_t op)
 {
     put_number(out, field, id_of(op, false));

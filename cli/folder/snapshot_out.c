@@ -21,7 +21,7 @@ static void put_key_text(struct text *out, const char *key, const char *value)
     pickle_put_text(out, value);
 }
 
-/* [{"name": ..., "filename": category, "line": layer}] */
+/* Appends a buffer's frames: [{"name": ..., "filename": category, "line": layer}]. */
 static void put_frames(struct text *out, const struct ir *ir, uint32_t buffer)
 {
     char name[128];
@@ -87,7 +87,7 @@ static int compare_live(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* How many events there are up to the fullest moment. Snapshots end there: readers go back from the
+/* Returns the number of events up to the moment of most memory. Snapshots end there: readers go back from the
  * state of the segments through the history, so that the two must end together. */
 static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
 {
@@ -105,7 +105,8 @@ static size_t count_to_peak(const struct ir *ir, const struct memory_event *even
     return upto;
 }
 
-/* The buffers that are there after the events, by place; the caller frees the array. */
+/* Finds the buffers that are live after the events, ordered by offset; the caller frees the array. Returns their
+ * number. */
 static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
                         struct live **live)
 {

@@ -66,7 +66,7 @@ enum status trace_folder_add(const struct trace *trace, struct file_set *files, 
     return status;
 }
 
-/* What predict and run write into a folder. */
+/* True if predict or run writes files of this name into a folder. */
 static bool is_ours(const char *name)
 {
     static const char *const names[] = {"ops.csv",     "memory.csv",      "trace.json",

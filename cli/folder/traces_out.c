@@ -41,7 +41,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     text_release(&value);
 }
 
-/* What is asked for beside the trace. */
+/* Adds the files that `emit` asks for in addition to the trace. */
 static enum status add_asked(const struct prediction *p, struct traces_emit emit,
                              struct file_set *files, struct diag *diag)
 {

@@ -38,7 +38,7 @@ static void put_error_cell(struct text *out, int width, double predicted, double
     text_release(&cell);
 }
 
-/* Milliseconds, of how many, as a percentage of them. */
+/* Appends milliseconds of a part and of the whole, and the part's percentage. */
 static void put_share(struct text *out, double part_s, double all_s)
 {
     text_printf(out, " %13.3f %13.3f ", 1e3 * part_s, 1e3 * all_s);
@@ -116,7 +116,7 @@ static double memory_error(const struct compare_memory *row)
                : compare_error(row->predicted_bytes, row->measured_bytes);
 }
 
-/* Arenas that differ and the peak that is furthest off, or all of them. */
+/* Prints the arenas that differ and the peak with the largest error, or, with `all`, every arena and peak. */
 static void print_memory(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
@@ -149,7 +149,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
     }
 }
 
-/* What no kernel hides; the roles of streams that carry something. */
+/* Prints the exposed time of each stream role that has work. */
 static void print_exposed(struct text *out, const struct comparison *c)
 {
     bool head = false;
@@ -168,7 +168,7 @@ static void print_exposed(struct text *out, const struct comparison *c)
     }
 }
 
-/* At most `most` rows of a table: those that are furthest off come first. */
+/* Prints at most `most` rows of a table; those with the largest difference come first. */
 static void print_groups(struct text *out, const struct comparison *c, enum compare_by by,
                          size_t most)
 {

@@ -19,7 +19,7 @@ static bool is_there(const char *path)
     return stat(path, &info) == 0;
 }
 
-/* A folder holds ops.csv and, as a rule, memory.csv. */
+/* Loads a folder, which holds ops.csv and usually memory.csv. */
 static enum status load_folder(struct recording *recording, const char *folder, struct diag *diag)
 {
     struct text path = {0};
@@ -73,7 +73,7 @@ static enum status check_prediction(const struct recording *first, const char *p
                       "written by `longhaul predict -o DIR`, comes first");
 }
 
-/* Several measurements are recordings of different ranks. */
+/* Checks that several measurements are recordings of different ranks. */
 static enum status check_several(const struct recording *recording, const char *const *path,
                                  size_t count, struct diag *diag)
 {

@@ -9,7 +9,7 @@ static double difference_s(const struct explanation *e)
     return e->measured_s - e->predicted_s;
 }
 
-/* What the causes amount to, whichever way they go. */
+/* Returns the sum of the causes' absolute seconds. */
 static double all_of(const struct explanation *e)
 {
     double all_s = 0;
@@ -44,7 +44,7 @@ static void print_causes(struct text *out, const struct explanation *e)
     text_printf(out, "%+12.3f %8s  rest\n", fabs(rest_s) < 5e-7 ? 0 : 1e3 * rest_s, "");
 }
 
-/* The ranks of the table: all, or the told one and the first others. */
+/* True if the table shows rank i: it shows all ranks, or the explained one and the first others. */
 static bool is_shown(const struct explanation *e, size_t i)
 {
     return e->ranks <= RANKS_SHOWN || i == e->told ||

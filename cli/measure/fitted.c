@@ -51,7 +51,7 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
     return status;
 }
 
-/* What to do about points that others disturbed, behind what they refuse. */
+/* Adds advice for points that other programs disturbed, after the messages of the refused fits. */
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_spread_of_all(&fitted->points);
@@ -148,7 +148,7 @@ static enum status note_nothing(const char *path, struct diag *diag)
     return STATUS_NO;
 }
 
-/* A file of which a part is the base's. */
+/* Notes that a part of the file has the base's numbers, if fits were refused. */
 static void note_part(const char *path, const char *base, const struct calibrate_fallen *fallen,
                       size_t count, struct diag *diag)
 {
@@ -160,7 +160,7 @@ static void note_part(const char *path, const char *base, const struct calibrate
                   "has what could be fitted; what was refused stays as %s has it", base);
 }
 
-/* "mine.points.csv" beside "mine.json", when there are points that a device file can name; else NULL. */
+/* Returns the path "mine.points.csv" beside "mine.json" if there are points that a device file can name; else NULL. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;
@@ -176,7 +176,7 @@ static const char *points_path(struct fitted *fitted, const char *device)
     return arena_printf(&fitted->arena, "%.*s.points.csv", (int)size, device);
 }
 
-/* points: the file of points beside it; NULL: none. */
+/* Appends the device file. points: path of the file of points beside it; NULL: none. */
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 const char *points, struct text *out, struct diag *diag)
 {

@@ -9,7 +9,7 @@ static void put_series(struct json_out *json, const char *key, const double *val
     json_end_array(json);
 }
 
-/* A tensor that the schedule does not bind has no error: null, as one that is not a number. */
+/* Writes the check. The error of a tensor that the schedule does not bind, or that is not a number, is null. */
 void run_json_check(struct json_out *json, const struct reference_check *a)
 {
     json_begin_object(json, "check");

@@ -45,7 +45,8 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
     return most;
 }
 
-/* " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)", " (as fast)" below what is printed */
+/* Appends " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)"; " (as fast)" for differences that would print
+ * as 0. */
 void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->most / winner->most - 1);
@@ -63,7 +64,7 @@ void plan_put_loss(struct text *out, const struct outcome *o, const struct outco
     text_putc(out, ')');
 }
 
-/* "78.8 GiB (9.80 GiB of it cache)": what a device holds, and what that says where it is nearly full. */
+/* Appends "78.8 GiB (9.80 GiB of it cache)": the bytes that a device needs, with a remark if it is nearly full. */
 void plan_put_device(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
@@ -76,7 +77,7 @@ void plan_put_device(struct text *out, const struct verdict *v)
     }
 }
 
-/* Those of a prediction; the length is one of them where it was looked for. */
+/* Appends the options that predict a configuration; --seq is one of them if the length was searched for. */
 void plan_put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     request_put_options(out, &o->request);
@@ -86,7 +87,7 @@ void plan_put_options(struct text *out, const struct plan_report *r, const struc
     units_put_tokens(out, o->tokens);
 }
 
-/* The command that the options of a row complete. */
+/* Appends the command to which the options of a row are added. */
 void plan_put_command(struct text *out, const struct plan_report *r)
 {
     text_puts(out, r->given);

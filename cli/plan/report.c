@@ -264,7 +264,7 @@ static void put_question(struct text *out, const struct plan_report *r)
                     best->kinds[OUTCOME_LEFT], interrupt_name());
 }
 
-/* The answer leaves this open: the best that the remaining candidates could be. */
+/* Appends an upper bound on the speed of all configurations that were not simulated, or that there is none. */
 static void put_proof(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;

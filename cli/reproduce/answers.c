@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a */
+/* Continues an FNV-1a hash with more bytes. */
 static uint64_t hash(uint64_t sum, const void *data, size_t size)
 {
     const unsigned char *at = data;
@@ -24,7 +24,8 @@ static uint64_t key_number(const char *key)
     return hash(hash_start, key, strlen(key));
 }
 
-/* What answers of this build are told by: the program's file, whose answers another build may not give. */
+/* Appends the head of an answers file, which identifies the build by the program file's time and size: another build
+ * may give other answers. */
 static void put_head(struct text *out)
 {
     struct stat info = {0};
@@ -81,7 +82,7 @@ static bool read_number(const char *text, uint64_t *number)
     return text[NUMBER_DIGITS] == ' ';
 }
 
-/* A line that fits no job, or is damaged, is left out. */
+/* Passes the answer on a line to its job. A line that fits no job, or is damaged, is ignored. */
 static void take_line(struct answers *answers, struct reproduction *r, const uint64_t *number,
                       const char *line, size_t size)
 {

@@ -88,7 +88,7 @@ static enum status add_file(struct file_set *files, const char *name, const char
     return status;
 }
 
-/* In both colours. */
+/* Adds a figure in its light and its dark version. */
 static enum status add_pictures(struct file_set *files, const struct figure *figure,
                                 const char *name, const char *ending, struct diag *diag)
 {
@@ -195,7 +195,7 @@ static void put_summary(struct page *page, const struct reproduction *r, const b
     page_end_table(page);
 }
 
-/* Appends a paragraph a line. */
+/* Appends each line of the words as a paragraph. */
 static void put_lines(struct page *page, struct text *words)
 {
     for (char *line = words->data; line != NULL && *line != '\0';) {

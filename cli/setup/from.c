@@ -207,7 +207,7 @@ static enum status take_options(struct from *from, struct options *options, bool
     return status;
 }
 
-/* How many GPUs there are, as far as options or files say. */
+/* Finds the number of GPUs, if options or files state it. */
 static enum status count_gpus(const struct options *options, const struct launch *launch,
                               int64_t *gpus, struct diag *diag)
 {

@@ -21,7 +21,7 @@ static enum status share_gpu(struct setup *setup, const struct options *options,
                                : status;
 }
 
-/* Options that describe a configuration have nothing to say about a schedule from a file. */
+/* Refuses options of a set, which do not apply to a schedule from a file. */
 static enum status refuse(const struct options *options, const struct option_set *set,
                           const char *const *except, size_t excepted, struct diag *diag)
 {
@@ -200,7 +200,7 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
-/* And what a strategy makes of those left open. */
+/* Loads the choices that options make, and lets the strategy fill those left open. */
 static enum status load_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -219,7 +219,7 @@ enum status setup_choose(struct setup *setup, const struct options *options, str
     return load_choices(setup, options, diag);
 }
 
-/* A file that is not there, before what it would need is asked for. */
+/* Reports a missing file, before options that its schedule needs are checked. */
 static enum status find_file(const char *path, struct diag *diag)
 {
     if (strcmp(path, "-") == 0 || access(path, R_OK) == 0)
@@ -228,7 +228,7 @@ static enum status find_file(const char *path, struct diag *diag)
                       strerror(errno));
 }
 
-/* The model that --model names, and what is ignored or set in it. */
+/* Loads the model that --model names, and applies options that ignore or set parts of it. */
 static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
 {
     setup->as_dense = options_given(options, "as-dense");

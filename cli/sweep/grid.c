@@ -263,7 +263,7 @@ void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
     text_release(&word);
 }
 
-/* FNV-1a, with the end of the bytes as one more. */
+/* Continues an FNV-1a hash with the bytes and one more that marks their end. */
 static void hash(uint64_t *sum, const char *data, size_t size)
 {
     for (size_t i = 0; i < size; i++)

@@ -56,7 +56,7 @@ static const char *find_head(const char *data, const char *key, size_t *size)
     return NULL;
 }
 
-/* Whether the rows of a file that begins like this may be taken for ours. */
+/* Checks that a file with this beginning is of the same grid, so that its rows can be used. */
 static enum status check_head(const struct sweep_grid *grid, const char *path, const char *data,
                               struct diag *diag)
 {
@@ -114,7 +114,7 @@ static void put_line(struct text *out, size_t point, const struct text *row, boo
     text_release(&rest);
 }
 
-/* A number and the blank behind it; *at moves behind both. */
+/* Reads a number and the blank after it, and moves *at past both. */
 static bool take_number(const char **at, const char *end, uint64_t *value)
 {
     const char *blank = memchr(*at, ' ', (size_t)(end - *at));
@@ -140,7 +140,7 @@ static void take_line(struct sweep_journal *j, const char *line, size_t size)
         keep(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
 }
 
-/* Through the file that is locked: to open and close it once more would end the lock. */
+/* Reads the whole journal through the locked descriptor: opening and closing the file again would end the lock. */
 static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
 {
     char piece[1 << 14];
@@ -237,7 +237,7 @@ static enum status append(struct sweep_journal *j, const struct text *text, stru
     return status;
 }
 
-/* The journals of path: of all of it, and of its parts. */
+/* Finds the journals of path: that of the whole sweep and those of parts. */
 static void find_journals(const char *path, glob_t *found)
 {
     static const char *const endings[] = {".part", ".part-[0-9]*-of-[0-9]*"};
@@ -254,7 +254,7 @@ static void find_journals(const char *path, glob_t *found)
     }
 }
 
-/* Rows that were made part by part. */
+/* Reads the rows from the journals of parts. */
 static enum status read_others(struct sweep_journal *j, struct diag *diag)
 {
     glob_t found = {0};
@@ -300,7 +300,7 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
     return status;
 }
 
-/* Whether the finished file is there, and ours. */
+/* Checks whether the finished file exists (*there) and is of this grid. */
 static enum status look_at_finished(const struct sweep_grid *grid, const char *path, bool *there,
                                     struct diag *diag)
 {

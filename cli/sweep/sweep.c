@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a worker answers: how the point came out, then the row. */
+/* Predicts a point in a worker; the answer is the point's status as a digit, then its row. */
 static void do_point(void *context, uint64_t job, struct text *answer)
 {
     text_putc(answer, '-');

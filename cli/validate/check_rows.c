@@ -40,7 +40,7 @@ static void fault(struct checker *c, struct loc at, const char *format, ...)
     c->fault = true;
 }
 
-/* Messages of others, each of which points to the row or stands alone. */
+/* Takes over messages of other modules, each of which points to the row or has no place. */
 static void take_faults(struct checker *c, struct loc at, const struct diag *diag)
 {
     size_t size = 0;
@@ -63,7 +63,7 @@ static double number_of(const struct external_run *row, enum external_column col
     return parse_double(text, strlen(text), &value) ? value : (double)NAN;
 }
 
-/* What was printed, and the seconds that follow from it. */
+/* Checks that the published value and the seconds of a step agree. */
 static void check_published(struct checker *c, const struct external_run *row)
 {
     double value = number_of(row, EXTERNAL_PUBLISHED_VALUE);
@@ -78,7 +78,7 @@ static void check_published(struct checker *c, const struct external_run *row)
               (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
 }
 
-/* Columns that the options of args say too. */
+/* Checks that columns agree with the options of args that state the same. */
 static void check_args(struct checker *c, const struct external_run *row)
 {
     struct setup setup = {0};
@@ -118,7 +118,7 @@ static const struct measurement *of_same_run(const struct checker *c, const stru
     return NULL;
 }
 
-/* Tokens per second and MFU of one run are the same measurement. */
+/* Checks that tokens per second and MFU of one run agree, since they are the same measurement. */
 static void check_mfu(struct checker *c, const struct measurement *row, const struct setup *setup)
 {
     bool is_mfu = row->metric == METRIC_MFU;

@@ -47,7 +47,7 @@ static bool same_but(const struct measurement *a, const struct measurement *b,
     return options_within(a, b, choice) && options_within(b, a, choice);
 }
 
-/* 1: more is better; -1: less is; 0: it decides nothing. */
+/* Returns 1 if more of a metric is better, -1 if less is, 0 if the metric decides nothing. */
 static int better(enum measurement_metric metric)
 {
     switch (metric) {
@@ -66,7 +66,7 @@ struct tally {
     double worst;               /* what the predicted best loses against the best */
 };
 
-/* The rows that differ from row i in the choice alone, from i on. */
+/* Tallies the group of rows from i on that differ from row i only in the choice, and marks them as done. */
 static void count_group(const struct validation *v, const struct choice *choice, size_t i,
                         bool *done, struct tally *tally)
 {

@@ -122,7 +122,7 @@ static double allocated_error(const struct external_validation *v, size_t i)
     return scored ? v->result[i].memory_error : (double)NAN;
 }
 
-/* Rows with equal keys, in the order of their first rows. */
+/* Appends a line per group of rows with equal keys, in the order of their first rows. */
 static void put_groups(struct text *out, const struct external_validation *v, key_function *key,
                        error_function *error)
 {

@@ -10,7 +10,7 @@ static const char *table_of(const struct leave_one_out *r, size_t row)
     return r->rows.row[row].text[MEASUREMENT_TABLE];
 }
 
-/* Mean and worst of the rows of the table and metric of one row. */
+/* Appends the mean and the worst error of all rows with the table and metric of this row. */
 static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t row,
                          const double *error)
 {

@@ -17,7 +17,7 @@ struct pages {
     const struct residuals *runs, *from;
 };
 
-/* A bar would end a cell. */
+/* Appends a text to a cell of a table, with '|' escaped, which would end the cell. */
 static void put_cell(struct text *out, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)

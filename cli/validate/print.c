@@ -88,7 +88,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     }
 }
 
-/* Rows that a reader should see where not all are printed. */
+/* True if a row is printed even when not all rows are: its result is wrong or an error. */
 static bool is_wrong(const struct validated *row)
 {
     return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
@@ -116,7 +116,7 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
     }
 }
 
-/* Mean and worst of the counted rows of each table and metric. */
+/* Appends the mean and worst error of the counted rows of each table and metric. */
 static void put_means(struct text *out, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);

@@ -11,7 +11,7 @@ struct sums {
     double absolute, sum, worst;
 };
 
-/* A number that may be null or absent: NAN. */
+/* Reads a number; NAN if it is null or absent. */
 static enum status read_number(struct json_node object, const char *key, double *value,
                                struct diag *diag)
 {

@@ -93,7 +93,7 @@ static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, fl
     *maximum = top;
 }
 
-/* One tile of queries of one head. */
+/* Computes one tile of queries of one head. */
 static void query_tile(const struct call *call, const float *q, const float *k, const float *v,
                        float *o, float *lse, int64_t first, int64_t rows, float *scratch)
 {

@@ -12,9 +12,9 @@ enum { PAGE = 4096, LINE = 64 };
 
 /* ---- one thread ---- */
 
-/* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS. OpenBLAS calls it when it is loaded, before main(), and
- * would start a thread for each core, which spins for 25 ms. Products run on the calling thread, so none is started. A library that does not ask this way is set to
- * one thread when a run opens. */
+/* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS. OpenBLAS calls it when it is loaded, before
+ * main(), and would start a thread for each core, which spins for 25 ms. Products run on the calling thread, so none
+ * is started. A library that does not ask this way is set to one thread when a run opens. */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)
 {
@@ -132,7 +132,7 @@ static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank
 
 /* ---- the worker of a stream ---- */
 
-/* Until the op may start; called and left with the rank's lock held. */
+/* Waits until the op may start. The rank's lock is held before and after. */
 static bool await_start(struct cpu_worker *worker, uint32_t op)
 {
     const struct ir *ir = worker->run->ir;

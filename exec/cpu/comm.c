@@ -204,7 +204,7 @@ static void *element(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes(operand.dtype);
 }
 
-/* The two addresses are often equal; then there is nothing to move. */
+/* Copies elements, unless the two addresses are equal, as they often are. */
 static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
 {
     if (to != from)
@@ -221,7 +221,7 @@ static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, 
     return relative ? (k + size - m->index) % size * count : begin;
 }
 
-/* to = sum or maximum over members of their slices of `count` send elements. */
+/* Computes to = sum or maximum over members of their slices of `count` send elements. */
 static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t count,
                    enum reduce_op reduction)
 {
@@ -330,7 +330,7 @@ static double sent_bytes(const struct work *work, uint32_t size)
     }
 }
 
-/* All members must call the same kind with as many elements of the same type. */
+/* Checks that all members call the same kind with equal counts of the same type. */
 static bool agree(const struct member *m)
 {
     const struct collective_part *own = &m->part[m->index];

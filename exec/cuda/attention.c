@@ -158,7 +158,7 @@ static bool is_backward(const struct call *call)
     return call->work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Why fused kernels do not take the types and addresses of a call; NULL: they do. */
+/* Returns why fused kernels do not take the types and addresses of a call; NULL: they do. */
 static const char *operands_refused(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;
@@ -177,7 +177,7 @@ static const char *operands_refused(const struct call *call)
     return call->work->attention.dim % 8 == 0 ? NULL : "its heads' dimension is no multiple of 8";
 }
 
-/* The same of a call and the part of its mask. */
+/* Returns why fused kernels do not take a call with this part of its mask; NULL: they do. */
 static const char *fused_refused(const struct attentions *all, const struct call *call,
                                  struct attention_part *part)
 {
@@ -396,7 +396,7 @@ static bool has_workspace(const struct call *call, const struct fused *fused)
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 
-/* Zeros in rows begin .. end of a tensor (rows, heads, dim). */
+/* Sets rows begin .. end of a tensor (rows, heads, dim) to zero. */
 static int clear_rows(const struct operand *operand, int64_t begin, int64_t end, int64_t heads,
                       int64_t dim, cudaStream_t stream)
 {

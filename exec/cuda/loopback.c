@@ -108,7 +108,7 @@ static cudaEvent_t moved_of(const struct collective_part *part)
     return cuda_events(part->stream->rank, part->op)->moved;
 }
 
-/* A member's stream waits for an event of every other. */
+/* Makes a member's stream wait for an event of every other member. */
 static bool hold_for_others(const struct rendezvous *m, uint32_t own,
                             cudaEvent_t (*event)(const struct collective_part *part))
 {
@@ -128,7 +128,7 @@ static void *element(struct operand operand, uint64_t i)
     return (char *)operand.data + i * dtype_bytes((enum dtype)operand.dtype);
 }
 
-/* The two addresses are often equal; then there is nothing to move. */
+/* Enqueues a copy of elements, unless the two addresses are equal, as they often are. */
 static bool fetch(const struct collective_part *part, void *to, const void *from, uint64_t count)
 {
     const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
@@ -153,7 +153,7 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
     return relative ? (k + m->size - own) % m->size * count : begin;
 }
 
-/* to = sum or maximum over members of their slices of `count` elements. */
+/* Enqueues to = sum or maximum over members of their slices of `count` elements. */
 static bool reduce(struct loopback *l, const struct rendezvous *m,
                    const struct collective_part *part, void *to, uint64_t begin, uint64_t count,
                    enum reduce_op reduction)
@@ -275,7 +275,7 @@ static bool message(const struct rendezvous *m)
            cuda_end(receiver->stream, receiver->op) && cuda_end(sender->stream, sender->op);
 }
 
-/* All members must call the same kind with as many elements of the same type. */
+/* Checks that all members call the same kind with equal counts of the same type. */
 static bool agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->size; k++) {

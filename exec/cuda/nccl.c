@@ -129,7 +129,7 @@ static enum status open_stream(struct nccl_links *l, struct diag *diag)
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
 }
 
-/* Rank 0 makes the links' ids, and tells all. */
+/* Makes the links' ids on rank 0 and sends them to all ranks. */
 static enum status share_ids(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
                              struct diag *diag)
 {

@@ -42,7 +42,7 @@ static bool cuda_taken(struct opening *o, const char *call, cudaError_t error)
     return error == cudaSuccess || refused(o, call, cudaGetErrorString(error), "");
 }
 
-/* Until what was put on the links' stream has ended. */
+/* Waits until everything on the links' stream has ended. */
 static bool await_exchange(struct opening *o, struct nccl_link *link)
 {
     static const struct timespec nap = {0, 200000};
@@ -71,7 +71,7 @@ static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t pu
            await_exchange(o, link);
 }
 
-/* A number to whoever this rank sends to on the link, and one from whoever it receives from. */
+/* Sends a number to the rank to which this one sends on the link, and receives one from the rank it receives from. */
 static bool exchange_messages(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
@@ -94,8 +94,8 @@ static size_t operand_bytes(const struct operand *operand)
            CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* One of the link's collectives, with memory of its own. What is made of messages moves an element of each piece; what
- * NCCL has an algorithm for has its real size, by which NCCL chooses the algorithm, and connects it. */
+/* One of the link's collectives, with memory of its own. What is made of messages moves an element of each piece;
+ * what NCCL has an algorithm for has its real size, by which NCCL chooses the algorithm, and connects it. */
 static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
@@ -134,8 +134,8 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     return done;
 }
 
-/* Runs each shape of the link's collectives once. All members take the list from the link's first member, so they agree
- * even if their own lists are faulty. */
+/* Runs each shape of the link's collectives once. All members take the list from the link's first member, so they
+ * agree even if their own lists are faulty. */
 static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
@@ -213,7 +213,7 @@ static void *open_in_order(void *argument)
     return NULL;
 }
 
-/* False: for that long the thread has neither ended nor come to another link. */
+/* Waits for the thread that connects links. False: it has neither ended nor come to another link for `seconds`. */
 static bool await_opening(struct opening *o, double seconds)
 {
     bool late = false;
