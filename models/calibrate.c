@@ -415,7 +415,7 @@ static enum status fit_few_sizes(const struct calibrate_problem *family,
     return status;
 }
 
-/* Fits a family to what was asked for. One that is refused leaves its numbers as they were. */
+/* Fits a family as the options say. A refused fit leaves the family's numbers as they were. */
 static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
 {

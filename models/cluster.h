@@ -62,8 +62,8 @@ struct fabric {
     double all_to_all_efficiency;       /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
     double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
-    int64_t peer_ranks;                 /* that is in a communicator of so many ranks; in a smaller
-                                           one a pair has more channels; 0: it makes no difference */
+    int64_t peer_ranks;                 /* ranks of the communicator with peer_bytes_per_s; in a
+                                           smaller one a pair has more channels; 0: no difference */
     double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches */
     double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
                                                part included; 0: no limit of their own */
@@ -99,7 +99,7 @@ struct nic {
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
     double peer_latency_s;    /* added per send/receive pair, beside both: its start */
-    int64_t ring_count;       /* at most so many of a node's NICs carry rings over nodes; 0: all */
+    int64_t ring_count;       /* the most NICs of a node that carry rings over nodes; 0: all */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     double
         staged_bytes_per_s; /* without gpudirect: what one GPU moves to its NIC through the host's

@@ -13,7 +13,7 @@
 /* Reads the value of "points". Points of a base are dropped. */
 enum status cost_points_read(struct cost_reader reader, struct json_node node);
 
-/* Drops what was read of attention (true) or of products (false). */
+/* Drops the points of attention (true) or of products (false). */
 void cost_points_drop(struct cost_points *points, bool attention);
 
 /* Returns the seconds of the work by measured points; where no point is near, those of the formula `law`. */

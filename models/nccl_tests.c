@@ -5,7 +5,7 @@
 
 enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
 
-/* No memory holds as much, and what is sent between all ranks can still be counted. */
+/* Bytes: no memory holds as many, and the bytes between all ranks can still be counted in 64 bits. */
 static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
 
 /* The tests whose collective a schedule has. */

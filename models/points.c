@@ -34,7 +34,7 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 #undef ROLE
 };
 
-/* No op takes as long, and sums of what is shorter stay finite. */
+/* Seconds: no op takes as long, and sums of shorter times stay finite. */
 static const double LONGEST_S = 1e9;
 
 const char *point_role_name(enum point_role role)

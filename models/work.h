@@ -179,9 +179,9 @@ int64_t work_part(const struct work *work);
 /* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
 int64_t work_payload_bytes(const struct work *work);
 
-/* A rectangle of what an attention op computes, with all that its mask lets through there: the query of row `row` + i
- * (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset - window.
- * A kernel for packed documents has such a piece for each of them. */
+/* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `row` +
+ * i (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
+ * window. A kernel for packed documents has such a piece for each of them. */
 struct attention_piece {
     int64_t row, key, q, kv, offset, window;
 };
@@ -200,8 +200,8 @@ double work_attention_flops(const struct work *work, double pairs);
  * rank: ir_op_flops() (schedule/ir/visible.h). */
 double work_flops(const struct work *work);
 /* Bytes read from and written to device memory (host memory for ADAMW on the host) when each
- * operand is touched once. Communication, copies and SYNC kinds count 0: what they move is
- * work_payload_bytes(). */
+ * operand is touched once. Communication, copies and SYNC kinds count 0: work_payload_bytes() has
+ * their bytes. */
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */

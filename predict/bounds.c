@@ -109,8 +109,9 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
-/* The parameters that AdamW updates, where they are another copy, and two moments. Where sharded parameters are the optimizer's own (torchtitan),
- * what is counted twice is no more than the gradients, which are there too when AdamW runs. */
+/* Counts the parameters that AdamW updates, where they are a separate copy, and two moments. Where sharded parameters
+ * are the optimizer's own (torchtitan), the bytes counted twice are no more than the gradients, which also exist when
+ * AdamW runs. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
@@ -191,8 +192,8 @@ static double leaving_share(const struct choices *c, uint32_t i, double bytes)
                                         : c->offload_ratio;
 }
 
-/* Bytes are rounded up to the grain, so a little more may leave; what is smaller stays, as does what the
- * last layer hands to what is no layer. */
+/* Returns the bytes on the device and on the host. Offloaded bytes are rounded up to the grain, so a little more may
+ * leave; smaller tensors stay, as does the output of the last layer. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);
@@ -223,7 +224,7 @@ static bool has_subsequence_bytes(const struct choices *c)
     return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
 }
 
-/* Returns the bytes of the inputs of so many layers, of one micro-batch. */
+/* Returns the bytes of the inputs of `layers` layers, of one micro-batch. */
 static double input_bytes(const struct choices *c, double layers)
 {
     double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;

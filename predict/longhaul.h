@@ -42,9 +42,8 @@
 /* The figures of a prediction: plain values, which stay valid after the prediction is released. */
 struct prediction_result {
     /* Memory, in bytes: known before the simulation. */
-    struct verdict
-        verdict; /* whether it fits, and what is needed and there on a device and on a host */
-    uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
+    struct verdict verdict; /* whether it fits; bytes needed and available on a device and a host */
+    uint64_t arena_bytes;   /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
     /* The rest needs prediction_time(); without it, it is 0. */

@@ -491,7 +491,7 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Simulates the list that there is. *stands: its times are, or tell, those of the whole list. */
+/* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
 static enum status simulate(struct prediction *p, bool exact, struct costs *costs, bool *stands,
                             struct diag *diag)
 {

@@ -49,10 +49,10 @@ struct walk {
     const struct sim_class *class;
     const double *start_s, *end_s;
     double *first, relative;
-    double variance, total; /* since ranks met last; what came of it */
+    double variance, total; /* variance since the last rendezvous; seconds added so far */
 };
 
-/* The ops begin .. end, in list order. */
+/* Walks the ops begin .. end - 1 in list order, and adds the delays of their rendezvous. */
 static void walk(struct walk *w, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = w->ir;

@@ -144,7 +144,7 @@ static bool take_folded(struct sim_result *result, const struct ir *ir, struct c
 }
 
 /* Runs the list, and leaves periods out as soon as they repeat the times of those before. *done: *result has
- * what came of it. *late: hosts were held up, and have to be further ahead. */
+ * the times. *late: hosts were delayed, and have to issue more periods ahead. */
 static enum status run_leaping(struct sim_result *result, const struct ir *ir,
                                const struct sim_request *q, const struct child_representatives *in,
                                bool *done, bool *late, struct diag *diag)
@@ -168,8 +168,8 @@ static enum status run_leaping(struct sim_result *result, const struct ir *ir,
     return status;
 }
 
-/* Periods that hosts are ahead of the one that all ranks have ended. Computing may be two ahead of copies to
- * the host, and is not held up by two; by what is slower still it is, and the second try has more. */
+/* Periods that hosts issue ahead of the one that all ranks have ended. Computing may be two periods ahead of copies
+ * to the host, so AHEAD does not delay it; where streams are further apart, the second try has FAR_AHEAD. */
 enum { AHEAD = 2, FAR_AHEAD = 4 };
 
 /* Simulates the list with periods left out. *done is false where it has no periods, or their times do not follow. */

@@ -117,8 +117,8 @@ static double model_share(const struct maker *m, uint32_t op)
     }
 }
 
-/* The time that a kernel had for itself: of every instant its part among those that ran. A kernel of a sample stands
- * for its copies too. */
+/* Adds a kernel's seconds to their causes: at every instant its equal part among the kernels that ran. A kernel of a
+ * sample stands for its copies too. */
 static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);
@@ -172,7 +172,7 @@ static bool last_dependency(const struct maker *m, uint32_t row, uint32_t *last)
     return found;
 }
 
-/* Which part of a pipeline's idle time it is that a message takes, or the end of other stages. */
+/* Returns the cause of a pipeline stage's idle time from from_s to to_s: fill, drain or the time between. */
 static enum cause stage_cause(const struct maker *m, double from_s, double to_s)
 {
     if (to_s <= m->first_backward_s)
@@ -296,7 +296,8 @@ static bool has_messages(const struct ir *ir)
     return false;
 }
 
-/* Only of stages is it asked, whose time idle is told apart by them. */
+/* Finds the first backward and the last forward kernel, which divide a pipeline stage's idle time into fill, drain
+ * and the time between. */
 static void find_turns(struct maker *m)
 {
     m->first_backward_s = INFINITY;

@@ -206,7 +206,7 @@ static bool parse_switch(const char *value, int64_t *on)
     return is_off(value);
 }
 
-/* Fills *value from what is written; false: it is of another kind. */
+/* Fills *value from the text of a setting; false: the text is of another kind. */
 static bool parse_value(enum launch_kind kind, const char *text, struct launch_value *value)
 {
     switch (kind) {

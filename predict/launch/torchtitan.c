@@ -182,8 +182,9 @@ static void part_fields(struct launch *l, const struct choices *c)
     text_release(&list);
 }
 
-/* The degrees of data, context, tensor and pipeline multiply to the ranks; FSDP shards over those of data
- * and context. Left to itself it keeps what it gathered where there are stages, and the head always. */
+/* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
+ * over data and context ranks. By default it keeps gathered weights where there are stages, and always those of the
+ * head. */
 static void rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);

@@ -393,8 +393,8 @@ static bool is_skipped(struct search *s, size_t i)
     return true;
 }
 
-/* Raises the bounds of steps of many micro-batches, which are long to predict, to what shorter ones tell; of
- * those that are not skipped. */
+/* Raises the bounds of steps of many micro-batches, which take long to predict, to times extrapolated from shorter
+ * steps (predict/plan/shortened.h); skipped candidates stay. */
 static enum status estimate_all(struct search *s, struct loss_part *part)
 {
     struct candidate *row = s->best->space.row, *copy;
@@ -479,8 +479,8 @@ static size_t part_by_subsequences(struct space *space)
     return others;
 }
 
-/* Fills a row for every candidate, in their order. Subsequences come last: many of the steps that are long to
- * predict are no better than what was found by then. */
+/* Fills a row for every candidate, in their order. Subsequences come last: many of their steps, which take long to
+ * predict, are no better than the best one found by then. */
 static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
                           struct diag *diag)
 {

@@ -31,7 +31,8 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
 
 /* ---- which lengths there are ---- */
 
-/* A table of learned positions bounds the length, and says nothing of what divides it. */
+/* True if the request's choices allow the length. A table of learned positions bounds the length only, so it is left
+ * out. */
 static bool divides(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;
@@ -108,8 +109,8 @@ struct search {
     struct progress *progress;
 };
 
-/* Bisection takes as many lengths more as halvings of what is between the last that fits and the first that
- * does not. */
+/* Reports progress. Bisection needs one more length for each halving of the range between the last length that fits
+ * and the first that does not. */
 static void show(const struct search *s)
 {
     const struct longest *l = s->longest;

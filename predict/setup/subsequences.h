@@ -22,7 +22,7 @@ enum status subsequences_fill(struct filled_request *filled, const struct setup 
                               const struct request *request, struct diag *diag);
 void filled_request_release(struct filled_request *filled);
 
-/* Leaves open how strategy sppo cuts a sequence and what it offloads, unless the user said it. */
+/* Marks as open how strategy sppo cuts a sequence and what it offloads, unless the user has chosen it. */
 void subsequences_open(struct request *request, const struct setup *setup);
 
 #endif

@@ -177,7 +177,7 @@ void validation_plan(struct validation *v, const struct measurements *rows)
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
 }
 
-/* Whether another row that counts holds the same cell's tokens per second, which are preferred over its MFU. */
+/* True if another row that counts has the same cell's tokens per second, which are preferred over its MFU. */
 static bool has_tgs(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < v->rows->count; k++)

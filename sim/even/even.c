@@ -11,7 +11,7 @@
 /* The work of a guard's ops. */
 struct guarded {
     double flops;
-    bool other; /* one of them is no computation */
+    bool other; /* one of the guard's ops is no computation */
 };
 
 static struct guarded *guarded_work(const struct ir *ir)

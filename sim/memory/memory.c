@@ -26,7 +26,7 @@ static void keep_top(struct sim_peak *peak, struct sim_live live)
     peak->top[at] = live;
 }
 
-/* The buffers live after changes [0, upto], of one memory. */
+/* Finds the largest of the buffers of one memory that are live after changes [0, upto]. */
 static void find_top(const struct changes *c, const struct lifetimes *lifetimes, size_t upto,
                      uint8_t memory, struct sim_peak *peak)
 {

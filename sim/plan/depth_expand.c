@@ -26,7 +26,7 @@ static void fill_gap(const struct depth_run *run, double *row, uint32_t begin, u
     }
 }
 
-/* The rows of a class, of starts or of ends. */
+/* Writes all start times, or all end times, of one class: fills each run's gap and shifts the ops after it. */
 static void write_class(const struct depth_run *run, uint32_t run_count, double *row, uint32_t ops)
 {
     double shift_s = 0;

@@ -24,7 +24,7 @@ static int nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* Caps of one group's flows are told apart by the rank and what it talks to. */
+/* The parts of a cap's key: caps of one group's flows differ by the rank and the peers it exchanges with. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
@@ -115,8 +115,8 @@ struct form {
     double bytes; /* send buffer of one rank */
 };
 
-/* Channels take one peer after another: what they do inside the domains is not hidden behind the
- * messages between them. */
+/* Returns the seconds inside the domains that are added to those between them: channels take one peer after another,
+ * so the two do not overlap. */
 static double in_turn_s(const struct form *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;

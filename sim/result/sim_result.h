@@ -82,8 +82,7 @@ struct sim_result {
     double *period_s;   /* per run of ir->repeats: the time of each copy */
     double simulated_s; /* when the list that was simulated ends: a sample's own step */
     uint32_t rank_count, class_count, node_count;
-    uint32_t
-        even_ranks; /* of a ring whose ranks were taken alike (sim/even/even.h); 0: none were */
+    uint32_t even_ranks;     /* ranks of an even ring (sim/even/even.h); 0: there was none */
     uint8_t *even_guards;    /* [guard_count] */
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;
