@@ -5,9 +5,9 @@
  * last one. Between two meetings the times of a rank's kernels add up and so do their variances V;
  * of n ranks the last comes E(n) sqrt(V) after the mean, E(n) being the expected maximum of n
  * standard normal numbers. Other kernels may hide that delay: a rendezvous delays the rank only by the part
- * that exceeds the time between its end and the first kernel that waits for it. After it, V starts from 0
- * again. First order: delays do not add to the spread, and no rank is slower than others for good.
- * docs/simulation.md, "Jitter". */
+ * that exceeds the time between its end and the first kernel that waits for it. After a
+ * delay, V starts from 0 again. First order: delays do not add to the spread, and no rank is slower than others for
+ * good. docs/simulation.md, "Jitter". */
 #ifndef SIM_JITTER_H
 #define SIM_JITTER_H
 
