@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message quotes what the user gave; a megabyte of it helps nobody. */
+/* The most bytes of a message, which may quote long input. */
 enum { MESSAGE_LIMIT = 4000 };
 
 void diag_release(struct diag *diag)

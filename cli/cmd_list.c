@@ -218,7 +218,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* How many numbers a preset has, those of the files that it is based on included, and how many of them no
+/* The number of constants of a preset, with those of the files that it is based on, and how many of them no
  * source states; and the same of its own file. */
 struct constants {
     size_t numbers, unstated, own, own_unstated;

@@ -332,7 +332,7 @@ static bool has_extension(const char *path)
     return *name != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-/* Whether a path may be meant as a folder. */
+/* Checks that a path can be meant as a folder. */
 static enum status check_folder(const char *path, struct diag *diag)
 {
     struct stat info;

@@ -187,7 +187,7 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* Appends the first warning among notes, without its line end: a reader of the report alone is to see it. */
+/* Appends the first warning among notes, without its line end: it is shown in the report as well. */
 static void put_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";

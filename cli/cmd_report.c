@@ -37,7 +37,7 @@ static bool has_file(const char *folder, const char *name)
     return there;
 }
 
-/* A folder is one of predict -o; that of a run has measured ops alone, which are shown beside predicted ones. */
+/* Makes the page of a folder of predict -o; refuses the folder of a run, which has only measured ops. */
 static enum status page_of_folder(struct page *page, const char *path, const char *title,
                                   struct diag *diag)
 {

@@ -215,7 +215,7 @@ static enum status filter(struct data *data, const struct options *options, stru
     return status;
 }
 
-/* What could not be predicted is told, row by row; here, how many there were. */
+/* Reports how many rows could not be predicted; each of them has had its own message. */
 static enum status check_errors(const struct validation *v, const struct external_validation *steps,
                                 struct diag *diag)
 {

@@ -23,7 +23,7 @@ static const struct option rows[] = {
 };
 const struct option_set why_options = {"snapshot", rows, ARRAY_LEN(rows)};
 
-/* What is known when a configuration was given. */
+/* The figures of the answer if a configuration was given. */
 struct answer {
     bool known;
     uint64_t predicted_bytes; /* inside the allocator, its cache given back */

@@ -21,7 +21,8 @@ static struct place place_of(const struct ir *ir, uint32_t rank)
     return place;
 }
 
-/* Combined coordinate along the axes of a mask, and their product; the first axis is slowest. */
+/* Returns the combined coordinate along the axes of a mask, and the product of their sizes; the first axis is
+ * slowest. */
 static uint32_t index_along(const struct ir *ir, const struct place *place, uint32_t axes,
                             uint32_t *size)
 {
@@ -260,7 +261,7 @@ static uint32_t head_axes(const struct ir *ir)
     return size == ir->layout.hp ? both : heads;
 }
 
-/* An axis of one rank makes no difference. */
+/* True if two masks of axes span the same ranks; axes of one rank make no difference. */
 static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 {
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)

@@ -15,7 +15,7 @@ enum {
     MEMBERS_MAX = 64,
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
-    QUEUE = 400,      /* ops that wait behind one that holds the stream */
+    QUEUE = 400,      /* ops that wait after one that holds the stream */
     SYNCS = 20,       /* pairs of an op and a wait for it */
     HOLD = 768,       /* the product that holds it has these sizes: some 10 ms of a core, */
     HOLD_GPU = 12288, /* or of a GPU with */

@@ -192,7 +192,7 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Whether no further rounding is likely to cover an error: of four normal variables one is 20 times as large as
+/* Sets *far if further roundings are unlikely to cover an error: of four normal variables one is 20 times as large as
  * the others once in 10^4 times. */
 static void far_off(void *user, struct reference_check_error error, double tolerance)
 {

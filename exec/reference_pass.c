@@ -132,7 +132,7 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
 
 /* ---- a layer ---- */
 
-/* Columns first..first+cols of x, (rows, stride). */
+/* Returns a copy of columns first..first+cols of x, (rows, stride). */
 static double *columns(struct arena *arena, const double *x, size_t rows, size_t stride,
                        size_t first, size_t cols)
 {

@@ -39,7 +39,7 @@ static void add_filler(struct align_sequence *s, struct align_filler filler)
     s->filler[s->filler_count++] = filler;
 }
 
-/* Attention goes on: what stands between its rows (scales, masks, merges) is part of it. */
+/* Extends an attention item: rows between its rows (scales, masks, merges) are part of it. */
 static void extend_attention(struct align_sequence *s, double seconds)
 {
     struct align_item *last = &s->item[s->count - 1];

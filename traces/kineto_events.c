@@ -26,7 +26,7 @@ struct reader {
     struct kineto_events *events;
     struct names names, lanes;
     struct diag *diag;
-    char name[NAME_LIMIT]; /* of the event at hand */
+    char name[NAME_LIMIT]; /* of the current event */
     char cpu_lane[2][64];  /* pid and tid as written */
 };
 
@@ -293,8 +293,8 @@ static double flops_of(const struct draft *draft, const char *name)
     return flops < 1e60 ? flops : 0;
 }
 
-/* gloo marks what it does on its threads by annotations, whose input is what this rank sends: operators like
- * any other. */
+/* True for annotations by which gloo marks its operations on its threads; their input is what this rank sends, and
+ * they count as operators. */
 static bool is_gloo(const struct draft *draft, const char *name)
 {
     return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;

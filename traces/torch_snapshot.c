@@ -178,7 +178,7 @@ static int compare_changes(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The first of freed that is at address or behind it. */
+/* Returns the index of the first freed block at or after an address. */
 static size_t first_freed(const struct since *since, uint64_t address)
 {
     size_t low = 0, high = since->freed_count;
@@ -336,7 +336,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
         goto out;
-    /* memory_snapshot() gives the segments alone */
+    /* memory_snapshot() gives only the segments */
     const struct pickle_value *segments =
         root->kind == PICKLE_LIST ? root : pickle_find(root, "segments");
     if (segments == NULL || segments->kind != PICKLE_LIST) {

@@ -19,7 +19,7 @@ struct levels {
     size_t count;
 };
 
-/* What is drawn of a state: each category on top of those before it, or their sum alone. */
+/* How a state is drawn: each category on top of those before it, or only their sum. */
 struct drawing {
     struct text *out;
     const struct figure_window *window;
@@ -71,7 +71,7 @@ static void put_slot(const struct drawing *d, const struct slot *slot, double un
     put_level(d, &slot->last, until_s);
 }
 
-/* Takes the state that holds from time_s on, which is not behind the window. */
+/* Takes the state that holds from time_s on, which is not after the window. */
 static void settle(const struct drawing *d, struct slot *slot, const struct levels *levels,
                    double time_s)
 {

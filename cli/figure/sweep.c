@@ -262,7 +262,7 @@ static void put_mfu_line(struct text *out, const struct curves *c, size_t line, 
             text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_of(c, i), value);
 }
 
-/* One line alone leaves room for every convention: each becomes a line, and HFU. */
+/* Appends a line for each MFU convention and one for HFU; used if the sweep makes a single line. */
 static void put_conventions(struct figure *figure, struct curves *c)
 {
     c->series.count = 0;

@@ -114,9 +114,9 @@ static void fill(struct bin *bin, const struct figure_window *window, double sta
     }
 }
 
-/* The boxes of a lane, in order of time and apart from each other. A bin has the colour that fills
- * most of it; neighbours of one colour are one box, with the edges that it has in the trace where
- * they border on idle time. box: BINS. */
+/* Finds the boxes of a lane, in order of time and without overlaps, and returns their number. A bin has the colour
+ * that fills most of it; neighbours of one colour are one box, with the edges that it has in the trace where they
+ * border on idle time. box: BINS. */
 static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;

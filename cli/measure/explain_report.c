@@ -51,7 +51,7 @@ static bool is_shown(const struct explanation *e, size_t i)
            i < RANKS_SHOWN - (e->told >= RANKS_SHOWN ? 1 : 0);
 }
 
-/* A cell of the table: "+0.000" also of what rounds to it from below. */
+/* Appends a cell of the table; a negative number that rounds to 0 is "+0.000", too. */
 static void put_more(struct text *out, double seconds)
 {
     double ms = 1e3 * seconds;

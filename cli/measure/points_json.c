@@ -61,7 +61,7 @@ void points_print_json(const struct points *points, struct text *out)
 
 /* ---- what was fitted to them ---- */
 
-/* The numbers of a family, from 0; of none: -1. */
+/* Appends the fitted numbers of a family, counted from 0; family -1: those that belong to none. */
 static void put_numbers(struct json_out *json, const char *key, const struct calibration *c,
                         int family)
 {

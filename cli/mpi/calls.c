@@ -6,7 +6,7 @@
 static bool start(int *rank, int *size)
 {
     int given;
-    /* one thread alone calls */
+    /* only one thread calls MPI */
     return MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &given) == MPI_SUCCESS &&
            MPI_Comm_rank(MPI_COMM_WORLD, rank) == MPI_SUCCESS &&
            MPI_Comm_size(MPI_COMM_WORLD, size) == MPI_SUCCESS;

@@ -1,4 +1,4 @@
-/* What is predicted, in words: the model and its sequences, and every choice. */
+/* Describes a predicted configuration in words: the model and its sequences, and every choice. */
 #include "cli/report/report.h"
 
 #include "base/units.h"
@@ -78,7 +78,7 @@ static void put_strategy(struct text *line, const struct prediction *p)
     text_release(&piece);
 }
 
-/* What is done with weights, activations, optimizer states and micro-batches. */
+/* Appends the choices for weights, activations, optimizer states and micro-batches. */
 static void put_choices(struct text *line, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

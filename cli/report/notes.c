@@ -16,7 +16,7 @@
 /* Peaks of costs and cluster that are so many times apart are of different devices. */
 #define OTHER_DEVICE 1.25
 
-/* Appends that nobody compared steps on so many ranks, and what is known of the slowest of them. */
+/* Appends that no measured steps on so many ranks were compared, and what is known of the slowest ranks. */
 static void print_scale(struct text *out, const struct prediction *p)
 {
     text_printf(out, "%sextrapolated to %u ranks: its steps were compared on ",

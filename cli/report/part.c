@@ -1,4 +1,4 @@
-/* A part of the model (--scope) as text: its kernels alone, its messages alone, and both at once. */
+/* Prints a part of the model (--scope) as text: only its kernels, only its messages, and both at once. */
 #include "cli/report/report.h"
 
 #include "schedule/choices/strategies.h"

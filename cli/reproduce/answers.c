@@ -152,7 +152,7 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
     bool ours = text.size >= head.size && memcmp(text.data, head.data, head.size) == 0;
     if (status == STATUS_OK && ours) {
         take_all(answers, r, &text, head.size);
-        if (text.data[text.size - 1] != '\n') { /* a line that was cut off stays alone */
+        if (text.data[text.size - 1] != '\n') { /* ends a line that was cut off */
             struct text end = {0};
             text_putc(&end, '\n');
             status = append(answers, &end, diag);

@@ -139,7 +139,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
     return status;
 }
 
-/* Each value of each axis, alone, must be one that its option takes. */
+/* Checks that each value of each axis is one that its option takes. */
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;

@@ -63,8 +63,8 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-/* A worker is the leader of a process group, so that the interrupt of a terminal reaches the parent
- * alone, which ends the group: with it go the worker's own children. */
+/* Runs jobs in a worker process until it is ended. A worker leads a process group of its own, so that the interrupt
+ * of a terminal reaches only the parent. The parent ends the group, and with it the worker's own children. */
 static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t parent)
 {
     setpgid(0, 0);

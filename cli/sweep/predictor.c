@@ -36,7 +36,7 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
     *predictor = (struct sweep_predictor){0};
 }
 
-/* Whether what an option says is loaded: the model and the cluster, not the choices. */
+/* The options whose values are loaded: those of the model and the cluster, not the choices. */
 static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
                                              "nodes", "gpus",   "loopback", "costs"};
 

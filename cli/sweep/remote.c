@@ -80,7 +80,7 @@ void sweep_remote_stop(struct sweep_remote *remote)
         return;
     for (int rank = 1; rank < remote->launcher->size; rank++)
         remote->launcher->calls->send(rank, TAG_STOP, NULL, 0);
-    /* what they asked for meanwhile is received, so that nobody waits to send it */
+    /* receives requests sent meanwhile, so that no rank waits in a send */
     struct sweep_remote_row row = {0};
     while (sweep_remote_take(remote, &row))
         ;

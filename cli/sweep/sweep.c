@@ -18,7 +18,7 @@ static void do_point(void *context, uint64_t job, struct text *answer)
     answer->data[0] = (char)('0' + outcome);
 }
 
-/* Points still to do, in grid order, and behind them those whose process died. */
+/* Points still to do, in grid order, and after them those whose process died. */
 struct queue {
     size_t *point;
     size_t count, next;

@@ -22,7 +22,7 @@ struct checker {
     struct external_runs runs; /* rows that can be read, for what is compared between them */
     struct measurements rows;
     size_t count, faulty;
-    bool fault; /* of the row at hand */
+    bool fault; /* of the current row */
 };
 
 static void fault(struct checker *c, struct loc at, const char *format, ...)
@@ -167,7 +167,7 @@ static void check_figure(struct checker *c, const struct measurement *row)
 
 /* ---- the file ---- */
 
-/* The row alone below the line of columns, at the line where it stands, for the reader of the kind. */
+/* Reads a row with the reader of its kind, as a text of the line of columns and only this row, with its line number. */
 static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
 {
     struct text text = {0};

@@ -30,7 +30,7 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
                                          struct diag *diag);
 
 /* Appends the errors of each table of LoongTrain when the numbers fitted to them are fitted to the
- * other tables alone. STATUS_BAD_INPUT where there are not two tables with rows that count. */
+ * other tables only. STATUS_BAD_INPUT if there are not two tables with rows that count. */
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 

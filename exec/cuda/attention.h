@@ -16,8 +16,8 @@ struct attention; /* the sizes and plans of one op's attention */
 /* All attention of a run. */
 struct attentions;
 
-/* wanted: the caller's option. Where it asks for cuDNN and that cannot be opened, the call fails; where it leaves the
- * choice open, attentions_why_tiles() says why cuDNN is not used. */
+/* Makes the state of all attention of a run. wanted: the caller's option. If it asks for cuDNN and that cannot be
+ * opened, the call fails; where it leaves the choice open, attentions_why_tiles() says why cuDNN is not used. */
 struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);

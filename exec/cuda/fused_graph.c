@@ -72,7 +72,7 @@ struct dims {
     int64_t size[4], step[4];
 };
 
-/* Packed in the order of the sizes. */
+/* Returns the dimensions of a tensor that is packed in the order of its sizes. */
 static struct dims packed(int64_t heads, int64_t rows, int64_t cols)
 {
     return (struct dims){{1, heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}};
@@ -206,7 +206,7 @@ static void reshape(struct fused *g, descriptor x, descriptor y)
     add_operation(g, op);
 }
 
-/* x where the query sees the key, -inf elsewhere. */
+/* Adds a mask: x where the query sees the key, -inf elsewhere. */
 static descriptor masked(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;

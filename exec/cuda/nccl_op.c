@@ -43,9 +43,9 @@ static int64_t member(const struct nccl_part *p, int64_t index)
     return ((index % size) + size) % size;
 }
 
-/* Everybody to everybody: piece k of ours to `to(k)`, piece k of the result from `from(k)`. An
- * all-to-all has them in index order; a relative all-gather counts backwards from its rank, and
- * sends the same piece to all. */
+/* Exchanges pieces between all members: piece k of this rank goes to `to(k)`, piece k of the result comes from
+ * `from(k)`. An all-to-all has them in index order; a relative all-gather counts backwards from its rank, and sends
+ * the same piece to all. */
 static ncclResult_t exchange(const struct nccl_part *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -61,7 +61,7 @@ static ncclResult_t exchange(const struct nccl_part *p, bool relative)
     return result;
 }
 
-/* Piece k of the root's to member k, its own too. */
+/* Sends the root's piece k to member k, also to the root itself. */
 static ncclResult_t scatter(const struct nccl_part *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
