@@ -83,9 +83,27 @@ const char *sweep_summary_words(int status, size_t count)
     return count == 1 ? one[status] : many[status];
 }
 
+/* Appends the fastest point; nothing where no point has a time. */
+static void print_fastest(struct text *out, const struct table *table,
+                          const struct sweep_summary *s)
+{
+    double step_s, rate;
+    if (s->best == SIZE_MAX ||
+        !table_number(table, s->best, table_find(table, "step_s"), &step_s) ||
+        !table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &rate))
+        return;
+    struct report_time time = report_time_for(step_s);
+    text_printf(out, "Fastest: %.1f tokens/s/GPU, a step of %.*f %s, with", rate, time.decimals,
+                step_s / time.unit_s, time.name);
+    for (size_t a = 0; a < s->axes; a++)
+        text_printf(out, " %s=%s", table->name[a], table->row[s->best][a]);
+    text_putc(out, '\n');
+}
+
 static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
                   size_t resumed, bool complete)
 {
+    print_fastest(out, table, s);
     text_printf(out, "%zu point%s in %s: ", table->rows, table->rows == 1 ? "" : "s", table->path);
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count[i] > 0 || i == SWEEP_FITS)
@@ -96,18 +114,8 @@ static void print(struct text *out, const struct table *table, const struct swee
     else if (resumed > 0)
         text_printf(out, " (%zu from an earlier run)", resumed);
     text_putc(out, '\n');
-    double step_s, rate;
-    if (s->best == SIZE_MAX ||
-        !table_number(table, s->best, table_find(table, "step_s"), &step_s) ||
-        !table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &rate))
-        return;
-    text_puts(out, "best");
-    for (size_t a = 0; a < s->axes; a++)
-        text_printf(out, " %s=%s", table->name[a], table->row[s->best][a]);
-    struct report_time time = report_time_for(step_s);
-    text_printf(out, ": step %.*f %s, %.1f tokens/s/GPU\n", time.decimals, step_s / time.unit_s,
-                time.name, rate);
-    print_kernels(out, table, s);
+    if (s->best != SIZE_MAX)
+        print_kernels(out, table, s);
 }
 
 static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,

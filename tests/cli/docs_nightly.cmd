@@ -60,6 +60,7 @@ for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
 done | awk -F'|' '{ printf "| %s (%d) | %s %% (%s) | %s %% (%.2f) | %s %% (%.2f) |\n", $1, $2, $3, $4 == 300 ? 3 : $4 / 37.5 * 3 "/8", $5, $6 / 100, $7, $8 / 100 }' |
     sed 's#(6/8)#(3/4)#; s#(12/8)#(3/2)#' | stands $S/docs/strategies.md
 both() { sed -n 's/^ *"step_s": \([^,]*\),*/\1/p; s/^ *"tokens_per_s_gpu": \([^,]*\),*/\1/p' | paste -sd' '; } # of a step, all digits
+cat $S/docs/accuracy.md $S/docs/accuracy/*.md > $T/accuracy-pages.md # the pages of accuracy, together
 # docs/accuracy.md: rotations on several hosts, placements on 2,048 GPUs, numbers fitted without a table
 for row in "512K 16 2" "1M 32 4"; do
     set -- $row
@@ -69,7 +70,7 @@ for row in "512K 16 2" "1M 32 4"; do
             both | awk -v first=$rotate '{ printf first == "all-to-all" ? " %.1f s, %.0f tokens/s/GPU |" : " %.1f s, %.0f |", $1, $2 }'
     done
     echo
-done | stands $S/docs/accuracy.md
+done | stands $T/accuracy-pages.md
 for placement in context-first head-first; do
     printf '| %s |' $placement
     for window in 1 4 8; do
@@ -78,14 +79,14 @@ for placement in context-first head-first; do
             both | awk -v w=$window '{ printf w == 1 ? " %.2f s, %.1f tokens/s/GPU |" : " %.2f s, %.1f |", $1, $2 }'
     done
     echo
-done | stands $S/docs/accuracy.md
+done | stands $T/accuracy-pages.md
 F=$S/traces/published/measurements.csv
 (head -1 $F; grep -E '^LoongTrain,(4|5|fig5d),' $F) > $T/operators.csv
 longhaul validate --data $T/operators.csv --leave-one-out > $T/without
 awk '/^leave one out/ { on = 1 } on && / of [0-9]+$/ { print "| " $1 ", " $2 " | " $10 " | " $3 ", " $4 " % | " $5 ", " $6 " % | " $7 ", " $8 " % |" }' $T/without | tr -d '*' > $T/rows
-tr -d '*' < $S/docs/accuracy.md > $T/accuracy.md
+tr -d '*' < $T/accuracy-pages.md > $T/accuracy.md
 stands $T/accuracy.md < $T/rows
-awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "| `" $1 "` | " $2 " | " $3 " | " $4 " | " $5 " |" }' $T/without | stands $S/docs/accuracy.md
+awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "| `" $1 "` | " $2 " | " $3 " | " $4 " | " $5 " |" }' $T/without | stands $T/accuracy-pages.md
 # docs/accuracy.md: errors of groups of rows
 (head -1 $F; grep -E '^FPDT,(fig11|3|4),|^LoongTrain,2,(ulysses|2d),' $F | grep -E '^FPDT|,ulysses,|dhp=32;dcp=1;' | grep -E ',(mfu|tgs),' | grep -v 'LoongTrain.*,mfu,' |
     grep -vE '^FPDT,3,(megatron-sp|ulysses,.*,65536)') > $T/rows.csv
@@ -93,7 +94,7 @@ longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
 group() { # PATTERN, what the row says: its end, mean and worst
     grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 1); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
         END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
-    grep -qF -e "$(cat $T/end)" $S/docs/accuracy.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
+    grep -qF -e "$(cat $T/end)" $T/accuracy-pages.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
 }
 group '^LoongTrain,' ')'
 group '^FPDT,3,ulysses' ')'
@@ -111,7 +112,7 @@ group '^FPDT,4,.*sparsity=0[.][1-5]' ')'
 longhaul validate --data $S/traces/published/external.csv > $T/steps
 awk '/^whole steps/ { exit } /^by / { of = $2; skip = /source names/ } /^allocated/ { of = "allocated memory" } /^(all$|verdicts)/ { of = "" }
     of != "" && !skip && NF > 7 { n = NF - 6; name = $1; for (i = 2; i < n; i++) name = name " " $i
-        print "| " of " | " name " | " $n " | " $(n + 1) " % | " $(n + 3) " % | " $(n + 5) " % |" }' $T/steps | stands $S/docs/accuracy.md
+        print "| " of " | " name " | " $n " | " $(n + 1) " % | " $(n + 3) " % | " $(n + 5) " % |" }' $T/steps | stands $T/accuracy-pages.md
 # docs/planning.md: what SPPO printed and what the search found, both predicted (the search itself is left out: minutes)
 rate() { # MODEL GPUS TOKENS "(SP, PP), N"
     set -- $1 $2 $3 $(echo "$4" | tr -d '(),')

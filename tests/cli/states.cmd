@@ -3,7 +3,7 @@ what="--model llama3-8b --cluster dgx-h100 --gpus 8 --seq 64K"
 for states in fp32 bf16 8bit; do
     longhaul predict $what --states $states --quick --all | grep -o 'optimizer on device[a-z0-9 ]*,\|optimizer [0-9.]* GiB'
 done
-longhaul sweep $what --vary states=fp32,bf16,8bit -o $T/s.csv 2> $T/note | head -n 1 | sed 's/ in .*csv//'
+longhaul sweep $what --vary states=fp32,bf16,8bit -o $T/s.csv 2> $T/note | sed -n 2p | sed 's/ in .*csv//'
 bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
 bad run --model longhaul-3m --seq 64 --states 8bit
 longhaul schedule --model longhaul-3m --set layers=1 --seq 64 --cluster ideal --gpus 2 --states 8bit --attention cpu -o $T/8.ir
