@@ -69,7 +69,7 @@ static const struct option rows[] = {
 const struct option_set calibrate_options = {"points and what becomes of them", rows,
                                              ARRAY_LEN(rows)};
 
-/* What one call of the command holds. */
+/* The state of one call of the command. */
 struct session {
     const struct options *options;
     struct fitted fitted;

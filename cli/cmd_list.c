@@ -24,7 +24,7 @@ static const struct option rows[] = {
 };
 const struct option_set list_options = {"list", rows, ARRAY_LEN(rows)};
 
-/* What is being written: rows of text, or objects of JSON. */
+/* The output in progress: rows of text, or objects of JSON. */
 struct listing {
     struct text *out;
     struct json_out json; /* out NULL: text */
@@ -224,7 +224,7 @@ struct constants {
     size_t numbers, unstated, own, own_unstated;
 };
 
-/* Where a source does not state a number it says so by one of these words. */
+/* True if a source says, by one of these words, that the number is not stated. */
 static bool is_unstated(const char *source)
 {
     static const char *const words[] = {"inferred", "assumed", "assumption", "estimate"};

@@ -256,7 +256,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     return status;
 }
 
-/* A length is what is asked for, or asked about. */
+/* Checks that the options either give a length or ask for the longest. */
 static enum status check_length(const struct options *options, struct diag *diag)
 {
     bool longest =
@@ -305,7 +305,7 @@ static enum status check_frameworks(const struct options *options, struct diag *
     return STATUS_OK;
 }
 
-/* What predict has and a search does not. */
+/* Refuses options that predict has and a search does not. */
 static enum status check_question(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "loopback"))

@@ -29,7 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What one call of the command holds. */
+/* The state of one call of the command. */
 struct session {
     const struct options *options;
     struct setup setup;

@@ -58,7 +58,7 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
     return status;
 }
 
-/* What the first layer's forward of the first unit makes, tensor by tensor. */
+/* Prints the tensors that the forward of the first layer makes for the first unit. */
 static enum status print_classes(const struct ir *ir, struct diag *diag)
 {
     enum { ROWS_MAX = 64 };

@@ -47,7 +47,7 @@ enum status microbench_run(const struct microbench_case *wanted,
  * which need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
-/* How points are measured on a GPU, for programs that measure something else in the same way: operands are random
+/* These let other programs measure in the way in which points are measured on a GPU: operands are random
  * numbers in [0.25, 1), their sets rotate through this many bytes, and this many runs precede those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);

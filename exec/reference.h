@@ -73,7 +73,7 @@ struct reference_batch {
     const int32_t *labels; /* the same shape: the token to predict, or -1: not counted. NULL: every
                               sequence's tokens shifted by one, its last position not counted */
     int64_t sequences, seq_len;
-    /* Of packed sequences: a token sees only those of its own document. NULL: each sequence is one. */
+    /* the documents of packed sequences: a token sees only those of its own; NULL: each sequence is one document */
     const struct documents *documents;
 };
 

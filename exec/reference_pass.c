@@ -65,7 +65,7 @@ static double *stored(struct storage *storage, double *x, size_t count)
     return x;
 }
 
-/* What a layer must know of the sequence. */
+/* The properties of a sequence that a layer needs. */
 struct sequence {
     size_t tokens;
     const int64_t *document_begin; /* as of struct reference_heads */

@@ -261,7 +261,7 @@ bool training_clips(const struct ir *ir)
     return has_kind(ir, WORK_SQUARE_SUM);
 }
 
-/* With bf16 states nothing wider is kept: the results of a step are rounded before the next one reads them. */
+/* Rounds parameters and moments to the dtype of the states: with bf16 states no wider copy is kept between steps. */
 static void round_states(struct reference *r, enum dtype dtype)
 {
     for (size_t n = 0; n < r->count; n++) {

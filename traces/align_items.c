@@ -1,4 +1,4 @@
-/* From rows to the items of a sequence, and the period in which they repeat. */
+/* Makes the items of a sequence from rows, and finds the period in which they repeat. */
 #include "traces/align.h"
 
 #include <math.h>

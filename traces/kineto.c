@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the enclosing events say of an event. */
+/* The properties that an event takes from the events that enclose it. */
 struct context {
     uint32_t owner; /* the outermost event around that does something, or itself; NONE */
     uint16_t phase; /* label; PHASE_UNSEEN: nothing around said so */

@@ -306,7 +306,7 @@ static void add_freed(struct torch_snapshot *s, struct sites *sites, const struc
     }
 }
 
-/* What the segments say must be possible. */
+/* Checks that the sizes of segments and blocks are possible. */
 static enum status check_sums(const struct torch_snapshot *s, const char *name, struct diag *diag)
 {
     struct loc at = {.name = name};

@@ -14,7 +14,7 @@ enum { BINS = 1500 };
 
 enum { LANES_MAX = 32 };
 
-/* What a box is coloured by: in the order of the colours. */
+/* The kinds of work that boxes are coloured by, in the order of the colours. */
 enum colour {
     COLOUR_ATTENTION = 1,
     COLOUR_MATMUL,

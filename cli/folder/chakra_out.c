@@ -101,7 +101,7 @@ static void put_text_attr(struct text *out, unsigned field, const char *name, co
 
 /* ---- nodes ---- */
 
-/* What a kind of work is in a trace. A kind that is not here computes. */
+/* The node types of kinds of work. A kind that is not listed is computation. */
 static const struct {
     uint8_t type;
     int8_t collective; /* of TYPE_COMM_COLL */

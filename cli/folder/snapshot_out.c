@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Where a device's memory may lie; anything that is not 0. */
+/* An address at which a device's memory could be; any number but 0 would do. */
 #define BASE INT64_C(0x7f0000000000)
 
 static void put_key_int(struct text *out, const char *key, int64_t value)

@@ -1,4 +1,4 @@
-/* What `longhaul run` says, as JSON. */
+/* Prints the results of `longhaul run` as JSON. */
 #include "cli/measure/run_report.h"
 
 static void put_series(struct json_out *json, const char *key, const double *value, uint32_t count)

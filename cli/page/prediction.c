@@ -147,7 +147,7 @@ static void put_numbers(struct page *page, struct json_node root)
     text_release(&text);
 }
 
-/* How sure the figures are, and what a reader should not take them for, in the report's words. */
+/* Appends how sure the figures are, and warnings about misreading them, in the report's words. */
 static void put_warnings(struct page *page, struct json_node root)
 {
     struct text text = {0};

@@ -171,7 +171,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
     }
 }
 
-/* What the winner's length is not, if its ladder ended before memory did. */
+/* Appends why lengths beyond the winner's were not tried, if its search ended before memory was full. */
 static void put_end(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];

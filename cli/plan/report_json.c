@@ -1,4 +1,4 @@
-/* What a search found, as JSON. */
+/* Prints the result of a search as JSON. */
 #include "cli/common/json_out.h"
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"

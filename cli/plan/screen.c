@@ -39,7 +39,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     text_release(&rest);
 }
 
-/* What comes nearest of all that does not fit. */
+/* Prints that nothing fits, and the configuration that comes nearest to fitting. */
 static void print_none(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -102,7 +102,7 @@ static void print_question(const struct screen *screen, const struct plan_report
     text_release(&line);
 }
 
-/* The command of the best, and the options of those that follow. */
+/* Prints the command of the best configuration, and the options of the next ones. */
 static void print_ranking(const struct screen *screen, const struct plan_report *r)
 {
     enum { INDENT = 5 };

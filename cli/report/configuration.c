@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* How they are cut, which of them stages share, and how these come by each other's weights. */
+/* Appends how subsequences are cut, which of them stages share, and how those stages get each other's weights. */
 static void put_subsequences(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;

@@ -1,5 +1,5 @@
-/* What --all adds to a prediction's screen: memory in detail, the stages of a pipeline, what was simulated, and where
- * the interval comes from. */
+/* Prints the details that --all adds to a prediction's screen: memory in detail, the stages of a pipeline, what was
+ * simulated, and where the interval comes from. */
 #include "cli/report/report.h"
 
 #include "base/units.h"

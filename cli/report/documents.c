@@ -1,4 +1,4 @@
-/* What the sequences of a step are packed of, and what steps of other documents take. */
+/* Prints which documents the sequences of a step hold, and the times of steps with other documents. */
 #include "base/units.h"
 #include "cli/report/report.h"
 

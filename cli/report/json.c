@@ -220,7 +220,7 @@ static void put_depth(struct json_out *w, const struct sim_depth *depth)
     json_end_object(w);
 }
 
-/* What was simulated of a loop, where not all of it was. */
+/* Writes how much of a loop was simulated, if not all of it was. */
 static void put_sample(struct json_out *w, const struct prediction *p)
 {
     struct prediction_sample sample = prediction_sample(p);

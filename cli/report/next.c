@@ -1,4 +1,4 @@
-/* What to try after a prediction, as commands that can be pasted. */
+/* Prints what to try after a prediction, as commands that can be pasted. */
 #include "cli/report/report.h"
 
 #include "base/arena.h"
@@ -85,7 +85,7 @@ static void put_gain(struct text *out, const struct report *r)
     text_puts(out, v->fits && verdict_close(v) ? ", which is too close to call:" : ":");
 }
 
-/* The option that gains most, or that there is none. */
+/* Prints the option that gains most, or that none gains. */
 static void print_best(const struct screen *screen, const struct report *r)
 {
     const struct alternative *best = r->best;

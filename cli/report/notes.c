@@ -1,4 +1,4 @@
-/* What to beware of in a prediction, and what a whole training would take. */
+/* Prints warnings about a prediction, and the time and cost of a whole training. */
 #include "cli/report/report.h"
 
 #include "base/units.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Where the host takes more of a step than this, what a profile says of it decides. */
+/* The share of the host in a step above which a warning says that the profile's host costs decide the result. */
 #define HOST_DECIDES 0.3
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005

@@ -71,7 +71,7 @@ static void put_on_one_line(struct text *out, const struct text *json)
     text_putc(out, '\n');
 }
 
-/* In one write, so that two processes do not mix their lines. */
+/* Appends a line in one write, so that two processes do not mix their lines. */
 static enum status append(const char *path, const struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};

@@ -28,7 +28,7 @@ static void put_need(struct text *out, const struct verdict *v, enum prediction_
     text_puts(out, margin < 0 ? " too much" : " stay free");
 }
 
-/* What does not fit is all said at once: the memory that lacks the largest share first. */
+/* Prints the verdict. It names all memories that do not fit, the one that lacks the largest share first. */
 static void print_verdict(const struct screen *screen, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
@@ -173,7 +173,7 @@ static const char *const reserved_labels[RESERVED_PART_COUNT] = {
     [RESERVED_CACHE] = "unused cache of the allocator",
 };
 
-/* The parts of what a GPU needs, at the moment that needs most. */
+/* Prints the parts of a GPU's memory, at the moment that needs most. */
 static void print_memory(const struct screen *screen, const struct report *r)
 {
     enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };

@@ -46,7 +46,7 @@ static bool are_numbers(const struct places *p)
     return true;
 }
 
-/* Numbers along an axis rise; other texts keep the order of the points. */
+/* Sorts the places of an axis if they are numbers; other texts keep the order of the points. */
 static void sort_numbers(struct places *p)
 {
     if (!are_numbers(p))
@@ -209,7 +209,7 @@ static void set_size(struct figure *figure, const struct layout *l)
     figure_set_number(figure, "key_wide", key);
 }
 
-/* What the points of an entry have between them. */
+/* Finds the panels, series and axes of an entry's points. */
 static void layout_make(struct layout *l, const struct reproduction *r, size_t e)
 {
     places_make(&l->panel, r->points);
@@ -240,7 +240,7 @@ static void layout_release(struct layout *l)
         places_release(&l->x[p]);
 }
 
-/* Which kinds of points there are, for the key. */
+/* Sets which kinds of points the figure has, for its key. */
 static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e)
 {
     bool published = false, unfit = false;

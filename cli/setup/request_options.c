@@ -45,7 +45,7 @@ static void put_activations(struct text *out, const struct request *r)
     }
 }
 
-/* As --share-units reads it. */
+/* Appends shared units in the form that --share-units reads. */
 static void put_shared(struct text *out, const struct shared_units *shared)
 {
     text_puts(out, " --share-units ");

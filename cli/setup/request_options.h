@@ -11,8 +11,8 @@
  * cluster, the length and the batch. Options at their default are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
-/* How subsequences are cut, and how much of what they keep leaves: "adaptive", "full" or a share. Of a
- * request whose activations leave by ratio. */
+/* Name how subsequences are cut, and append the share of saved activations that is offloaded: "adaptive", "full" or a
+ * number. For requests whose activations are offloaded by ratio. */
 const char *request_partition_name(const struct request *request);
 void request_put_offload_ratio(struct text *out, bool adaptive, double ratio);
 

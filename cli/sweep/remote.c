@@ -8,7 +8,7 @@
 
 enum tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
 
-/* How long a worker's wait keeps us from looking for messages. */
+/* The longest wait for a worker before the process looks for messages again. */
 enum { LOOK_EVERY_MS = 2 };
 
 /* ---- rank 0 ---- */

@@ -39,7 +39,7 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     return STATUS_OK;
 }
 
-/* Those of the points that fit, unless the sweep varies them itself. */
+/* Prints the kernels of attention of the points that fit, unless the sweep varies them. */
 static void print_kernels(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {

@@ -17,7 +17,7 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
 /* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
-/* Where runs differ in one choice only (the split, the placement, the window, the rotation): whether
+/* Appends, for runs that differ in one choice only (the split, the placement, the window, the rotation), whether
  * the one predicted to be best was best. Part of validation_print(). */
 void validation_print_choices(struct text *out, const struct validation *validation);
 

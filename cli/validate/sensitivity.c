@@ -1,4 +1,4 @@
-/* How the mean error of each table moves when one number of the machine does. */
+/* Computes how the mean error of each table changes with one number of the machine. */
 #include "cli/validate/print.h"
 #include "predict/validate/table_moves.h"
 

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Between x (rows, parts w0 + parts w1 + parts w2) and one (parts, rows, w) per block of columns. */
+/* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x
+ * with `pack`, else into x. */
 static void move(const struct call *call, bool pack)
 {
     const struct work *work = call->work;

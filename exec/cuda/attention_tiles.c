@@ -61,7 +61,7 @@ static uint8_t least(uint8_t a, uint8_t b)
     return a < b ? a : b;
 }
 
-/* How all rows of all heads of an operand are aligned: heads begin `dim` elements apart. */
+/* Returns the alignment that all rows of all heads of an operand have: heads begin `dim` elements apart. */
 static uint8_t alignment_of(const struct operand *operand, int64_t dim)
 {
     uint64_t head = (uint64_t)dim * dtype_bytes((enum dtype)operand->dtype);

@@ -180,7 +180,8 @@ static void cuda_close(struct exec_run *run)
 
 /* ---- memory ---- */
 
-/* Before there is any, while ops are planned: an address that is aligned as memory will be. */
+/* Returns the address of a rank's memory. While ops are planned there is no memory yet: then an address with the same
+ * alignment. */
 static void *cuda_memory(struct exec_run *run, uint32_t rank, enum memory memory)
 {
     void *base = cuda_of(run)->rank[rank].memory[memory];

@@ -27,7 +27,7 @@ static char *reserve(size_t bytes)
     return all + head;
 }
 
-/* Before its pages are touched, for they go where they are touched first. */
+/* Binds memory to a NUMA node. Must come before its pages are touched, since a page is placed at its first touch. */
 static void bind_to(void *memory, size_t bytes, int node)
 {
 #ifdef SYS_mbind
