@@ -112,7 +112,7 @@ static void put_time(struct text *out, struct printed *last, double value)
     text_append(out, last->digits, last->size);
 }
 
-/* Returns the labels as they stand in the file, quoted once for all rows. */
+/* Returns the labels as the file has them: each is quoted once, for all rows. */
 static struct text *quote_labels(const struct trace *trace)
 {
     struct text *quoted = heap_zalloc(trace->label_count + 1, sizeof *quoted);

@@ -165,7 +165,7 @@ struct named {
     struct loc at;
 };
 
-/* Lines of equal ids in their order. */
+/* Orders rows by id, and those with equal ids by line. */
 static int by_id(const void *a, const void *b)
 {
     const struct named *one = a, *other = b;

@@ -112,7 +112,7 @@ static enum status put_timelines(struct page *page, const struct compared *c, st
     return status;
 }
 
-/* The causes of the difference, the largest first. */
+/* Appends the causes of the difference, the largest first. */
 static enum status put_causes(struct page *page, const struct compared *c, const char *measured,
                               struct diag *diag)
 {

@@ -137,7 +137,7 @@ static void print_what(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* A line whose text put() appends. */
+/* Prints a line whose text put() appends. */
 static void print_line(const struct screen *screen, const char *label,
                        void (*put)(struct text *, const struct longest_certificate *),
                        const struct longest_certificate *r)

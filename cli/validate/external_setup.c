@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* `folder/name`, where name is a file's of the CSV's folder. */
+/* Returns name; the relative path of a .json file is put below the CSV's folder. */
 static const char *beside(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');

@@ -185,7 +185,7 @@ static void put_group(struct text *out, const struct external_validation *v, con
                     100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
 }
 
-/* Memory that tensors took, of the sources that print it. */
+/* Appends the errors of the memory that tensors took, for sources that print it. */
 static void put_allocated(struct text *out, const struct external_validation *v, const char *source)
 {
     size_t n = 0;

@@ -256,7 +256,7 @@ struct builders {
     struct fused_plan *next;
 };
 
-/* A plan cannot be built without the compiler. */
+/* Adds to a plan's message why cuDNN's compiler cannot be opened, if it cannot: no plan can be built without it. */
 static void add_compiler(struct fused_plan *plan)
 {
     const char *missing = cudnn_compiler_missing();

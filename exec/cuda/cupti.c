@@ -148,7 +148,7 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *most)
     *buffer = memory;
 }
 
-/* CUPTI counts them by the queue that its buffers are of. */
+/* Counts the records that CUPTI has dropped, which it counts per queue of buffers. */
 static void count_dropped(CUcontext context, uint32_t stream)
 {
     size_t more = 0;

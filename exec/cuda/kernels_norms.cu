@@ -139,7 +139,7 @@ static __device__ __forceinline__ void clear_columns(float *sum, int64_t cols)
         sum[c + j] = 0;
 }
 
-/* Each thread wrote the columns that it copies. */
+/* Copies columns; each thread copies those that it has written, so no synchronisation is needed. */
 static __device__ __forceinline__ void copy_columns(float *to, const float *from, int64_t cols)
 {
     FOR_COLUMNS(c, n, cols)
