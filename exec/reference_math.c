@@ -149,7 +149,7 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
     }
 }
 
-/* row[j] = a . b_j for j < count, b transposed, (dim, stride). */
+/* Computes row[j] = a . b_j for j < count, b transposed, (dim, stride). */
 static void dots(double *row, const double *a, const double *bt, size_t dim, size_t stride,
                  size_t count)
 {
@@ -157,7 +157,8 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
-/* Sets the scores of keys that query i does not see, in skipped blocks, or before its window or document, to minus infinity. */
+/* Sets the scores of keys that query i does not see, in skipped blocks, or before its window or document, to minus
+ * infinity. */
 static void hide(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)

@@ -302,7 +302,7 @@ static void embed_backward(const struct reference_affine *table,
         }
 }
 
-/* Logits and loss of x, (s, hidden); with dx, the gradients too. */
+/* Computes the logits and returns the loss of x, (s, hidden); with dx, the gradients too. */
 static double head(struct storage *to, const struct reference_affine *p, const double *x,
                    const int32_t *labels, size_t s, double scale, double *dx)
 {

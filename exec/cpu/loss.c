@@ -133,7 +133,7 @@ static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
     return left < 0 ? 0 : left < vocab ? left : vocab;
 }
 
-/* Statistics of this part of the vocabulary, (rows, 3): the largest logit, the sum of exponentials
+/* Computes the statistics of this part of the vocabulary, (rows, 3): the largest logit, the sum of exponentials
  * relative to it, and the label's logit, 0 when the label is in another part. */
 const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
 {

@@ -68,7 +68,7 @@ static uint8_t alignment_of(const struct operand *operand, int64_t dim)
     return least(product_alignment(operand->data), product_alignment((void *)(uintptr_t)head));
 }
 
-/* The products of a block of `rows`. */
+/* Plans the products of a block of `rows`. */
 static bool plan_block(struct attention_tiles *t, struct products *products,
                        const struct call *call, const struct product **plan, int64_t rows,
                        struct diag *diag)
