@@ -75,8 +75,8 @@ struct backend {
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
 
-    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of all ranks, and stores its state
-     * in run->state. close() frees all of it, also after a failed open(). */
+    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of all ranks, and stores its
+     * state in run->state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);
 
@@ -106,8 +106,8 @@ struct backend {
     /* Called when the host has passed a SYNC op, for which other ops may wait. */
     void (*pass)(struct exec_run *run, uint32_t rank, uint32_t op);
 
-    /* Called by the watcher before it judges whether a run stands still: counts the ops that have ended, on backends that
-     * must ask the device. NULL: they are counted as they end. */
+    /* Called by the watcher before it judges whether a run stands still: counts the ops that have ended, on
+     * backends that must ask the device. NULL: they are counted as they end. */
     void (*watch)(struct exec_run *run);
     /* Wakes everything that waits; called once run->stop is set. */
     void (*stop)(struct exec_run *run);

@@ -114,7 +114,8 @@ struct compare_op {
     double share;                          /* of the off_s of all pairs */
 };
 
-/* Returns the number of ops and puts them into *ops, those with the largest off_s first; the caller frees the array. */
+/* Returns the number of ops and puts them into *ops, those with the largest off_s first; the caller frees the
+ * array. */
 size_t compare_ops(const struct comparison *comparison, struct compare_op **ops);
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };

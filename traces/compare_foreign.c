@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A match in one step, before medians are taken. It is identified by row and rows of the predicted side: the same rows in
- * two steps are the same pair. */
+/* A match in one step, before medians are taken. It is identified by row and rows of the predicted side: the same
+ * rows in two steps are the same pair. */
 struct match {
     uint32_t lane, row, rows; /* predicted */
     uint8_t class, phase;

@@ -1,6 +1,6 @@
-/* Times tiles of attention as ops of a schedule and the same cuDNN plans called directly, one line of CSV each. The
- * difference is what the transposition of the statistics, events and all other work around the call take. Both use the
- * same numbers, sets of operands and number of calls, queued one after the other.
+/* Times tiles of attention as ops of a schedule and the same cuDNN plans called directly, one line of CSV each.
+ * The difference is what the transposition of the statistics, events and all other work around the call take. Both
+ * use the same numbers, sets of operands and number of calls, queued one after the other.
  *
  *     attention_alone [small]     small: sizes for the emulated device
  *
@@ -126,8 +126,8 @@ static bool set_up(struct alone *a, const struct cudnn *dnn)
            dnn->cudnnSetStream(a->handle, a->stream) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Queues all calls one after the other, with an event between two and no wait of the host, so that the stream is as full
- * as in the op's schedule. Returns NULL, or the name of the call that failed. */
+/* Queues all calls one after the other, with an event between two and no wait of the host, so that the stream is
+ * as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
 static const char *call_all(const struct alone *a, bool backward)
 {
     const char *words = NULL;

@@ -1,8 +1,9 @@
 /* cli/common/screen.h: the first page of an answer, laid out for a terminal or for a pipe.
  *
- * On a terminal, text is wrapped at its width, a command is continued with a backslash at the end of a line so that
- * it can still be pasted, and the verdict and headings are in colour unless NO_COLOR is set. In a pipe or a file
- * nothing is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80 columns wide. */
+ * On a terminal, text is wrapped at its width, a command is continued with a backslash at the end of a line so
+ * that it can still be pasted, and the verdict and headings are in colour unless NO_COLOR is set. In a pipe or a
+ * file nothing is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80
+ * columns wide. */
 #ifndef CLI_COMMON_SCREEN_H
 #define CLI_COMMON_SCREEN_H
 

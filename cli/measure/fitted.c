@@ -160,7 +160,8 @@ static void note_part(const char *path, const char *base, const struct calibrate
                   "has what could be fitted; what was refused stays as %s has it", base);
 }
 
-/* Returns the path "mine.points.csv" beside "mine.json" if there are points that a device file can name; else NULL. */
+/* Returns the path "mine.points.csv" beside "mine.json" if there are points that a device file can name; else
+ * NULL. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;

@@ -5,7 +5,8 @@
 
 #include "cli/page/page.h"
 
-/* Appends the sources. Names may be NULL. An input that cannot be loaded (its file is gone) is named, not an error. */
+/* Appends the sources. Names may be NULL. An input that cannot be loaded (its file is gone) is named, not an
+ * error. */
 void page_put_sources(struct page *page, const char *model, const char *cluster, const char *costs,
                       const char *profile);
 

@@ -70,7 +70,8 @@ void report_json_step_ends(struct json_out *json, const struct intervals *interv
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* How a group of times is printed: in a unit that suits their whole, with decimals that give the whole five digits. */
+/* How a group of times is printed: in a unit that suits their whole, with decimals that give the whole five
+ * digits. */
 struct report_time {
     double unit_s;
     int decimals;

@@ -1,4 +1,5 @@
-/* cli/setup/documents_options.h: reads the options that describe documents, and packs the documents into sequences. */
+/* cli/setup/documents_options.h: reads the options that describe documents, and packs the documents into
+ * sequences. */
 #ifndef CLI_SETUP_DOCUMENTS_OPTIONS_H
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 

@@ -1,7 +1,8 @@
-/* cli/validate/pages.h: tables of a validation in Markdown documents: accuracy.md, and a page a source below accuracy/.
+/* cli/validate/pages.h: tables of a validation in Markdown documents: accuracy.md, and a page a source below
+ * accuracy/.
  *
- * A document keeps what people wrote in it: only what stands between "<!-- generated: NAME -->" and "<!-- end -->" is
- * replaced. A page that is not there is made, and a block that it lacks is added at its end. */
+ * A document keeps what people wrote in it: only what stands between "<!-- generated: NAME -->" and "<!-- end -->"
+ * is replaced. A page that is not there is made, and a block that it lacks is added at its end. */
 #ifndef CLI_VALIDATE_PAGES_H
 #define CLI_VALIDATE_PAGES_H
 

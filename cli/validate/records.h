@@ -1,4 +1,5 @@
-/* cli/validate/records.h: predictions that were written down (cli/report/record.h), beside what was measured later. */
+/* cli/validate/records.h: predictions that were written down (cli/report/record.h), beside what was measured
+ * later. */
 #ifndef CLI_VALIDATE_RECORDS_H
 #define CLI_VALIDATE_RECORDS_H
 

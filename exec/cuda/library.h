@@ -114,7 +114,8 @@ void cublaslt_use(const struct cublaslt *table);
 #ifdef HAVE_CUDNN
 const struct cudnn *cudnn_open(struct diag *diag);
 void cudnn_use(const struct cudnn *table); /* as cublaslt_use() */
-/* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. Call after cudnn_open(). */
+/* Returns why NVRTC, with which cuDNN compiles its kernels, cannot be opened; NULL: it can. Call after
+ * cudnn_open(). */
 const char *cudnn_compiler_missing(void);
 #endif
 #ifdef HAVE_NCCL
