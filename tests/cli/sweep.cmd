@@ -37,9 +37,9 @@ axis --seq 1K --vary 'set=layers=2;layers=4,vocab=1000'
 # numbers of the cluster: the last unit is that of all without one, a cluster may be varied too, a sweep goes on
 links="longhaul sweep --model llama3-8b --gpus 16 --seq 8K --hp 16"
 fitting() { awk -F , -v from=$1 '!/^#/ && $(from) == "fits" { print $0 }' | cut -d , -f 1-$1; }
-$links --cluster dgx-h100 --vary nic.bandwidth=400,800Gb/s --vary nics=4,8 -o $T/l.csv | sed 's/: step.*//'
+$links --cluster dgx-h100 --vary nic.bandwidth=400,800Gb/s --vary nics=4,8 -o $T/l.csv | sed 's/: .* with/:/'
 awk -F , '!/^#/ && $3 == "fits" { print $1, $2, ($5 < before) ? "faster" : "slower or first"; before = $5 }' $T/l.csv
-$links --cluster dgx-h100 --vary nic.bandwidth=400,800Gb/s --vary nics=4,8 -o $T/l.csv | sed 's/: step.*//'
+$links --cluster dgx-h100 --vary nic.bandwidth=400,800Gb/s --vary nics=4,8 -o $T/l.csv | sed 's/: .* with/:/'
 $links --vary cluster=dgx-h100,dgx-a100 --vary nic.latency=5..20us:x2 | fitting 3
 $links --cluster 2x8xh100:nics=4 --vary host.memory=1,2TB | fitting 2
 step=$(longhaul predict --model llama3-8b --gpus 16 --seq 8K --hp 16 --cluster dgx-h100:nic.latency=9us --quick --json 2> $T/note | sed -n 's/^  "step_s": \(.*\),/\1/p')
