@@ -104,8 +104,8 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
     return work_s(cost, impl, work, COST_SUSTAINED);
 }
 
-/* Measured over formula for the dense attention that is as large as the piece with most pairs; 1 where no measured
- * shape is near. */
+/* Returns the time from measured points over the formula's time, for a dense attention as large as the piece with most
+ * pairs; 1 where no measured shape is near. */
 static double measured_share(const struct device_cost *cost, enum attention_impl impl,
                              const struct work *work, const struct attention_piece *piece,
                              size_t count)

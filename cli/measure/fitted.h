@@ -44,8 +44,8 @@ struct fitted_files {
                             device of `device` */
     const char *base;
 };
-/* Writes both files, or neither. A file for which no fit succeeded is left out, with a note and STATUS_NO; numbers
- * whose fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
+/* Leaves out a file for which there is no fit, with a note and STATUS_NO; the others, with the device's file of points,
+ * are written all or none. Numbers whose fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
  * STATUS_NO. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 

@@ -343,15 +343,14 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         status = load_choices(setup, options, diag);
     struct request *r = &setup->request;
     if (status == STATUS_OK && r->offload_adaptive && setup->offload_given)
-        return diag_error(diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
-                          "adaptive follows from the costs of a cluster, and a run asks for none; "
-                          "0.5 would do");
+        return diag_error(
+            diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
+            "'adaptive' needs the costs of a cluster, and a run has none; 0.5 would do");
     r->offload_adaptive = false; /* a strategy's own: all of it instead */
     r->shared_open = false;      /* the same */
     if (status == STATUS_OK && r->partition == PARTITION_OPTION_TIME)
-        return diag_error(
-            diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
-            "time follows from the costs of a cluster, and a run asks for none; flops "
-            "would do");
+        return diag_error(diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
+                          "'time' needs the costs of a cluster, and a run has none; flops "
+                          "would do");
     return status == STATUS_OK ? setup_fill(setup, diag) : status;
 }

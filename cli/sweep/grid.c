@@ -99,8 +99,8 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
     return cost_load(&cost, arena, value, diag);
 }
 
-/* Names that tables and files have are text to their options; here they are looked up. A name that
- * none has is wrong in every point. */
+/* Checks a value that names a strategy, profile, model, cluster or cost file. The options accept any text here, so the
+ * name is looked up now: an unknown one would fail at every point of the sweep. */
 static enum status check_name(const char *key, const char *value, struct diag *diag)
 {
     static const struct {

@@ -3,8 +3,8 @@
  * The operation graph is the composite one, which cuDNN takes since 9.10.2 (versions.h):
  * products, a softmax of pointwise operations and reductions, masks of generated indices; cuDNN
  * recognises it and generates a fused kernel. A plan belongs to sizes and type; building one takes
- * about a second of a core, so distinct plans are built by several threads. Works on one head of
- * sequences at a time laid out (rows, heads, dim), as the schedule's tensors are. */
+ * about a second of a core, so distinct plans are built by several threads. A call computes
+ * all heads of one sequence, or of a piece of it; q, k, v and o lie as (rows, heads, dim), as the schedule's tensors do. */
 #ifndef EXEC_CUDA_FUSED_H
 #define EXEC_CUDA_FUSED_H
 

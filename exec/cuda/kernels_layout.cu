@@ -5,8 +5,8 @@ enum { THREADS = 256 };
 
 /* ---- pack and unpack ---- */
 
-/* Sizes in units of the widest word that divides every width. INDEX counts them: 32-bit divisions
- * are several times as fast. */
+/* Sizes are in units of the widest word that divides every width. INDEX is the integer type of these sizes: 32 bits
+ * where they suffice, since division is then several times as fast as with 64. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;

@@ -168,8 +168,9 @@ static void pass_keys(struct replay *r, const struct task *task, double end)
     *cell(r, r->there, task->chunk, task->subsequence) = end;
 }
 
-/* Sums the gradients of a unit's keys and values at its owner, along a chain of all these stages, two units before
- * the owner needs them. */
+/* After the backward of subsequence s, stages 0 to `chunk` sum the key and value gradients of subsequence s - 2 along a
+ * chain that ends at their owner, stage `chunk`. After the first of the last group (s == begin) they sum those of s - 1
+ * as well. */
 static void pass_keys_back(struct replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number, or two that stand for one mechanism, and the relative deviation it is held within. The
- * deviations are judgements of what is known of it without the tables: a share of what data sheets
- * and formats of messages bound is held tightly, what NCCL chooses or a framework takes loosely.
+/* A fitted number, or two that stand for one mechanism, and the relative deviation by which the fit may move it. The
+ * deviations are judged without the tables: small where data sheets or message formats limit the number, large where it
+ * is NCCL's choice or a framework's.
  * docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's
  * host_per_list_s, is no number of a machine and keeps its value. */
 static const struct fitted {

@@ -12,8 +12,8 @@
 /* Mean tokens of a subsequence: the bounds of section 5.3, and what is filled in. */
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 
-/* Fills tensor ranks, stages and subsequences where they are open; does nothing where a sequence is shorter than
- * two subsequences. What is given stays, even if it does not fit. */
+/* Fills tensor ranks, stages and subsequences where they are open. Does nothing where ranks or length are unset, or where
+ * a sequence would not make two subsequences. What is given stays, even if it does not fit. */
 void sppo_fill(struct request *request);
 
 /* Notes what was filled in, and, of ratios for a step of one unit, that nothing leaves. */

@@ -430,8 +430,9 @@ static bool units_are_alike(const struct choices *c)
     return true;
 }
 
-/* Leaves `length` units beyond those that stages have under way at the start and at the end. False: there is
- * nothing to leave out, or units differ. */
+/* Cuts the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a few more
+ * between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has micro-batches
+ * with different documents. */
 static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;

@@ -146,8 +146,9 @@ static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
         verify_fail(v, "%s of %s is in group %s, in which the rank is not", op, rank, group->name);
         break;
     case MESSAGE_NO_PEER:
-        verify_fail(v, "%s of %s has by=%" PRId64 ", and no rank is there in group %s of %" PRIu32,
-                    op, rank, work->p2p.by, group->name, group_size(&ir->mesh, group));
+        verify_fail(
+            v, "%s of %s has by=%" PRId64 ", which leads outside group %s of %" PRIu32 " ranks", op,
+            rank, work->p2p.by, group->name, group_size(&ir->mesh, group));
         break;
     case MESSAGE_TO_ITSELF:
         verify_fail(v, "%s of %s has by=0: a message to itself", op, rank);

@@ -189,8 +189,11 @@ static void check_in_place(struct verifier *v, uint32_t op)
             struct view in = ir_view(ir, read[r]), out = ir_view(ir, write[k]);
             bool same = in.begin == out.begin && in.count == out.count;
             if (!same && views_meet(in, out))
-                verify_fail(v, "%s reads %s and writes %s: neither the same elements nor others",
-                            op_text(v, op), view_text(v, in), view_text(v, out));
+                verify_fail(
+                    v,
+                    "%s reads %s and writes %s, which overlap in part: they must be the same "
+                    "elements or have none in common",
+                    op_text(v, op), view_text(v, in), view_text(v, out));
             if (same && !work_in_place((enum work_kind)ir->op.kind[op], r, k))
                 verify_fail(v, "%s writes %s, which it reads: it does not work in place",
                             op_text(v, op), view_text(v, out));

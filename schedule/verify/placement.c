@@ -22,8 +22,9 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     enum work_kind kind = ir->op.kind[op];
     enum stream_class class = ir->stream[ir->op.stream[op]].stream_class;
     if (!work_runs_on(kind, class))
-        verify_fail(v, "%s runs on a stream of class %s; its class is %s", op_text(v, op),
-                    stream_class_name(class), stream_class_name(work_kind_info(kind)->stream));
+        verify_fail(v, "%s runs on a stream of class %s, but this kind of op belongs on class %s",
+                    op_text(v, op), stream_class_name(class),
+                    stream_class_name(work_kind_info(kind)->stream));
     enum place from = class == STREAM_HOST || kind == WORK_H2D ? PLACE_HOST : PLACE_DEVICE;
     enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op];

@@ -52,7 +52,7 @@ for kib in 60 56; do
         sed "s/the [0-9]* rows/the N rows/" $T/err
         ls -A
         rm old
-        $sweep | sed -n "s/([0-9]* from an/(N from an/; 1p"
+        $sweep | sed -n "s/([0-9]* from an/(N from an/; 2p"
         grep -c "^[^#]" b.csv
         ls -A' disk_full $kib
 done

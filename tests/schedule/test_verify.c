@@ -166,8 +166,8 @@ static void misplaced_ops_are_reported(void)
     CHECK_INT("status", verify(&ir, NULL, "t.ir", NULL, &diag), STATUS_NO);
     CHECK_TEXT(
         "messages", diag.text,
-        "t.ir: error: placement: op 0 (fill on h2d) runs on a stream of class h2d; its class "
-        "is compute\n"
+        "t.ir: error: placement: op 0 (fill on h2d) runs on a stream of class h2d, but this kind "
+        "of op belongs on class compute\n"
         "t.ir: error: placement: op 0 (fill on h2d) of role last writes x0 of role first\n");
     diag_release(&diag);
     ir_release(&ir);
