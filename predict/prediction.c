@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "predict/document_costs.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/choices/chains.h"
+#include "predict/shape_costs.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
@@ -42,7 +42,8 @@ static uint64_t bytes_of(double bytes)
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
-/* Whether what the framework reserves is judged, and not the planned arenas; those of pageable memory always are. */
+/* True if the verdict compares what the framework reserves with the memory that there is; false if it compares the planned
+ * arenas. Pageable memory is always judged by its arena. */
 static bool is_judged_by_reserved(const struct prediction *p)
 {
     return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
@@ -218,145 +219,8 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
 
 /* ---- time ---- */
 
-struct costs {
-    double **place_work_s; /* as of struct sim_costs; NULL: none */
-    double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
-    uint32_t shapes;
-    bool checkpoints; /* the profile's host_per_checkpoint_s is among them */
-    struct sim_costs sim;
-};
-
-static void costs_release(struct costs *costs)
-{
-    document_costs_free(costs->place_work_s, costs->shapes);
-    free(costs->work_s);
-    free(costs->host_work_s);
-    free(costs->host_bytes);
-    free(costs->issue_s);
-    free(costs->return_s);
-}
-
-/* Returns a rank's part of the host's memory bandwidth, in bytes/s, when all ranks of its node work at once. */
-static double host_bytes_per_s(const struct prediction *p)
-{
-    const struct cluster *cluster = &p->setup->cluster;
-    int64_t ranks = mesh_ranks(&p->ir.mesh);
-    int64_t on_node = ranks < cluster->gpus_per_node ? ranks : cluster->gpus_per_node;
-    return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
-}
-
-/* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */
-static void add_checkpoints(const struct prediction *p, struct costs *costs)
-{
-    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
-    if (seconds <= 0 || p->setup->cost.ideal)
-        return;
-    bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
-    for (uint32_t op = 0; op < p->ir.op.count; op++) {
-        uint32_t shape = p->ir.op.shape[op];
-        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
-        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
-            added[shape])
-            continue;
-        costs->return_s[shape] = seconds;
-        added[shape] = costs->checkpoints = true;
-    }
-    free(added);
-}
-
-/* Adds the framework's time per step to the barrier before the optimizer. */
-static void add_step(const struct prediction *p, struct costs *costs)
-{
-    double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
-    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.ideal; i++)
-        if (p->ir.shape[i].kind == WORK_BARRIER)
-            costs->issue_s[i] += seconds;
-}
-
-/* Adds the framework's time for exchanges and shifts of lists of tensors. An all-to-all has one tensor for each rank
- * of the group; each is copied out, and another one is allocated for the answer. */
-static void add_lists(const struct prediction *p, struct costs *costs)
-{
-    const struct device_cost *cost = &p->setup->cost;
-    double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
-    if (call_s <= 0 || cost->ideal)
-        return;
-    double each_s = (2 * cost->host_op_s + cost->host_kernel_s) * p->profile->host_factor;
-    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
-        const struct work *work = &p->ir.shape[i];
-        uint32_t tensors = 0;
-        if (work->kind == WORK_ALL_TO_ALL)
-            tensors = group_size(&p->ir.mesh, &p->ir.group[work->collective.group]);
-        if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_SHIFT)
-            costs->issue_s[i] += call_s + tensors * each_s;
-    }
-}
-
-/* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
-#define FUSED_MERGE_BYTES 10
-
-static void costs_make(struct costs *costs, const struct prediction *p)
-{
-    struct device_cost fused = p->setup->cost;
-    const struct device_cost *cost = &fused;
-    enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
-    bool merges = p->choices.compile || (p->profile != NULL && p->profile->fused_merge);
-    if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
-        fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
-    bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
-                                   p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
-    chains_of(p->profile, p->choices.compile, kept, fused.chain);
-    double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
-    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
-                      : p->profile != NULL
-                          ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
-                          : 1;
-    double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
-    size_t count = (size_t)p->ir.shape_count + 1;
-    costs->work_s = heap_zalloc(count, sizeof(double));
-    costs->host_work_s = heap_zalloc(count, sizeof(double));
-    costs->host_bytes = heap_zalloc(count, sizeof(double));
-    costs->issue_s = heap_zalloc(count, sizeof(double));
-    costs->return_s = heap_zalloc(count, sizeof(double));
-    costs->shapes = p->ir.shape_count;
-    costs->place_work_s =
-        document_costs(&p->ir, cost, &(struct document_costs_options){impl, slowdown, peak});
-    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
-        const struct work *work = &p->ir.shape[i];
-        bool by_place = work_has_documents(work);
-        if (by_place)
-            costs->work_s[i] = costs->place_work_s[i][ir_place_of(&p->ir, 0)];
-        if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
-            if (!by_place)
-                costs->work_s[i] = cost_ideal_s(peak, work);
-            continue;
-        }
-        if (!by_place)
-            costs->work_s[i] = cost_work_s(cost, impl, work);
-        if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
-            costs->work_s[i] *= slowdown;
-        costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
-        if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
-            costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
-            costs->host_bytes[i] = cost_host_work_bytes(work);
-        }
-    }
-    add_checkpoints(p, costs);
-    add_lists(p, costs);
-    add_step(p, costs);
-    costs->sim = (struct sim_costs){
-        .place_work_s = (const double *const *)costs->place_work_s,
-        .work_s = costs->work_s,
-        .host_work_s = costs->host_work_s,
-        .issue_s = costs->issue_s,
-        .return_s = costs->return_s,
-        .host_bytes = costs->host_bytes,
-        .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
-    };
-}
-
 /* Finds the shapes on which rank 0 spends time and which lie outside the range on which costs were calibrated. */
-static void find_extrapolated(struct prediction *p, const struct costs *costs)
+static void find_extrapolated(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
@@ -368,7 +232,7 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
         spent[p->ir.op.shape[op]] += seconds;
         all += seconds;
     }
-    bool *told = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *told);
+    bool *outside_range = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *outside_range);
     struct text reason = {0};
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (spent[i] > 0 &&
@@ -376,17 +240,17 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
                               &p->ir.shape[i], NULL)) {
             p->extrapolated_shapes++;
             outside += spent[i];
-            told[i] = true;
+            outside_range[i] = true;
         }
     p->extrapolated_share = all > 0 ? outside / all : 0;
     for (int shown = 0; shown < REASONS_SHOWN; shown++) {
         uint32_t most = UINT32_MAX;
         for (uint32_t i = 0; i < p->ir.shape_count; i++)
-            if (told[i] && (most == UINT32_MAX || spent[i] > spent[most]))
+            if (outside_range[i] && (most == UINT32_MAX || spent[i] > spent[most]))
                 most = i;
         if (most == UINT32_MAX)
             break;
-        told[most] = false;
+        outside_range[most] = false;
         reason.size = 0;
         cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
                           &p->ir.shape[most], &reason);
@@ -396,7 +260,7 @@ static void find_extrapolated(struct prediction *p, const struct costs *costs)
     }
     text_release(&reason);
     free(spent);
-    free(told);
+    free(outside_range);
 }
 
 uint32_t prediction_fullest_rank(const struct prediction *p)
@@ -492,15 +356,15 @@ static void add_jitter(struct prediction *p)
 }
 
 /* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
-static enum status simulate(struct prediction *p, bool exact, struct costs *costs, bool *stands,
-                            struct diag *diag)
+static enum status simulate(struct prediction *p, bool exact, struct shape_costs *costs,
+                            bool *stands, struct diag *diag)
 {
     struct sim_options options = {.exact = exact,
                                   .even_above = p->setup->even_above,
                                   .slow_factor = p->slow_factor,
                                   .slow_rank = p->slow_rank};
     assert(exact || p->slow_factor == 0);
-    costs_make(costs, p);
+    shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
     *stands = status == STATUS_OK && !p->sim.unsteady;
@@ -532,12 +396,12 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
 
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 {
-    struct costs costs = {0};
+    struct shape_costs costs = {0};
     bool stands = !exact || p->ir.repeats.copies == 0;
     enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
-        costs_release(&costs);
-        costs = (struct costs){0};
+        shape_costs_release(&costs);
+        costs = (struct shape_costs){0};
         status = simulate(p, exact, &costs, &stands, diag);
         if (status == STATUS_OK && !stands)
             status = build_longer(p, false, diag);
@@ -549,27 +413,27 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         if (!p->setup->cost.ideal)
             find_extrapolated(p, &costs);
     }
-    costs_release(&costs);
+    shape_costs_release(&costs);
     return status;
 }
 
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
                                        bool exact, struct diag *diag)
 {
-    struct costs costs = {0};
+    struct shape_costs costs = {0};
     struct sim_options options = {.exact = exact,
                                   .even_above = p->setup->even_above,
                                   .slow_factor = p->slow_factor,
                                   .slow_rank = p->slow_rank};
     assert(exact || p->slow_factor == 0);
-    costs_make(&costs, p);
+    shape_costs_make(&costs, p);
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
             costs.work_s[i] = 0;
     costs.sim.place_work_s = NULL;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
-    costs_release(&costs);
+    shape_costs_release(&costs);
     if (status != STATUS_OK || !sim->unsteady)
         return status;
     struct prediction whole = *p;
@@ -597,7 +461,7 @@ struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };
 
-static struct bound bound_of_role(const struct prediction *p, const struct costs *costs,
+static struct bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
                                   const uint8_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
@@ -636,22 +500,22 @@ static struct bound bound_of_role(const struct prediction *p, const struct costs
 
 double prediction_bound_s(const struct prediction *p)
 {
-    struct costs costs = {0};
-    double most_s = 0, before_s = 0, behind_s = 0;
+    struct shape_costs costs = {0};
+    double most_s = 0, before_s = 0, after_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* exact steps are bounded by it too: even ranks work as the last of a ring does */
     uint8_t *even = even_guards(&p->ir, p->setup->even_above);
-    costs_make(&costs, p);
+    shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct bound bound = bound_of_role(p, &costs, even, r);
         most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
-            most_s = fmax(most_s, before_s + bound.units_s + behind_s);
+            most_s = fmax(most_s, before_s + bound.units_s + after_s);
         before_s += bound.first_s;
-        behind_s += bound.last_s;
+        after_s += bound.last_s;
     }
-    costs_release(&costs);
+    shape_costs_release(&costs);
     free(even);
     return most_s;
 }

@@ -1,44 +1,12 @@
 /* The commands of a shell script: which of them run, and what assignments leave. */
-#include "predict/launch/shell_parts.h"
+#include "predict/launch/shell_reader.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The answer to whether commands run, or a test holds. */
-enum answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
-
-enum frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
-
-struct frame {
-    enum frame_kind kind;
-    enum answer outer; /* whether what is around it runs */
-    uint32_t line;
-    bool decided, open; /* a branch was taken; one may have been */
-};
-
-struct here_document {
-    const char *mark; /* the line that ends it */
-    bool quoted, tabs;
-};
-
-struct script {
-    struct shell *shell;
-    const char *at, *end;
-    uint32_t line;
-    enum answer runs;   /* the commands of the present place */
-    enum answer last;   /* how the last command ended */
-    char joined;        /* '&' or '|' where && or || stood before the present command */
-    bool inverted;      /* '!' before it */
-    uint32_t open_line; /* of the condition that makes `runs` open */
-    struct frame frame[SHELL_DEPTH_MAX];
-    unsigned frames;
-    struct here_document pending[4];
-    unsigned pendings;
-};
-
-static enum status bad(const struct script *s, const char *what)
+enum status shell_fault(const struct shell_reader *s, const char *what)
 {
     return diag_error(s->shell->diag, (struct loc){.name = s->shell->name, .line = s->line},
                       STATUS_BAD_INPUT, "%s", what);
@@ -54,98 +22,16 @@ void shell_release(struct shell_script *script)
     *script = (struct shell_script){0};
 }
 
-/* ---- tests ---- */
-
-static enum answer invert(enum answer answer)
-{
-    return (enum answer)(ANSWER_YES - answer);
-}
-
-static enum answer yes_if(bool holds)
-{
-    return holds ? ANSWER_YES : ANSWER_NO;
-}
-
-static bool is_open(const char *text)
-{
-    return strchr(text, SETTING_OPEN) != NULL;
-}
-
-static enum answer compare(const char *left, const char *sign, const char *right)
-{
-    static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
-    int64_t a, b;
-    if (is_open(left) || is_open(right))
-        return ANSWER_OPEN;
-    if (strcmp(sign, "=") == 0 || strcmp(sign, "==") == 0)
-        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) == 0);
-    if (strcmp(sign, "!=") == 0)
-        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) != 0);
-    if (!parse_i64(left, strlen(left), &a) || !parse_i64(right, strlen(right), &b))
-        return ANSWER_OPEN;
-    const bool holds[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
-    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
-        if (strcmp(sign, signs[i]) == 0)
-            return yes_if(holds[i]);
-    return ANSWER_OPEN;
-}
-
-/* Returns the answer of one test, word[0..count), without brackets. */
-static enum answer test_one(const struct shell_word *word, size_t count)
-{
-    if (count > 0 && strcmp(word[0].text, "!") == 0)
-        return invert(test_one(word + 1, count - 1));
-    if (count == 1)
-        return is_open(word[0].text) ? ANSWER_OPEN : yes_if(word[0].text[0] != '\0');
-    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-z") == 0)
-        return yes_if(word[1].text[0] == '\0');
-    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-n") == 0)
-        return yes_if(word[1].text[0] != '\0');
-    return count == 3 ? compare(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
-}
-
-/* Returns the answer of tests joined by && and || within [[ ]], from left to right. */
-static enum answer test(const struct shell_word *word, size_t count)
-{
-    enum answer all = ANSWER_YES;
-    char joined = '&';
-    for (size_t begin = 0, i = 0; i <= count; i++) {
-        bool and = i < count && strcmp(word[i].text, "&&") == 0;
-        bool or = i < count && strcmp(word[i].text, "||") == 0;
-        if (i < count && !and&&! or)
-            continue;
-        enum answer one = test_one(word + begin, i - begin);
-        all = joined == '&' ? (one < all ? one : all) : (one > all ? one : all);
-        joined = or ? '|' : '&';
-        begin = i + 1;
-    }
-    return all;
-}
-
-/* Returns how a command ends: a test by its answer; any other command counts as successful. */
-static enum answer end_of(const struct shell_words *words)
-{
-    const char *name = words->count > 0 ? words->word[0].text : "";
-    size_t count = words->count;
-    if (strcmp(name, "false") == 0)
-        return ANSWER_NO;
-    if (strcmp(name, "test") == 0)
-        return test(words->word + 1, count - 1);
-    if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
-        return count > 2 ? test(words->word + 1, count - 2) : ANSWER_OPEN;
-    return is_open(name) ? ANSWER_OPEN : ANSWER_YES;
-}
-
 /* ---- assignments ---- */
 
 /* Appends what a part that may not run would have added. */
-static const char *open_mark(const struct script *s)
+static const char *open_mark(const struct shell_reader *s)
 {
     return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
 }
 
 /* Runs A=( ... ) or A+=( ... ); the text is after the '('. */
-static enum status assign_array(struct script *s, const char *name, size_t size, bool append)
+static enum status assign_array(struct shell_reader *s, const char *name, size_t size, bool append)
 {
     struct shell *shell = s->shell;
     struct shell_words words = {0};
@@ -168,7 +54,7 @@ static enum status assign_array(struct script *s, const char *name, size_t size,
         uint32_t lines = 0;
         const char *begin = s->at, *end = shell_word_end(begin, s->end, &lines);
         if (end == NULL || end == begin) {
-            status = bad(s, "this array cannot be read: a quote or a bracket has no end");
+            status = shell_fault(s, "this array cannot be read: a quote or a bracket has no end");
             break;
         }
         status = shell_expand(shell, &words, begin, end, s->line);
@@ -176,7 +62,7 @@ static enum status assign_array(struct script *s, const char *name, size_t size,
         s->at = end;
     }
     if (status == STATUS_OK && s->at >= s->end)
-        status = bad(s, "an array has no end: ')' is missing");
+        status = shell_fault(s, "an array has no end: ')' is missing");
     s->at += s->at < s->end;
     if (status == STATUS_OK && s->runs != ANSWER_NO) {
         struct shell_variable *variable = shell_variable(shell, name, size);
@@ -194,7 +80,7 @@ static enum status assign_array(struct script *s, const char *name, size_t size,
 }
 
 /* Runs A=value or A+=value; the value is text[0..end). */
-static enum status assign(struct script *s, const char *name, size_t size, bool append,
+static enum status assign(struct shell_reader *s, const char *name, size_t size, bool append,
                           const char *text, const char *end, uint32_t line)
 {
     struct text value = {0};
@@ -213,28 +99,33 @@ static enum status assign(struct script *s, const char *name, size_t size, bool 
     return status;
 }
 
-/* ---- places ---- */
+/* ---- if, loops and case ---- */
 
-static enum status push(struct script *s, enum frame_kind kind)
+bool shell_is_word(const char *text, size_t size, const char *word)
+{
+    return strlen(word) == size && memcmp(text, word, size) == 0;
+}
+
+static enum status push(struct shell_reader *s, enum shell_frame_kind kind)
 {
     if (s->frames == SHELL_DEPTH_MAX)
-        return bad(s, "if, loops and case are nested too deep to be read");
-    s->frame[s->frames++] = (struct frame){.kind = kind, .outer = s->runs, .line = s->line};
+        return shell_fault(s, "if, loops and case are nested too deep to be read");
+    s->frame[s->frames++] = (struct shell_frame){.kind = kind, .outer = s->runs, .line = s->line};
     return STATUS_OK;
 }
 
 /* Marks the next commands as open: whether they run depends on something open, unless the outer block does not
  * run. */
-static void run_maybe(struct script *s, const struct frame *frame)
+static void run_maybe(struct shell_reader *s, const struct shell_frame *frame)
 {
     s->runs = frame->outer == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
     if (frame->outer == ANSWER_YES)
         s->open_line = frame->line;
 }
 
-static void enter_then(struct script *s, struct frame *frame)
+static void enter_then(struct shell_reader *s, struct shell_frame *frame)
 {
-    enum answer holds = s->last;
+    enum shell_answer holds = s->last;
     s->runs = ANSWER_NO;
     if (frame->outer == ANSWER_NO || frame->decided)
         return;
@@ -247,20 +138,15 @@ static void enter_then(struct script *s, struct frame *frame)
     frame->open = frame->open || holds == ANSWER_OPEN;
 }
 
-static void enter_else(struct script *s, const struct frame *frame)
+static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
 {
     s->runs = frame->decided ? ANSWER_NO : frame->outer;
     if (!frame->decided && frame->open)
         run_maybe(s, frame);
 }
 
-static bool is_word(const char *text, size_t size, const char *word)
-{
-    return strlen(word) == size && memcmp(text, word, size) == 0;
-}
-
 /* Moves to the end of the command: what `for` counts over, or a function's name. */
-static void skip_command(struct script *s)
+static void skip_command(struct shell_reader *s)
 {
     uint32_t lines = 0;
     while (s->at < s->end && *s->at != '\n' && *s->at != ';') {
@@ -271,12 +157,12 @@ static void skip_command(struct script *s)
 }
 
 /* Moves to the position after the `in` of a case. */
-static void skip_to_in(struct script *s)
+static void skip_to_in(struct shell_reader *s)
 {
     uint32_t lines = 0;
     while (s->at < s->end && *s->at != '\n') {
         const char *end = shell_word_end(s->at, s->end, &lines);
-        bool in = end != NULL && is_word(s->at, (size_t)(end - s->at), "in");
+        bool in = end != NULL && shell_is_word(s->at, (size_t)(end - s->at), "in");
         s->at = end == NULL || end == s->at ? s->at + 1 : end;
         if (in)
             break;
@@ -285,47 +171,47 @@ static void skip_to_in(struct script *s)
 }
 
 /* Takes the word that begins a command if it is a keyword of the shell. *taken: it was, and s->at is after it. */
-static enum status take_keyword(struct script *s, const char *end, bool *taken)
+static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->at;
     size_t size = (size_t)(end - word);
-    struct frame *frame = s->frames > 0 ? &s->frame[s->frames - 1] : NULL;
+    struct shell_frame *frame = s->frames > 0 ? &s->frame[s->frames - 1] : NULL;
     enum status status = STATUS_OK;
     *taken = true;
     s->at = end;
-    if (is_word(word, size, "if")) {
+    if (shell_is_word(word, size, "if")) {
         status = push(s, FRAME_IF);
-    } else if (is_word(word, size, "while") || is_word(word, size, "until")) {
+    } else if (shell_is_word(word, size, "while") || shell_is_word(word, size, "until")) {
         status = push(s, FRAME_LOOP);
-    } else if (is_word(word, size, "for") || is_word(word, size, "select")) {
+    } else if (shell_is_word(word, size, "for") || shell_is_word(word, size, "select")) {
         status = push(s, FRAME_LOOP);
         skip_command(s);
-    } else if (is_word(word, size, "case")) {
+    } else if (shell_is_word(word, size, "case")) {
         status = push(s, FRAME_CASE);
         skip_to_in(s);
         if (status == STATUS_OK)
             run_maybe(s, &s->frame[s->frames - 1]);
-    } else if (is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
+    } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
         enter_then(s, frame);
-    } else if (is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
+    } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
         s->runs = frame->outer;
-    } else if (is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
+    } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
         enter_else(s, frame);
-    } else if (is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
+    } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
         run_maybe(s, frame);
-    } else if ((is_word(word, size, "fi") || is_word(word, size, "done") ||
-                is_word(word, size, "esac")) &&
+    } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
+                shell_is_word(word, size, "esac")) &&
                frame != NULL) {
         s->runs = frame->outer;
         s->last = ANSWER_YES;
         s->frames--;
-    } else if (is_word(word, size, "function")) {
+    } else if (shell_is_word(word, size, "function")) {
         skip_command(s);
-    } else if (is_word(word, size, "!")) {
+    } else if (shell_is_word(word, size, "!")) {
         s->inverted = true;
         return STATUS_OK;
-    } else if (!is_word(word, size, "{") && !is_word(word, size, "}") &&
-               !is_word(word, size, "time")) {
+    } else if (!shell_is_word(word, size, "{") && !shell_is_word(word, size, "}") &&
+               !shell_is_word(word, size, "time")) {
         s->at = word;
         *taken = false;
         return STATUS_OK;
@@ -334,109 +220,27 @@ static enum status take_keyword(struct script *s, const char *end, bool *taken)
     return status;
 }
 
-/* ---- here-documents ---- */
-
-static enum status read_documents(struct script *s)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < s->pendings && status == STATUS_OK; i++) {
-        const struct here_document *here = &s->pending[i];
-        struct text body = {0}, filled = {0};
-        uint32_t first = s->line;
-        text_puts(&body, "");
-        text_puts(&filled, "");
-        while (s->at < s->end) {
-            const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
-            const char *line_end = newline == NULL ? s->end : newline;
-            const char *begin = s->at;
-            while (here->tabs && begin < line_end && *begin == '\t')
-                begin++;
-            s->at = newline == NULL ? s->end : newline + 1;
-            s->line += newline != NULL;
-            if (is_word(begin, (size_t)(line_end - begin), here->mark))
-                break;
-            text_append(&body, begin, (size_t)(line_end - begin));
-            text_putc(&body, '\n');
-        }
-        if (!here->quoted)
-            status =
-                shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
-        const struct text *text = here->quoted ? &body : &filled;
-        struct shell_script *script = s->shell->script;
-        if (status == STATUS_OK && s->runs != ANSWER_NO) {
-            script->document = heap_grow(script->document, &script->document_capacity,
-                                         script->documents + 1, sizeof *script->document);
-            script->document[script->documents++] =
-                (struct shell_document){arena_text(&script->arena, text->data, text->size), first};
-        }
-        text_release(&body);
-        text_release(&filled);
-    }
-    s->pendings = 0;
-    return status;
-}
-
-/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". */
-static enum status read_redirection(struct script *s)
-{
-    const char *sign = s->at;
-    uint32_t lines = 0;
-    while (s->at < s->end && (*s->at == '<' || *s->at == '>' || *s->at == '&'))
-        s->at++;
-    bool here = s->at - sign == 2 && sign[0] == '<' && sign[1] == '<';
-    bool tabs = here && s->at < s->end && *s->at == '-';
-    s->at += tabs;
-    if (s->at < s->end && *s->at == '(') { /* <( ... ) */
-        const char *end;
-        for (end = s->at; end < s->end && *end != ')' && *end != '\n'; end++)
-            ;
-        s->at = end < s->end ? end + 1 : end;
-        return STATUS_OK;
-    }
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
-        s->at++;
-    const char *word = s->at, *end = shell_word_end(word, s->end, &lines);
-    if (end == NULL)
-        return bad(s, "a quote has no end");
-    s->at = end;
-    s->line += lines;
-    if (!here || end == word || s->pendings == ARRAY_LEN(s->pending))
-        return STATUS_OK;
-    struct text mark = {0};
-    bool quoted = strchr("'\"\\", *word) != NULL;
-    for (; word < end; word++)
-        if (strchr("'\"\\", *word) == NULL)
-            text_putc(&mark, *word);
-    s->pending[s->pendings++] = (struct here_document){
-        .mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
-        .quoted = quoted,
-        .tabs = tabs,
-    };
-    text_release(&mark);
-    return STATUS_OK;
-}
-
 /* ---- commands ---- */
 
-static enum status run_script(struct script *s);
+static enum status run_script(struct shell_reader *s);
 
 /* Runs the words of a command that are a script themselves: bash -c '...', eval ... */
-static enum status run_inner(struct script *s, const struct shell_words *words, size_t first,
+static enum status run_inner(struct shell_reader *s, const struct shell_words *words, size_t first,
                              bool joined)
 {
     struct text text = {0};
-    struct script inner = {.shell = s->shell,
-                           .runs = s->runs,
-                           .last = ANSWER_YES,
-                           .open_line = s->open_line,
-                           .line = words->word[first].line};
+    struct shell_reader inner = {.shell = s->shell,
+                                 .runs = s->runs,
+                                 .last = ANSWER_YES,
+                                 .open_line = s->open_line,
+                                 .line = words->word[first].line};
     for (size_t i = first; i < words->count && (joined || i == first); i++)
         text_printf(&text, "%s%s", i > first ? " " : "", words->word[i].text);
     inner.at = text.data;
     inner.end = text.data + text.size;
     enum status status = STATUS_OK;
     if (++s->shell->depth > SHELL_DEPTH_MAX)
-        status = bad(s, "scripts within scripts are nested too deep to be read");
+        status = shell_fault(s, "scripts within scripts are nested too deep to be read");
     else
         status = run_script(&inner);
     s->shell->depth--;
@@ -451,7 +255,7 @@ static bool is_named(const char *path, const char *name)
 }
 
 /* Keeps a command, or runs the script that it is about. */
-static enum status record(struct script *s, struct shell_words *words)
+static enum status record(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
     if (words->count == 0 || s->runs == ANSWER_NO)
@@ -497,14 +301,14 @@ static bool declares(const struct shell_words *words)
 }
 
 /* Reads one word of a command: an assignment, or words. */
-static enum status read_word(struct script *s, struct shell_words *words)
+static enum status read_word(struct shell_reader *s, struct shell_words *words)
 {
     uint32_t lines = 0, line = s->line;
     const char *word = s->at, *begin, *end = shell_word_end(word, s->end, &lines);
     size_t size;
     bool append;
     if (end == NULL)
-        return bad(s, "a quote or a bracket has no end in the word that begins here");
+        return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
     s->at = end;
     bool sets =
         (words->count == 0 || declares(words)) && is_assignment(word, end, &size, &append, &begin);
@@ -519,21 +323,21 @@ static enum status read_word(struct script *s, struct shell_words *words)
 }
 
 /* Whether the present command runs, after && or ||. */
-static enum answer joined_runs(const struct script *s)
+static enum shell_answer joined_runs(const struct shell_reader *s)
 {
-    enum answer runs = s->runs;
+    enum shell_answer runs = s->runs;
     if (s->joined == '&' && s->last < runs)
         return s->last;
-    if (s->joined == '|' && invert(s->last) < runs)
-        return invert(s->last);
+    if (s->joined == '|' && shell_not(s->last) < runs)
+        return shell_not(s->last);
     return runs;
 }
 
 /* Runs one command from here to what separates it from the next. */
-static enum status read_command(struct script *s)
+static enum status read_command(struct shell_reader *s)
 {
     struct shell_words words = {0};
-    enum answer runs = s->runs, before = s->last;
+    enum shell_answer runs = s->runs, before = s->last;
     char joined = s->joined;
     enum status status = STATUS_OK;
     bool bracket = false;
@@ -560,22 +364,22 @@ static enum status read_command(struct script *s)
             s->at += size;
         } else if (digits || both || c == '<' || c == '>') {
             s->at += digits;
-            status = read_redirection(s);
+            status = shell_read_redirection(s);
         } else if (strchr("\n;&|()", c) != NULL && c != '\0') {
             break;
         } else if (c == '\0') {
-            status = bad(s, "a NUL byte: this is no script");
+            status = shell_fault(s, "a NUL byte: this is no script");
         } else {
             status = read_word(s, &words);
             bracket = words.count > 0 && strcmp(words.word[0].text, "[[") == 0 &&
                       strcmp(words.word[words.count - 1].text, "]]") != 0;
         }
         if (words.count > SHELL_WORDS_MAX)
-            status = bad(s, "a command has too many words to be read");
+            status = shell_fault(s, "a command has too many words to be read");
     }
     if (status == STATUS_OK) {
-        enum answer end = end_of(&words);
-        end = s->inverted ? invert(end) : end;
+        enum shell_answer end = shell_command_answer(&words);
+        end = s->inverted ? shell_not(end) : end;
         s->last = joined == '&'   ? (end < before ? end : before)
                   : joined == '|' ? (end > before ? end : before)
                                   : end;
@@ -589,7 +393,7 @@ static enum status read_command(struct script *s)
 }
 
 /* Reads a line "#SBATCH --nodes=4" and sets the variables that Slurm then sets. */
-static void read_batch_line(struct script *s, const char *end)
+static void read_batch_line(struct shell_reader *s, const char *end)
 {
     static const struct {
         const char *option, *variable;
@@ -609,7 +413,7 @@ static void read_batch_line(struct script *s, const char *end)
             shell_set(s->shell, rows[i].variable, strlen(rows[i].variable), value, s->line);
 }
 
-static void skip_comment(struct script *s)
+static void skip_comment(struct shell_reader *s)
 {
     const char *end = memchr(s->at, '\n', (size_t)(s->end - s->at));
     end = end == NULL ? s->end : end;
@@ -618,12 +422,12 @@ static void skip_comment(struct script *s)
 }
 
 /* Reads a separator of commands: blanks, line ends, ; & | && || and brackets. */
-static enum status read_separator(struct script *s)
+static enum status read_separator(struct shell_reader *s)
 {
     char c = *s->at++;
     if (c == '\n') {
         s->line++;
-        return read_documents(s);
+        return shell_read_documents(s);
     }
     if ((c == '&' || c == '|') && s->at < s->end && *s->at == c) {
         s->at++;
@@ -635,7 +439,7 @@ static enum status read_separator(struct script *s)
 }
 
 /* Skips a command (( ... )) without evaluating it. */
-static void skip_sum(struct script *s)
+static void skip_sum(struct shell_reader *s)
 {
     while (s->at < s->end && *s->at != '\n' && *s->at != ')')
         s->at++;
@@ -645,7 +449,7 @@ static void skip_sum(struct script *s)
     s->joined = '\0';
 }
 
-static enum status run_script(struct script *s)
+static enum status run_script(struct shell_reader *s)
 {
     enum status status = STATUS_OK;
     while (status == STATUS_OK && s->at < s->end) {
@@ -682,12 +486,12 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                        struct diag *diag)
 {
     struct shell shell = {.script = script, .name = name, .diag = diag};
-    struct script s = {.shell = &shell,
-                       .at = text,
-                       .end = text + size,
-                       .line = 1,
-                       .runs = ANSWER_YES,
-                       .last = ANSWER_YES};
+    struct shell_reader s = {.shell = &shell,
+                             .at = text,
+                             .end = text + size,
+                             .line = 1,
+                             .runs = ANSWER_YES,
+                             .last = ANSWER_YES};
     enum status status = run_script(&s);
     if (status == STATUS_OK && s.frames > 0)
         status = diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frames - 1].line},

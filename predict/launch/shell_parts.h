@@ -1,4 +1,4 @@
-/* predict/launch/shell_parts.h: types and functions that the two sources of shell.h share. */
+/* predict/launch/shell_parts.h: types and functions that the sources of shell.h share: words, variables and their expansion. */
 #ifndef PREDICT_LAUNCH_SHELL_PARTS_H
 #define PREDICT_LAUNCH_SHELL_PARTS_H
 

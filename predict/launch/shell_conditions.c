@@ -1,0 +1,83 @@
+/* Conditions of a shell script: which of its tests hold. */
+#include "predict/launch/shell_reader.h"
+
+#include <string.h>
+
+enum shell_answer shell_not(enum shell_answer answer)
+{
+    return (enum shell_answer)(ANSWER_YES - answer);
+}
+
+static enum shell_answer yes_if(bool holds)
+{
+    return holds ? ANSWER_YES : ANSWER_NO;
+}
+
+static bool is_open(const char *text)
+{
+    return strchr(text, SETTING_OPEN) != NULL;
+}
+
+static enum shell_answer compare(const char *left, const char *sign, const char *right)
+{
+    static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
+    int64_t a, b;
+    if (is_open(left) || is_open(right))
+        return ANSWER_OPEN;
+    if (strcmp(sign, "=") == 0 || strcmp(sign, "==") == 0)
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) == 0);
+    if (strcmp(sign, "!=") == 0)
+        return strpbrk(right, "*?[") != NULL ? ANSWER_OPEN : yes_if(strcmp(left, right) != 0);
+    if (!parse_i64(left, strlen(left), &a) || !parse_i64(right, strlen(right), &b))
+        return ANSWER_OPEN;
+    const bool holds[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
+        if (strcmp(sign, signs[i]) == 0)
+            return yes_if(holds[i]);
+    return ANSWER_OPEN;
+}
+
+/* Returns the answer of one test, word[0..count), without brackets. */
+static enum shell_answer test_one(const struct shell_word *word, size_t count)
+{
+    if (count > 0 && strcmp(word[0].text, "!") == 0)
+        return shell_not(test_one(word + 1, count - 1));
+    if (count == 1)
+        return is_open(word[0].text) ? ANSWER_OPEN : yes_if(word[0].text[0] != '\0');
+    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-z") == 0)
+        return yes_if(word[1].text[0] == '\0');
+    if (count == 2 && !is_open(word[1].text) && strcmp(word[0].text, "-n") == 0)
+        return yes_if(word[1].text[0] != '\0');
+    return count == 3 ? compare(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
+}
+
+/* Returns the answer of tests joined by && and || within [[ ]], from left to right. */
+static enum shell_answer test(const struct shell_word *word, size_t count)
+{
+    enum shell_answer all = ANSWER_YES;
+    char joined = '&';
+    for (size_t begin = 0, i = 0; i <= count; i++) {
+        bool and = i < count && strcmp(word[i].text, "&&") == 0;
+        bool or = i < count && strcmp(word[i].text, "||") == 0;
+        if (i < count && !and&&! or)
+            continue;
+        enum shell_answer one = test_one(word + begin, i - begin);
+        all = joined == '&' ? (one < all ? one : all) : (one > all ? one : all);
+        joined = or ? '|' : '&';
+        begin = i + 1;
+    }
+    return all;
+}
+
+enum shell_answer shell_command_answer(const struct shell_words *words)
+{
+    const char *name = words->count > 0 ? words->word[0].text : "";
+    size_t count = words->count;
+    if (strcmp(name, "false") == 0)
+        return ANSWER_NO;
+    if (strcmp(name, "test") == 0)
+        return test(words->word + 1, count - 1);
+    if (strcmp(name, "[") == 0 || strcmp(name, "[[") == 0)
+        return count > 2 ? test(words->word + 1, count - 2) : ANSWER_OPEN;
+    return is_open(name) ? ANSWER_OPEN : ANSWER_YES;
+}

@@ -1,0 +1,83 @@
+/* Here-documents of a shell script, and the other redirections, which are skipped. */
+#include "predict/launch/shell_reader.h"
+
+#include <string.h>
+
+enum status shell_read_documents(struct shell_reader *s)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < s->pendings && status == STATUS_OK; i++) {
+        const struct shell_here_document *here = &s->pending[i];
+        struct text body = {0}, filled = {0};
+        uint32_t first = s->line;
+        text_puts(&body, "");
+        text_puts(&filled, "");
+        while (s->at < s->end) {
+            const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
+            const char *line_end = newline == NULL ? s->end : newline;
+            const char *begin = s->at;
+            while (here->tabs && begin < line_end && *begin == '\t')
+                begin++;
+            s->at = newline == NULL ? s->end : newline + 1;
+            s->line += newline != NULL;
+            if (shell_is_word(begin, (size_t)(line_end - begin), here->mark))
+                break;
+            text_append(&body, begin, (size_t)(line_end - begin));
+            text_putc(&body, '\n');
+        }
+        if (!here->quoted)
+            status =
+                shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
+        const struct text *text = here->quoted ? &body : &filled;
+        struct shell_script *script = s->shell->script;
+        if (status == STATUS_OK && s->runs != ANSWER_NO) {
+            script->document = heap_grow(script->document, &script->document_capacity,
+                                         script->documents + 1, sizeof *script->document);
+            script->document[script->documents++] =
+                (struct shell_document){arena_text(&script->arena, text->data, text->size), first};
+        }
+        text_release(&body);
+        text_release(&filled);
+    }
+    s->pendings = 0;
+    return status;
+}
+
+enum status shell_read_redirection(struct shell_reader *s)
+{
+    const char *sign = s->at;
+    uint32_t lines = 0;
+    while (s->at < s->end && (*s->at == '<' || *s->at == '>' || *s->at == '&'))
+        s->at++;
+    bool here = s->at - sign == 2 && sign[0] == '<' && sign[1] == '<';
+    bool tabs = here && s->at < s->end && *s->at == '-';
+    s->at += tabs;
+    if (s->at < s->end && *s->at == '(') { /* <( ... ) */
+        const char *end;
+        for (end = s->at; end < s->end && *end != ')' && *end != '\n'; end++)
+            ;
+        s->at = end < s->end ? end + 1 : end;
+        return STATUS_OK;
+    }
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
+        s->at++;
+    const char *word = s->at, *end = shell_word_end(word, s->end, &lines);
+    if (end == NULL)
+        return shell_fault(s, "a quote has no end");
+    s->at = end;
+    s->line += lines;
+    if (!here || end == word || s->pendings == ARRAY_LEN(s->pending))
+        return STATUS_OK;
+    struct text mark = {0};
+    bool quoted = strchr("'\"\\", *word) != NULL;
+    for (; word < end; word++)
+        if (strchr("'\"\\", *word) == NULL)
+            text_putc(&mark, *word);
+    s->pending[s->pendings++] = (struct shell_here_document){
+        .mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
+        .quoted = quoted,
+        .tabs = tabs,
+    };
+    text_release(&mark);
+    return STATUS_OK;
+}

@@ -1,0 +1,64 @@
+/* predict/launch/shell_reader.h: the state of reading a shell script, which the sources of shell.h share: shell.c
+ * (assignments, control flow, commands), shell_conditions.c and shell_here.c. */
+#ifndef PREDICT_LAUNCH_SHELL_READER_H
+#define PREDICT_LAUNCH_SHELL_READER_H
+
+#include "predict/launch/shell_parts.h"
+
+/* The answer to whether a command runs, or a test holds. OPEN: it cannot be known without running the script. The values
+ * are in order: AND is the least of two answers, OR the greatest. */
+enum shell_answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
+
+enum shell_frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
+
+/* An if, loop or case that is being read. */
+struct shell_frame {
+    enum shell_frame_kind kind;
+    enum shell_answer outer; /* whether the block around it runs */
+    uint32_t line;           /* where it begins */
+    bool decided;            /* one of its branches surely runs, so that later ones do not */
+    bool open;               /* one of its earlier branches may run */
+};
+
+struct shell_here_document {
+    const char *mark; /* the line that ends it */
+    bool quoted;      /* its variables are not expanded */
+    bool tabs;        /* tabs at the beginning of its lines are dropped (<<-) */
+};
+
+struct shell_reader {
+    struct shell *shell;
+    const char *at, *end;   /* the text that is left */
+    uint32_t line;          /* of `at` */
+    enum shell_answer runs; /* whether the commands at this point run */
+    enum shell_answer last; /* whether the last command succeeds */
+    char joined;        /* '&' or '|' if && or || stands before the present command, else '\0' */
+    bool inverted;      /* a '!' stands before the present command */
+    uint32_t open_line; /* the line of the condition that makes `runs` open */
+    struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
+    unsigned frames;
+    struct shell_here_document
+        pending[4]; /* announced in the present line; they begin on the next */
+    unsigned pendings;
+};
+
+/* Reports that the script cannot be read at the present line; what: why, a whole sentence. */
+enum status shell_fault(const struct shell_reader *s, const char *what);
+
+/* True if text[0..size) is `word`. */
+bool shell_is_word(const char *text, size_t size, const char *word);
+
+/* The logical NOT of an answer; OPEN stays OPEN. */
+enum shell_answer shell_not(enum shell_answer answer);
+
+/* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
+enum shell_answer shell_command_answer(const struct shell_words *words);
+
+/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is noted
+ * in s->pending; any other redirection is skipped. */
+enum status shell_read_redirection(struct shell_reader *s);
+
+/* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */
+enum status shell_read_documents(struct shell_reader *s);
+
+#endif

@@ -1,0 +1,138 @@
+#include "predict/shape_costs.h"
+
+#include "predict/document_costs.h"
+#include "schedule/choices/chains.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/ir/visible.h"
+
+#include <stdlib.h>
+
+void shape_costs_release(struct shape_costs *costs)
+{
+    document_costs_free(costs->place_work_s, costs->shapes);
+    free(costs->work_s);
+    free(costs->host_work_s);
+    free(costs->host_bytes);
+    free(costs->issue_s);
+    free(costs->return_s);
+}
+
+/* Returns a rank's part of the host's memory bandwidth, in bytes/s, when all ranks of its node work at once. */
+static double host_bytes_per_s(const struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    int64_t ranks = mesh_ranks(&p->ir.mesh);
+    int64_t on_node = ranks < cluster->gpus_per_node ? ranks : cluster->gpus_per_node;
+    return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
+}
+
+/* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */
+static void add_checkpoints(const struct prediction *p, struct shape_costs *costs)
+{
+    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
+    if (seconds <= 0 || p->setup->cost.ideal)
+        return;
+    bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
+    for (uint32_t op = 0; op < p->ir.op.count; op++) {
+        uint32_t shape = p->ir.op.shape[op];
+        bool copies = p->ir.op.kind[op] == WORK_D2H || p->ir.op.kind[op] == WORK_H2D;
+        if (!copies || p->ir.op.region[op] != REGION_OFFLOAD || !ir_blocks_host(&p->ir, op) ||
+            added[shape])
+            continue;
+        costs->return_s[shape] = seconds;
+        added[shape] = costs->checkpoints = true;
+    }
+    free(added);
+}
+
+/* Adds the framework's time per step to the barrier before the optimizer. */
+static void add_step(const struct prediction *p, struct shape_costs *costs)
+{
+    double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
+    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.ideal; i++)
+        if (p->ir.shape[i].kind == WORK_BARRIER)
+            costs->issue_s[i] += seconds;
+}
+
+/* Adds the framework's time for exchanges and shifts of lists of tensors. An all-to-all has one tensor for each rank
+ * of the group; each is copied out, and another one is allocated for the answer. */
+static void add_lists(const struct prediction *p, struct shape_costs *costs)
+{
+    const struct device_cost *cost = &p->setup->cost;
+    double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
+    if (call_s <= 0 || cost->ideal)
+        return;
+    double each_s = (2 * cost->host_op_s + cost->host_kernel_s) * p->profile->host_factor;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        uint32_t tensors = 0;
+        if (work->kind == WORK_ALL_TO_ALL)
+            tensors = group_size(&p->ir.mesh, &p->ir.group[work->collective.group]);
+        if (work->kind == WORK_ALL_TO_ALL || work->kind == WORK_SHIFT)
+            costs->issue_s[i] += call_s + tensors * each_s;
+    }
+}
+
+/* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
+#define FUSED_MERGE_BYTES 10
+
+void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
+{
+    struct device_cost fused = p->setup->cost;
+    const struct device_cost *cost = &fused;
+    enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
+    bool merges = p->choices.compile || (p->profile != NULL && p->profile->fused_merge);
+    if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
+        fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
+    bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
+                                   p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
+    chains_of(p->profile, p->choices.compile, kept, fused.chain);
+    double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
+    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
+                      : p->profile != NULL
+                          ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
+                          : 1;
+    double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    size_t count = (size_t)p->ir.shape_count + 1;
+    costs->work_s = heap_zalloc(count, sizeof(double));
+    costs->host_work_s = heap_zalloc(count, sizeof(double));
+    costs->host_bytes = heap_zalloc(count, sizeof(double));
+    costs->issue_s = heap_zalloc(count, sizeof(double));
+    costs->return_s = heap_zalloc(count, sizeof(double));
+    costs->shapes = p->ir.shape_count;
+    costs->place_work_s =
+        document_costs(&p->ir, cost, &(struct document_costs_options){impl, slowdown, peak});
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        bool by_place = work_has_documents(work);
+        if (by_place)
+            costs->work_s[i] = costs->place_work_s[i][ir_place_of(&p->ir, 0)];
+        if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
+            if (!by_place)
+                costs->work_s[i] = cost_ideal_s(peak, work);
+            continue;
+        }
+        if (!by_place)
+            costs->work_s[i] = cost_work_s(cost, impl, work);
+        if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
+            costs->work_s[i] *= slowdown;
+        costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
+        if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
+            costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
+            costs->host_bytes[i] = cost_host_work_bytes(work);
+        }
+    }
+    add_checkpoints(p, costs);
+    add_lists(p, costs);
+    add_step(p, costs);
+    costs->sim = (struct sim_costs){
+        .place_work_s = (const double *const *)costs->place_work_s,
+        .work_s = costs->work_s,
+        .host_work_s = costs->host_work_s,
+        .issue_s = costs->issue_s,
+        .return_s = costs->return_s,
+        .host_bytes = costs->host_bytes,
+        .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
+    };
+}

@@ -1,0 +1,22 @@
+/* predict/shape_costs.h: what each shape of work in a prediction's schedule costs, before anything is simulated: the
+ * device's and the cost file's seconds, with what the profile adds to them. */
+#ifndef PREDICT_SHAPE_COSTS_H
+#define PREDICT_SHAPE_COSTS_H
+
+#include "predict/prediction.h"
+#include "sim/plan/sim_costs.h"
+
+/* Every array has an element for each shape of the schedule (struct ir, shape). All-zero is empty. */
+struct shape_costs {
+    double **place_work_s; /* as in struct sim_costs; NULL: none */
+    double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
+    uint32_t shapes;
+    bool checkpoints;     /* the profile's host_per_checkpoint_s is part of return_s */
+    struct sim_costs sim; /* the arrays above, as the simulator takes them */
+};
+
+/* Fills *costs for the schedule, the cluster and the profile of p; shape_costs_release() frees what it allocates. */
+void shape_costs_make(struct shape_costs *costs, const struct prediction *p);
+void shape_costs_release(struct shape_costs *costs);
+
+#endif
