@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What only clang has: clang.sh fuzz|sanitize SOURCE BUILD [SECONDS]
 #
-# fuzz: every fuzz target for SECONDS (60), from its corpus on; what it finds goes into BUILD/found.
+# fuzz: every fuzz target for SECONDS (60), from its corpus and its files in tests/data on; what it finds goes into
+# BUILD/found.
 # sanitize: all everyday tests with clang's address and undefined sanitizers, which see more than gcc's.
 # BUILD is a build folder of its own, kept from one time to the next. Exit code 77, with the reason: clang or its
 # libraries are not there.
@@ -48,13 +49,18 @@ if [[ $what == sanitize ]]; then
     exec ctest --test-dir "$build" -j "$jobs" -L 'unit|property|fuzz' --timeout 1200 --output-on-failure
 fi
 
-# one TARGET: for so many seconds; its words are kept, and told when it failed.
+# one TARGET: fuzzes it for $seconds; keeps its output, and prints the end of it if the target failed.
 one()
 {
-    local target=$1 name=${1##*/fuzz_} before=$SECONDS
+    local target=$1 name=${1##*/fuzz_} before=$SECONDS also=()
+    case $name in
+    cluster) also=("$source/tests/data/clusters") ;;
+    hf_config) also=("$source/tests/data/configs") ;;
+    launch) also=("$source/tests/data/launch") ;;
+    esac
     mkdir -p "$build/found/$name" "$build/run/$name"
     if "$target" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2560 -print_final_stats=1 \
-        -artifact_prefix="$build/found/" "$build/run/$name" "$source/tests/fuzz/corpus/$name" \
+        -artifact_prefix="$build/found/" "$build/run/$name" "$source/tests/fuzz/corpus/$name" "${also[@]}" \
         >"$build/$name.txt" 2>&1; then
         echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name.txt") runs in $((SECONDS - before)) s"
     else

@@ -1,0 +1,249 @@
+/* tests/schedule/test_compose_profiles.c: schedules of one strategy under several profiles: each has the collectives,
+ * the passes over gradients and the buffers of the framework that it describes. */
+#include "schedule/choices/chains.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/choices/tensor_share.h"
+#include "schedule/config/resolve_config.h"
+#include "tests/schedule/composed.h"
+
+/* The collectives of one step of a model of two layers, by profile and weights. */
+static void weights_move_as_the_table_says(void)
+{
+    static const struct {
+        const char *profile;
+        int weights;
+        int64_t shard, gathers, reductions, all_reductions;
+    } rows[] = {
+        {"internevo", CHOICE_WEIGHTS_REPLICATED, 0, 0, 0, 3}, /* embedding, both layers, head */
+        {"internevo", CHOICE_WEIGHTS_ZERO1, 0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO1, 2, 3, 3, 3}, /* the all-reductions are over the pairs */
+        {"internevo", CHOICE_WEIGHTS_ZERO2, 0, 3, 3, 0},
+        {"internevo", CHOICE_WEIGHTS_ZERO3, 0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
+        {"internevo", CHOICE_WEIGHTS_HSDP, 2, 6, 4, 4},
+        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0}, /* a model this small stays gathered */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.weights = rows[i].weights;
+        request.shard = rows[i].shard;
+        request.profile = rows[i].profile;
+        build(&ir, &c, &request, weights_names[rows[i].weights]);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+                  rows[i].gathers);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
+                  rows[i].reductions);
+        CHECK_INT(weights_names[rows[i].weights], count(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD),
+                  rows[i].all_reductions);
+        ir_release(&ir);
+    }
+}
+
+/* fsdp1 casts gradients before and after each reduction, at 4 + 4 bytes an element each. */
+static void fsdp1_passes_over_gradients_before_each_reduction(void)
+{
+    static const char *const profiles[] = {"torchtitan", "fsdp1"};
+    int64_t casts[2], reductions[2];
+    double bytes_of_casts[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "local";
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.profile = profiles[i];
+        request.global_batch = 8; /* two micro-batches of four ranks */
+        build(&ir, &c, &request, profiles[i]);
+        casts[i] = 0;
+        reductions[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_CAST && ir.op.region[op] == REGION_WEIGHTS) {
+                casts[i]++;
+                bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
+            }
+        ir_release(&ir);
+    }
+    double parameters = (double)transformer_parameters(&shapes[0]);
+    CHECK_INT("as many reductions", reductions[1], reductions[0]);
+    CHECK_INT("two passes for each", casts[1] - casts[0], 2 * reductions[1]);
+    CHECK_CLOSE("16 bytes a parameter in each micro-batch", bytes_of_casts[1] - bytes_of_casts[0],
+                2 * 16 * parameters, 0.02);
+}
+
+/* Bytes per element of the logits: 2, and 2 for the gradient unless it overwrites the logits. An fp32 copy, the
+ * softmax and its logarithm take 4 each. Each row takes 4 more for its sum of exponentials. */
+static void a_loss_keeps_what_its_implementation_does(void)
+{
+    static const struct {
+        const char *profile;
+        int64_t bytes;
+    } rows[] = {{"neutral", 2}, {"fsdp1", 2 + 2}, {"torchtitan", 2 + 4 + 4 + 4 + 2}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 1);
+        struct ir ir;
+        struct choices c;
+        int64_t bytes = 0;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        build(&ir, &c, &request, rows[i].profile);
+        for (uint32_t b = 0; b < ir.buffer.count; b++)
+            if (ir.buffer.category[b] == CATEGORY_LOGITS)
+                bytes += (int64_t)ir_buffer_bytes(&ir, (buffer_id){b});
+        CHECK_INT(rows[i].profile, bytes, c.seq * (rows[i].bytes * c.model->vocab + 4));
+        ir_release(&ir);
+    }
+}
+
+/* The profile internlm copies each whole gradient three times, and does an all-reduce as reduce-scatter and
+ * gather; once a step, for any number of micro-batches. Parameters are gathered as in internevo. */
+static void internlm_all_reduces_flat_buckets(void)
+{
+    static const char *const profiles[] = {"internevo", "internlm"};
+    int64_t casts[2], scatters[2], gathers[2];
+    double bytes_of_casts[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "local";
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.profile = profiles[i];
+        request.global_batch = 8; /* two micro-batches of four ranks */
+        build(&ir, &c, &request, profiles[i]);
+        casts[i] = count(&ir, WORK_CAST, PHASE_COUNT);
+        scatters[i] = count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        gathers[i] = count(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_CAST)
+                bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
+        struct cost_chain chain[WORK_KIND_COUNT];
+        chains_of(c.profile, false, true, chain);
+        CHECK_INT("AdamW is one kernel, or an operator after the other", chain[WORK_ADAMW].kernels,
+                  i == 0 ? 0 : 12);
+        ir_release(&ir);
+    }
+    double parameters = (double)transformer_parameters(&shapes[0]);
+    CHECK_INT("as many reductions", scatters[1], scatters[0]);
+    CHECK_INT("three copies for each", casts[1] - casts[0], 3 * scatters[1]);
+    CHECK_CLOSE("12 bytes a parameter", bytes_of_casts[1] - bytes_of_casts[0], 12 * parameters,
+                0.02);
+    CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
+}
+
+/* Rows of the vocabulary per rank that Megatron-LM's tokenizer prints: 50257 is padded to a multiple of 128 tp. */
+static void megatron_pads_the_vocabulary(void)
+{
+    static const struct {
+        int64_t tp, rows;
+    } rows[] = {{2, 25216}, {8, 6400}, {16, 3200}, {64, 896}};
+    struct transformer model = shapes[0];
+    model.vocab = 50257;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        model.heads = model.kv_heads = rows[i].tp;
+        CHECK_INT("rows", tensor_share(&model, rows[i].tp, 128).vocab, rows[i].rows);
+        CHECK_INT("as many as there are", tensor_share(&model, rows[i].tp, 1).vocab,
+                  (model.vocab + rows[i].tp - 1) / rows[i].tp);
+    }
+    CHECK_INT("fits", (model.vocab = 51200, tensor_share(&model, 8, 128).vocab), 6400);
+}
+
+static bool adds_to_gradients(const struct ir *ir, uint32_t op)
+{
+    for (uint32_t k = ir->op.reads[op]; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+        if (ir->buffer.category[ir_touched(ir, op, k)] == CATEGORY_GRADIENT)
+            return ir->op.kind[op] == WORK_MATMUL;
+    return false;
+}
+
+/* With profile megatron the first reduce-scatter follows the last product that adds to gradients, and each
+ * reduced bundle has one pass that zeroes its gradient and one that looks for values that are not finite. With
+ * megatron-te reductions start during the backward, without such passes. */
+static void megatron_reduces_after_the_backward(void)
+{
+    static const struct {
+        const char *profile;
+        bool at_end;
+    } rows[] = {{"megatron", true}, {"megatron-te", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 4);
+        struct ir ir;
+        struct choices choices;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.global_batch = 8;
+        if (!build(&ir, &choices, &request, rows[i].profile))
+            continue;
+        uint32_t last = 0, first = IR_NONE, zeroed = 0, looked_through = 0, bundles = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            enum work_kind kind = (enum work_kind)ir.op.kind[op];
+            last = adds_to_gradients(&ir, op) ? op : last;
+            first = kind == WORK_REDUCE_SCATTER && first == IR_NONE ? op : first;
+            bundles += kind == WORK_REDUCE_SCATTER;
+            bool whole = ir.op.phase[op] == PHASE_BACKWARD && ir.op.region[op] == REGION_WEIGHTS;
+            zeroed += whole && kind == WORK_FILL;
+            looked_through += whole && kind == WORK_SQUARE_SUM;
+        }
+        CHECK(rows[i].profile, (first > last) == rows[i].at_end);
+        CHECK(rows[i].profile, zeroed == (rows[i].at_end ? bundles : 0));
+        CHECK(rows[i].profile, looked_through == (rows[i].at_end ? bundles : 0));
+        ir_release(&ir);
+    }
+}
+
+/* DeepSpeed reduces 16-bit gradients in fp32 where ranks share a sequence: twice the bytes, with a cast before
+ * each reduction and one after it. In a second micro-batch the sum is added as well. */
+static void deepspeed_reduces_shared_sequences_in_fp32(void)
+{
+    static const struct {
+        const char *label, *strategy, *profile;
+        int64_t hp, batch;
+        bool wide;
+    } rows[] = {
+        {"shared", "ulysses", "deepspeed", 4, 1, true},
+        {"shared by some, two micro-batches", "ulysses", "deepspeed", 2, 4, true},
+        {"not shared", "local", "deepspeed", 1, 4, false},
+        {"another framework", "ulysses", "internevo", 4, 1, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 4);
+        struct ir ir;
+        struct choices choices;
+        request.strategy = rows[i].strategy;
+        request.profile = rows[i].profile;
+        request.hp = rows[i].hp;
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.micro_batch = 1;
+        request.global_batch = rows[i].batch;
+        if (!build(&ir, &choices, &request, rows[i].label))
+            continue;
+        uint64_t bytes = 0, elements = 0;
+        uint32_t reductions = 0, casts = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            if (ir.op.phase[op] != PHASE_BACKWARD || ir.op.region[op] != REGION_WEIGHTS)
+                continue;
+            casts += ir.op.kind[op] == WORK_CAST;
+            if (ir.op.kind[op] != WORK_REDUCE_SCATTER)
+                continue;
+            reductions++;
+            bytes += (uint64_t)ir.shape[ir.op.shape[op]].collective.bytes;
+            elements += ir_buffer_elements(&ir, (buffer_id){ir_touched(&ir, op, 0)});
+        }
+        CHECK(rows[i].label, reductions > 0 && bytes == elements * (rows[i].wide ? 4 : 2));
+        CHECK(rows[i].label, casts == (rows[i].wide ? 2 * reductions : 0));
+        ir_release(&ir);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"weights move as the table says", weights_move_as_the_table_says},
+    {"FSDP1 passes over gradients before each reduction",
+     fsdp1_passes_over_gradients_before_each_reduction},
+    {"a loss keeps what its implementation does", a_loss_keeps_what_its_implementation_does},
+    {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
+    {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
+    {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
+    {"DeepSpeed reduces shared sequences in fp32", deepspeed_reduces_shared_sequences_in_fp32},
+};
+CHECK_MAIN("compose_profiles", cases)
