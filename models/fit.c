@@ -322,9 +322,10 @@ static void leave_one_out(struct fit *fit, const struct search *all)
         bool unmoved[FIT_PARAMS_MAX];
         search.skip = point;
         gsl_matrix *j = jacobian_of(&search);
-        bool told = search.frees == 0 || (find_unmoved(j, unmoved) == 0 && full_rank(j, unmoved));
+        bool determined =
+            search.frees == 0 || (find_unmoved(j, unmoved) == 0 && full_rank(j, unmoved));
         gsl_matrix_free(j);
-        if (!told) /* only this point determines a parameter */
+        if (!determined) /* only this point determines a parameter */
             continue;
         solve(&search);
         double error = relative_error(&search, search.value, point);

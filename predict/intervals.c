@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct likeness likeness_of(const struct prediction *p)
+struct similarity similarity_of(const struct prediction *p)
 {
-    struct likeness like = {.several = p->setup->cluster.nodes > 1};
+    struct similarity like = {.several = p->setup->cluster.nodes > 1};
     const char *device = p->setup->cluster.device.name;
     const char *framework = p->profile != NULL ? p->profile->name : "none";
     bool ideal = p->setup->cost.ideal || p->setup->cluster.ideal || strcmp(framework, "ideal") == 0;
@@ -18,21 +18,22 @@ struct likeness likeness_of(const struct prediction *p)
     return like;
 }
 
-struct interval_run likeness_run(const struct likeness *like)
+struct interval_run similarity_run(const struct similarity *like)
 {
     return (struct interval_run){like->device, like->framework, like->several};
 }
 
 struct intervals intervals_of(const struct prediction *p)
 {
-    struct intervals intervals = {.like = likeness_of(p), .of = {{.spread = NAN}, {.spread = NAN}}};
+    struct intervals intervals = {.like = similarity_of(p),
+                                  .of = {{.spread = NAN}, {.spread = NAN}}};
     struct residuals residuals = {0};
     struct diag unread = {0};
     if (intervals.like.device[0] != '\0' &&
         residuals_load_shipped(&residuals, &unread) == STATUS_OK)
         for (int i = 0; i < RESIDUAL_COUNT; i++)
-            intervals.of[i] =
-                interval_make(&residuals, (enum residual_of)i, likeness_run(&intervals.like), NULL);
+            intervals.of[i] = interval_make(&residuals, (enum residual_of)i,
+                                            similarity_run(&intervals.like), NULL);
     diag_release(&unread);
     residuals_release(&residuals);
     return intervals;
@@ -83,7 +84,7 @@ void intervals_put_from(struct text *out, const struct intervals *intervals)
             continue;
         text_printf(out, "%s%s %+.0f to %+.0f %%, ", first ? "" : "; ", names[i],
                     100 * (interval_low(interval, 1) - 1), 100 * (interval_high(interval, 1) - 1));
-        interval_put_from(out, interval, likeness_run(&intervals->like));
+        interval_put_from(out, interval, similarity_run(&intervals->like));
         first = false;
     }
 }

@@ -8,25 +8,25 @@
 
 #include <stdbool.h>
 
-enum { LIKENESS_NAME = 32 };
+enum { SIMILARITY_NAME = 32 };
 
 /* The key by which runs are compared. It holds no pointers, because it crosses processes. */
-struct likeness {
+struct similarity {
     char device
-        [LIKENESS_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
-    char framework[LIKENESS_NAME]; /* the profile; "none": a schedule from a file without one */
-    bool several;                  /* nodes */
+        [SIMILARITY_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
+    char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
+    bool several;                    /* nodes */
 };
-/* likeness_of() returns the key of a prediction; likeness_run() returns the same key as models/interval.h takes
+/* similarity_of() returns the key of a prediction; similarity_run() returns the same key as models/interval.h takes
  * it. */
-struct likeness likeness_of(const struct prediction *prediction);
-struct interval_run likeness_run(const struct likeness *likeness);
+struct similarity similarity_of(const struct prediction *prediction);
+struct interval_run similarity_run(const struct similarity *similarity);
 
 /* The 90 % intervals of a whole step, for times and for device memory, by the residuals that ship. There are none
  * for a part of a model, for ideal hardware and profile ideal (no run can be like them), and where no residuals
  * are found. Plain bytes. */
 struct intervals {
-    struct likeness like;
+    struct similarity like;
     struct interval of[RESIDUAL_COUNT];
 };
 struct intervals intervals_of(const struct prediction *prediction);

@@ -208,7 +208,7 @@ static double common_s(const struct explanation *e, int part)
     double *value = heap_alloc(e->ranks + 1, sizeof *value);
     size_t count = 0;
     for (size_t i = 0; i < e->ranks; i++)
-        if (e->ranks == 1 || i != e->told)
+        if (e->ranks == 1 || i != e->slowest)
             value[count++] = more_s(&e->rank[i], part);
     qsort(value, count, sizeof *value, compare_doubles);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
@@ -237,36 +237,36 @@ static double waits_s(const struct explanation *e)
 
 static void add_own_kernels(struct explanation *e, const double *own, const double *common)
 {
-    const struct explain_rank *told = &e->rank[e->told];
+    const struct explain_rank *slowest = &e->rank[e->slowest];
     double seconds = 0, base_s = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
         seconds += own[part];
-        base_s += told->predicted_s[part] + common[part];
+        base_s += slowest->predicted_s[part] + common[part];
     }
     const char *text =
         seconds > 0
             ? arena_printf(&e->arena,
                            "rank %u: its kernels take %.1f %% longer than those of other ranks, "
                            "which wait %.3f ms",
-                           told->rank, share(seconds, base_s), 1e3 * waits_s(e))
+                           slowest->rank, share(seconds, base_s), 1e3 * waits_s(e))
             : arena_printf(&e->arena, "rank %u: its kernels take %.1f %% less than those of others",
-                           told->rank, -share(seconds, base_s));
-    add_cause(e, seconds, told->rank, seconds > 0 ? "late rank" : "early rank", text);
+                           slowest->rank, -share(seconds, base_s));
+    add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
 /* True if all sorts of kernels that matter are slower by about the same share. */
-static bool is_clock(const struct explain_rank *told, const double *common)
+static bool is_clock(const struct explain_rank *slowest, const double *common)
 {
     double sum_s = 0, more = 0, least = INFINITY, most = -INFINITY;
     size_t sorts = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
-        sum_s += told->predicted_s[part];
+        sum_s += slowest->predicted_s[part];
         more += common[part];
     }
     for (int part = 0; part < EXPLAIN_STRAY && sum_s > 0; part++) {
-        if (told->predicted_s[part] < SORT_LEAST * sum_s)
+        if (slowest->predicted_s[part] < SORT_LEAST * sum_s)
             continue;
-        double slower = common[part] / told->predicted_s[part];
+        double slower = common[part] / slowest->predicted_s[part];
         least = fmin(least, slower);
         most = fmax(most, slower);
         sorts++;
@@ -277,12 +277,12 @@ static bool is_clock(const struct explain_rank *told, const double *common)
 
 static void add_common_kernels(struct explanation *e, const double *common)
 {
-    const struct explain_rank *told = &e->rank[e->told];
-    if (is_clock(told, common)) {
+    const struct explain_rank *slowest = &e->rank[e->slowest];
+    if (is_clock(slowest, common)) {
         double seconds = 0, base_s = 0;
         for (int part = 0; part < EXPLAIN_STRAY; part++) {
             seconds += common[part];
-            base_s += told->predicted_s[part];
+            base_s += slowest->predicted_s[part];
         }
         add_cause(
             e, seconds, -1, "clock",
@@ -295,7 +295,7 @@ static void add_common_kernels(struct explanation *e, const double *common)
     for (int part = 0; part < EXPLAIN_STRAY; part++)
         add_cause(e, common[part], -1, explain_part_name((enum explain_part)part),
                   arena_printf(&e->arena, "takes %.1f %% %s than predicted",
-                               share(fabs(common[part]), told->predicted_s[part]),
+                               share(fabs(common[part]), slowest->predicted_s[part]),
                                common[part] > 0 ? "longer" : "less"));
 }
 
@@ -316,12 +316,12 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
         [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
         [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
     };
-    const struct explain_rank *told = &e->rank[e->told];
+    const struct explain_rank *slowest = &e->rank[e->slowest];
     struct text text = {0};
     if (rank >= 0)
         text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
     text_printf(&text, "%s, measured %.3f ms, predicted %.3f ms", texts[part],
-                1e3 * told->measured_s[part], 1e3 * told->predicted_s[part]);
+                1e3 * slowest->measured_s[part], 1e3 * slowest->predicted_s[part]);
     add_cause(e, seconds, rank, names[part], arena_text(&e->arena, text.data, text.size));
     text_release(&text);
 }
@@ -339,23 +339,23 @@ static void find_causes(struct explanation *e)
 {
     double own[EXPLAIN_PART_COUNT], common[EXPLAIN_PART_COUNT];
     for (size_t i = 0; i < e->ranks; i++)
-        if (e->rank[i].measured_s[EXPLAIN_WAITS] < e->rank[e->told].measured_s[EXPLAIN_WAITS])
-            e->told = i;
-    const struct explain_rank *told = &e->rank[e->told];
+        if (e->rank[i].measured_s[EXPLAIN_WAITS] < e->rank[e->slowest].measured_s[EXPLAIN_WAITS])
+            e->slowest = i;
+    const struct explain_rank *slowest = &e->rank[e->slowest];
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
-        common[part] = part == EXPLAIN_WAITS ? more_s(told, part) : common_s(e, part);
-        own[part] = more_s(told, part) - common[part];
+        common[part] = part == EXPLAIN_WAITS ? more_s(slowest, part) : common_s(e, part);
+        own[part] = more_s(slowest, part) - common[part];
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) { /* not both at once */
-            common[part] = more_s(told, part);
+            common[part] = more_s(slowest, part);
             own[part] = 0;
         }
-        e->predicted_s += told->predicted_s[part];
-        e->measured_s += told->measured_s[part];
+        e->predicted_s += slowest->predicted_s[part];
+        e->measured_s += slowest->measured_s[part];
     }
     add_own_kernels(e, own, common);
     add_common_kernels(e, common);
     for (int part = EXPLAIN_STRAY; part < EXPLAIN_PART_COUNT; part++) {
-        add_open(e, part, own[part], told->rank);
+        add_open(e, part, own[part], slowest->rank);
         add_open(e, part, common[part], -1);
     }
     qsort(e->cause, e->causes, sizeof *e->cause, compare_causes);

@@ -61,7 +61,7 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 struct explanation {
     struct arena arena;
     struct explain_rank *rank;                      /* ascending */
-    size_t ranks, told;                             /* rank[told] waits least */
+    size_t ranks, slowest;                          /* rank[slowest] waits least */
     size_t steps;                                   /* measured */
     double predicted_s, measured_s;                 /* step times of that rank */
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */

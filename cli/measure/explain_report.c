@@ -47,8 +47,8 @@ static void print_causes(struct text *out, const struct explanation *e)
 /* True if the table shows rank i: it shows all ranks, or the explained one and the first others. */
 static bool is_shown(const struct explanation *e, size_t i)
 {
-    return e->ranks <= RANKS_SHOWN || i == e->told ||
-           i < RANKS_SHOWN - (e->told >= RANKS_SHOWN ? 1 : 0);
+    return e->ranks <= RANKS_SHOWN || i == e->slowest ||
+           i < RANKS_SHOWN - (e->slowest >= RANKS_SHOWN ? 1 : 0);
 }
 
 /* Appends a cell of the table; a negative number that rounds to 0 is "+0.000", too. */
@@ -92,7 +92,7 @@ void explain_report_print(struct text *out, const struct explanation *e)
     text_printf(out, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
                 more_s >= 0 ? "longer" : "shorter");
     if (e->ranks > 1)
-        text_printf(out, ", on rank %u, for which the others wait", e->rank[e->told].rank);
+        text_printf(out, ", on rank %u, for which the others wait", e->rank[e->slowest].rank);
     text_putc(out, '\n');
     print_causes(out, e);
     print_ranks(out, e);
@@ -114,7 +114,7 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     json_put_number(json, "predicted_s", e->predicted_s);
     json_put_number(json, "measured_s", e->measured_s);
     json_put_count(json, "steps", e->steps);
-    json_put_count(json, "rank", e->rank[e->told].rank);
+    json_put_count(json, "rank", e->rank[e->slowest].rank);
     json_begin_array(json, "causes");
     for (size_t i = 0; i < e->causes; i++) {
         json_begin_object(json, NULL);

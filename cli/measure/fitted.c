@@ -85,11 +85,11 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
             note_noise(fitted, name, diag);
         return device == STATUS_OK ? links : device;
     }
-    struct diag told = {0}; /* links were not requested: a refused fit is only reported */
-    calibrate_links(&fitted->links, &fitted->points, &fitted->options, &told);
-    if (told.size > 0)
-        text_printf(&fitted->refused, "links not fitted:\n%s", told.text);
-    diag_release(&told);
+    struct diag refusal = {0}; /* links were not requested: a refused fit is only reported */
+    calibrate_links(&fitted->links, &fitted->points, &fitted->options, &refusal);
+    if (refusal.size > 0)
+        text_printf(&fitted->refused, "links not fitted:\n%s", refusal.text);
+    diag_release(&refusal);
     return device;
 }
 

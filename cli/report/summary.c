@@ -214,7 +214,7 @@ void report_print_sure_of(const struct screen *screen, const struct intervals *i
     intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
     text_printf(&text, " %s in 9 of 10 cases, to judge by ",
                 of == RESIDUAL_TIME ? time.name : "GiB");
-    interval_put_from(&text, interval, likeness_run(&intervals->like));
+    interval_put_from(&text, interval, similarity_run(&intervals->like));
     text_putc(&text, '.');
     screen_put_text(screen, text.data);
     text_release(&text);

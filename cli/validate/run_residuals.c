@@ -65,7 +65,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         const struct measurement *row = &v->rows->row[i];
         if (!is_counted(v, i) || is_again(v, i))
             continue;
-        const struct likeness *like = &v->answer[v->row[i].run].like;
+        const struct similarity *like = &v->answer[v->row[i].run].like;
         if (like->device[0] == '\0')
             continue;
         run.size = 0;
@@ -89,7 +89,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
-        const struct likeness *like = &v->answer[v->answer_of[i]].like;
+        const struct similarity *like = &v->answer[v->answer_of[i]].like;
         bool scored;
         bool compared = external_compared_memory(row->second_metric, &scored) != NULL &&
                         strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0;

@@ -15,7 +15,7 @@ struct collective_part {
 };
 
 /* One instance of a group: its collectives and barriers by number. */
-struct circle {
+struct instance {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t size;
@@ -27,19 +27,19 @@ struct circle {
 };
 
 /* One message between two ranks. */
-struct letter {
+struct message {
     struct collective_part end[2]; /* of the sender, of the receiver */
     uint32_t passed;
 };
 
 struct comm {
     struct exec_run *run;
-    uint32_t *circle_begin; /* (groups) row of the group's first instance */
-    uint32_t circle_count;
-    struct circle *circle;
-    pthread_mutex_t lock; /* of the letters */
+    uint32_t *instance_begin; /* (groups) row of the group's first instance */
+    uint32_t instance_count;
+    struct instance *instance;
+    pthread_mutex_t lock; /* of the messages */
     pthread_cond_t changed;
-    struct letter *letter;
+    struct message *message;
     struct arena arena;
 };
 
@@ -49,15 +49,15 @@ struct comm *comm_new(struct exec_run *run)
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
-    comm->circle_begin = arena_array(&comm->arena, groups, sizeof *comm->circle_begin);
+    comm->instance_begin = arena_array(&comm->arena, groups, sizeof *comm->instance_begin);
     for (uint32_t g = 0; g < groups; g++) {
-        comm->circle_begin[g] = comm->circle_count;
-        comm->circle_count += plan->instances[g];
+        comm->instance_begin[g] = comm->instance_count;
+        comm->instance_count += plan->instances[g];
     }
-    comm->circle = arena_array(&comm->arena, comm->circle_count, sizeof *comm->circle);
+    comm->instance = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instance);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < plan->instances[g]; i++) {
-            struct circle *c = &comm->circle[comm->circle_begin[g] + i];
+            struct instance *c = &comm->instance[comm->instance_begin[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->changed, NULL);
             c->size = plan->size[g];
@@ -71,7 +71,7 @@ struct comm *comm_new(struct exec_run *run)
         }
     pthread_mutex_init(&comm->lock, NULL);
     pthread_cond_init(&comm->changed, NULL);
-    comm->letter = arena_array(&comm->arena, plan->message_count, sizeof *comm->letter);
+    comm->message = arena_array(&comm->arena, plan->message_count, sizeof *comm->message);
     return comm;
 }
 
@@ -79,9 +79,9 @@ void comm_free(struct comm *comm)
 {
     if (comm == NULL)
         return;
-    for (uint32_t i = 0; i < comm->circle_count; i++) {
-        pthread_mutex_destroy(&comm->circle[i].lock);
-        pthread_cond_destroy(&comm->circle[i].changed);
+    for (uint32_t i = 0; i < comm->instance_count; i++) {
+        pthread_mutex_destroy(&comm->instance[i].lock);
+        pthread_cond_destroy(&comm->instance[i].changed);
     }
     pthread_mutex_destroy(&comm->lock);
     pthread_cond_destroy(&comm->changed);
@@ -91,8 +91,8 @@ void comm_free(struct comm *comm)
 
 void comm_begin_step(struct comm *comm)
 {
-    for (uint32_t i = 0; i < comm->circle_count; i++) {
-        struct circle *c = &comm->circle[i];
+    for (uint32_t i = 0; i < comm->instance_count; i++) {
+        struct instance *c = &comm->instance[i];
         pthread_mutex_lock(&c->lock);
         memset(c->passed, 0, c->calls * sizeof *c->passed);
         memset(c->part, 0, (size_t)c->calls * c->size * sizeof *c->part);
@@ -101,25 +101,26 @@ void comm_begin_step(struct comm *comm)
         pthread_mutex_unlock(&c->lock);
     }
     pthread_mutex_lock(&comm->lock);
-    memset(comm->letter, 0, comm->run->plan.message_count * sizeof *comm->letter);
+    memset(comm->message, 0, comm->run->plan.message_count * sizeof *comm->message);
     pthread_mutex_unlock(&comm->lock);
 }
 
 void comm_stop(struct comm *comm)
 {
-    for (uint32_t i = 0; i < comm->circle_count; i++) {
-        pthread_mutex_lock(&comm->circle[i].lock);
-        pthread_cond_broadcast(&comm->circle[i].changed);
-        pthread_mutex_unlock(&comm->circle[i].lock);
+    for (uint32_t i = 0; i < comm->instance_count; i++) {
+        pthread_mutex_lock(&comm->instance[i].lock);
+        pthread_cond_broadcast(&comm->instance[i].changed);
+        pthread_mutex_unlock(&comm->instance[i].lock);
     }
     pthread_mutex_lock(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
     pthread_mutex_unlock(&comm->lock);
 }
 
-static struct circle *circle_of(const struct comm *comm, uint32_t rank, uint32_t group)
+static struct instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
 {
-    return &comm->circle[comm->circle_begin[group] + plan_instance(&comm->run->plan, rank, group)];
+    return &comm->instance[comm->instance_begin[group] +
+                           plan_instance(&comm->run->plan, rank, group)];
 }
 
 bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
@@ -130,13 +131,13 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     bool here;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->lock);
-        here = comm->letter[plan_message(plan, rank, op)].end[work->kind == WORK_RECV].here;
+        here = comm->message[plan_message(plan, rank, op)].end[work->kind == WORK_RECV].here;
         pthread_mutex_unlock(&comm->lock);
         return here;
     }
     if (plan_instance(plan, rank, group) == IR_NONE)
         return false;
-    struct circle *c = circle_of(comm, rank, group);
+    struct instance *c = instance_of(comm, rank, group);
     size_t at = (size_t)plan->call[op] * c->size + plan_index(plan, rank, group);
     pthread_mutex_lock(&c->lock);
     here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].here;
@@ -148,7 +149,7 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct exec_plan *plan = &comm->run->plan;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group, call = plan->call[op];
-    struct circle *c = circle_of(comm, rank, group);
+    struct instance *c = instance_of(comm, rank, group);
     pthread_mutex_lock(&c->lock);
     c->at_barrier[(size_t)call * c->size + plan_index(plan, rank, group)] = true;
     if (++c->barrier_count[call] == c->size)
@@ -166,7 +167,7 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 struct member {
     struct cpu_worker *worker;
     struct exec_run *run;
-    struct circle *circle;
+    struct instance *instance;
     const struct call *call;
     uint32_t number; /* of the collective */
     uint32_t index;
@@ -176,7 +177,7 @@ struct member {
 /* Waits until all members have passed phase `phase`, counted from 1. */
 static bool pass(const struct member *m, uint32_t phase)
 {
-    struct circle *c = m->circle;
+    struct instance *c = m->instance;
     uint32_t *passed = &c->passed[m->number], want = phase * c->size;
     atomic_fetch_sub(&m->run->busy, 1);
     pthread_mutex_lock(&c->lock);
@@ -216,7 +217,7 @@ static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
 static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
-    uint32_t size = m->circle->size;
+    uint32_t size = m->instance->size;
     bool relative = work->kind == WORK_REDUCE_SCATTER && work->collective.relative != 0;
     return relative ? (k + size - m->index) % size * count : begin;
 }
@@ -232,7 +233,7 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
         size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
         uint64_t from = slice_begin(m, 0, begin, count) + done;
         number_to_f32(sum, element(m->part[0].send, from), dtype, n);
-        for (uint32_t k = 1; k < m->circle->size; k++) {
+        for (uint32_t k = 1; k < m->instance->size; k++) {
             from = slice_begin(m, k, begin, count) + done;
             number_to_f32(term, element(m->part[k].send, from), dtype, n);
             if (reduction == REDUCE_MAX)
@@ -251,7 +252,7 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
 static bool all_reduce(const struct member *m)
 {
     struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->circle->size, each = (recv.count + size - 1) / size;
+    uint64_t size = m->instance->size, each = (recv.count + size - 1) / size;
     for (uint64_t k = 0; k < size; k++) {
         uint64_t slice = (m->index + k) % size, begin = slice * each;
         uint64_t end = begin + each < recv.count ? begin + each : recv.count;
@@ -271,7 +272,7 @@ static void fetch(const struct member *m)
 {
     const struct work *work = m->call->work;
     struct operand recv = m->part[m->index].recv;
-    uint64_t size = m->circle->size, each = recv.count / size;
+    uint64_t size = m->instance->size, each = recv.count / size;
     uint32_t from = m->index;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
@@ -334,7 +335,7 @@ static double sent_bytes(const struct work *work, uint32_t size)
 static bool agree(const struct member *m)
 {
     const struct collective_part *own = &m->part[m->index];
-    for (uint32_t k = 0; k < m->circle->size; k++) {
+    for (uint32_t k = 0; k < m->instance->size; k++) {
         const struct collective_part *other = &m->part[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
@@ -365,15 +366,15 @@ bool cpu_collective(void *context, struct call *call)
     struct member m = {
         .worker = worker,
         .run = run,
-        .circle = circle_of(cpu_of(run)->comm, call->rank, group),
+        .instance = instance_of(cpu_of(run)->comm, call->rank, group),
         .call = call,
         .number = plan->call[call->op],
         .index = plan_index(plan, call->rank, group),
     };
-    m.part = m.circle->part + (size_t)m.number * m.circle->size;
-    pthread_mutex_lock(&m.circle->lock);
+    m.part = m.instance->part + (size_t)m.number * m.instance->size;
+    pthread_mutex_lock(&m.instance->lock);
     part_of(call, &m.part[m.index]);
-    pthread_mutex_unlock(&m.circle->lock);
+    pthread_mutex_unlock(&m.instance->lock);
 
     atomic_store(&worker->rendezvous, true);
     bool met = pass(&m, 1);
@@ -389,22 +390,22 @@ bool cpu_collective(void *context, struct call *call)
     } else {
         fetch(&m);
     }
-    sleep_for(worker, ready_s, sent_bytes(call->work, m.circle->size));
+    sleep_for(worker, ready_s, sent_bytes(call->work, m.instance->size));
     return pass(&m, phase);
 }
 
 /* ---- sends and receives ---- */
 
-static bool pass_letter(struct comm *comm, struct letter *letter, uint32_t phase)
+static bool pass_message(struct comm *comm, struct message *message, uint32_t phase)
 {
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->busy, 1);
     pthread_mutex_lock(&comm->lock);
-    if (++letter->passed == want)
+    if (++message->passed == want)
         pthread_cond_broadcast(&comm->changed);
-    while (letter->passed < want && !run_stopped(comm->run))
+    while (message->passed < want && !run_stopped(comm->run))
         pthread_cond_wait(&comm->changed, &comm->lock);
-    bool met = letter->passed >= want;
+    bool met = message->passed >= want;
     pthread_mutex_unlock(&comm->lock);
     atomic_fetch_add(&comm->run->busy, 1);
     return met;
@@ -414,17 +415,17 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
 {
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
-    struct letter *letter = &comm->letter[plan_message(&run->plan, call->rank, call->op)];
+    struct message *message = &comm->message[plan_message(&run->plan, call->rank, call->op)];
     pthread_mutex_lock(&comm->lock);
-    part_of(call, &letter->end[receives]);
+    part_of(call, &message->end[receives]);
     pthread_mutex_unlock(&comm->lock);
     atomic_store(&worker->rendezvous, true);
-    bool met = pass_letter(comm, letter, 1);
+    bool met = pass_message(comm, message, 1);
     atomic_store(&worker->rendezvous, false);
     if (!met)
         return false;
     double ready_s = run_now();
-    const struct operand *from = &letter->end[0].send, *to = &letter->end[1].recv;
+    const struct operand *from = &message->end[0].send, *to = &message->end[1].recv;
     if (from->count != to->count || from->dtype != to->dtype) {
         run_failed(run, call->rank, call->op,
                    "meets another size: %" PRIu64 " elements of %s are sent, %" PRIu64
@@ -436,7 +437,7 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
         move(to->data, from->data, to->count, to->dtype);
     else
         sleep_for(worker, ready_s, (double)work_payload_bytes(call->work));
-    return pass_letter(comm, letter, 2);
+    return pass_message(comm, message, 2);
 }
 
 bool cpu_send(void *context, struct call *call)

@@ -366,9 +366,9 @@ static struct best best_at(const struct reproduction *r, size_t e,
 }
 
 /* Returns how far the best of the series that the claim names is from the best of all series; 0: it is the best. */
-static double named_behind(const struct reproduction *r, size_t e,
-                           const struct catalogue_claim *claim, const char *panel, const char *x,
-                           double best)
+static double shortfall_of_named(const struct reproduction *r, size_t e,
+                                 const struct catalogue_claim *claim, const char *panel,
+                                 const char *x, double best)
 {
     double nearest = INFINITY;
     for (size_t i = 0; i < claim->is_count; i++) {
@@ -400,11 +400,12 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             if (best.series == SIZE_MAX)
                 continue;
             enum claim_verdict here = CLAIM_HOLDS;
-            double behind = named_behind(r, e, claim, panels.text[p], xs.text[i], best.value);
+            double shortfall =
+                shortfall_of_named(r, e, claim, panels.text[p], xs.text[i], best.value);
             if (claim->moves == CLAIM_IS)
-                here = behind == 0             ? CLAIM_HOLDS
-                       : behind <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
-                                               : CLAIM_DOES_NOT_HOLD;
+                here = shortfall == 0             ? CLAIM_HOLDS
+                       : shortfall <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
+                                                  : CLAIM_DOES_NOT_HOLD;
             else if (last != SIZE_MAX &&
                      (claim->moves == CLAIM_RISES ? best.series < last : best.series > last))
                 here = CLAIM_DOES_NOT_HOLD;

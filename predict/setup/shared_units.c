@@ -81,8 +81,8 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
 
 /* Returns the seconds to bring the weights of one layer to a stage. Where stages hold parts, a stage's own part need
  * not come, except at the first use in a step, which brings all parts. */
-static double lent_s(const struct choices *c, const struct costs *costs, const struct task *task,
-                     double stages, bool forward)
+static double remote_weights_s(const struct choices *c, const struct costs *costs,
+                               const struct task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
     bool first = forward && (s == 0 || s == multiplex_begin_of_last(c, task->chunk));
@@ -103,7 +103,7 @@ static double task_s(const struct choices *c, const struct costs *costs, const s
     double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
                    pairs * (forward ? costs->unit.pair_s : costs->unit.pair_back_s);
     double layer = alone, net = gather + (costs->tensor_nics ? tensor : 0);
-    net += lent_s(c, costs, task, k, forward);
+    net += remote_weights_s(c, costs, task, k, forward);
     if (c->helpers == HELPERS_SHARD && !forward) /* gradients of each unit at once */
         net += costs->gradient_s * (k - 1) / k;
     if (stages > 1)

@@ -24,7 +24,7 @@
 struct external_answer {
     bool ok;
     char error[256];
-    struct likeness like;
+    struct similarity like;
     double step_s;
     double peak_bytes; /* of tensors on the fullest rank */
     struct reserved reserved;

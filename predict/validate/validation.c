@@ -56,7 +56,7 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         enum mfu_convention convention =
             measured_defaults(row->text[MEASUREMENT_SOURCE])->convention;
         double peak = setup->cluster.device.peak_flop_per_s;
-        answer->like = likeness_of(&p);
+        answer->like = similarity_of(&p);
         answer->step_s = p.sim.step_s;
         answer->has_baseline = baseline_knows(&p.choices);
         if (answer->has_baseline)

@@ -25,7 +25,7 @@ struct run_answer {
     char error[256];
     struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
     struct reserved reserved;
-    struct likeness like;
+    struct similarity like;
     double step_s, tokens_per_s_gpu;
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
     struct operator_times operator;        /* of scope attention */

@@ -144,7 +144,7 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
 
 /* Returns the bytes that go to the host during the next forward run, or, if there is none, during a run like this
  * one. */
-static double hidden_behind(const struct ratio *r, uint32_t i)
+static double hidden_bytes(const struct ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
@@ -163,7 +163,7 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
     if (c->offload_hidden > 0)
-        ratio = ratio_hidden((double)all, hidden_behind(r, run));
+        ratio = ratio_hidden((double)all, hidden_bytes(r, run));
     uint64_t grain = (uint64_t)c->profile->offload_grain;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)

@@ -93,7 +93,7 @@ struct profile {
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
-    bool gathers_behind_core; /* gathers start after attention's core; else when the layer begins */
+    bool gathers_after_core; /* gathers start after attention's core; else when the layer begins */
     bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
                          nothing waits for soon another; else one stream per direction */
     bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */

@@ -414,9 +414,10 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
     int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
     for (uint32_t d = 0; d < a->depth; d++)
         stride[d] = a->stride[d][at];
-    bool told = (follow(p, a, first, stride, true, &r) && note_outside(p, a, &r, first, stride)) ||
-                (follow(p, a, first, stride, false, &r) && note_outside(p, a, &r, first, stride));
-    if (!told) { /* by its number in the flat list */
+    bool by_place =
+        (follow(p, a, first, stride, true, &r) && note_outside(p, a, &r, first, stride)) ||
+        (follow(p, a, first, stride, false, &r) && note_outside(p, a, &r, first, stride));
+    if (!by_place) { /* by its number in the flat list */
         text_putc(p->out, '@');
         put_number(p, a, first, at);
         return;

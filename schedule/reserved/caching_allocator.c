@@ -153,37 +153,37 @@ static inline struct caching_size *size_of(struct caching_free *list, uint64_t b
 }
 
 /* Where a block is or belongs among those of its size: in the last part that begins below it. */
-struct spot {
+struct position {
     uint32_t part, row;
 };
 
-/* Returns the spot of the first block that is not below an address; it may be the end of a part. */
-static struct spot place(const struct caching_allocator *a, const struct caching_size *size,
-                         uint64_t address)
+/* Returns the position of the first block that is not below an address; it may be the end of a part. */
+static struct position place(const struct caching_allocator *a, const struct caching_size *size,
+                             uint64_t address)
 {
-    uint32_t part = 0, behind = size->count;
-    while (behind - part > 1) {
-        uint32_t middle = part + (behind - part) / 2;
+    uint32_t part = 0, end = size->count;
+    while (end - part > 1) {
+        uint32_t middle = part + (end - part) / 2;
         if (a->block[size->part[middle]->block[0]].address < address)
             part = middle;
         else
-            behind = middle;
+            end = middle;
     }
     const uint32_t *low = size->part[part]->block;
     for (uint32_t left = size->part[part]->count; left > 0; left /= 2) {
         uint32_t half = (left + 1) / 2;
         low += a->block[low[half - 1]].address < address ? half : 0;
     }
-    return (struct spot){part, (uint32_t)(low - size->part[part]->block)};
+    return (struct position){part, (uint32_t)(low - size->part[part]->block)};
 }
 
 /* As place(), for a block that is there: the end of a part is the start of the next. */
-static struct spot place_of_free(const struct caching_allocator *a, const struct caching_size *size,
-                                 uint64_t address)
+static struct position place_of_free(const struct caching_allocator *a,
+                                     const struct caching_size *size, uint64_t address)
 {
-    struct spot at = place(a, size, address);
+    struct position at = place(a, size, address);
     bool end = at.row == size->part[at.part]->count;
-    return end ? (struct spot){at.part + 1, 0} : at;
+    return end ? (struct position){at.part + 1, 0} : at;
 }
 
 static struct caching_part *add_part(struct caching_size *size, uint32_t at)
@@ -229,7 +229,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     b->used = false;
     if (size->count == 0)
         add_part(size, 0);
-    struct spot at = size->blocks == 0 ? (struct spot){0, 0} : place(a, size, b->address);
+    struct position at = size->blocks == 0 ? (struct position){0, 0} : place(a, size, b->address);
     if (size->part[at.part]->count == CACHING_PART_ROWS) {
         halve_part(size, at.part);
         at = place(a, size, b->address);
@@ -242,7 +242,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     a->cached += is_segment(b);
 }
 
-static void remove_at(struct caching_allocator *a, struct caching_size *size, struct spot at)
+static void remove_at(struct caching_allocator *a, struct caching_size *size, struct position at)
 {
     struct caching_part *part = size->part[at.part];
     a->cached -= is_segment(&a->block[part->block[at.row]]);
@@ -258,7 +258,8 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_size *size = size_of(&a->free[b->pool], b->size);
-    struct spot at = size->blocks == 1 ? (struct spot){0, 0} : place_of_free(a, size, b->address);
+    struct position at =
+        size->blocks == 1 ? (struct position){0, 0} : place_of_free(a, size, b->address);
     assert(at.part < size->count && size->part[at.part]->block[at.row] == row);
     remove_at(a, size, at);
 }
@@ -277,7 +278,7 @@ static uint32_t take_free(struct caching_allocator *a, enum caching_pool pool, u
         size = list->size[rank];
     }
     uint32_t row = size->part[0]->block[0];
-    remove_at(a, size, (struct spot){0, 0});
+    remove_at(a, size, (struct position){0, 0});
     return row;
 }
 

@@ -212,7 +212,7 @@ static uint8_t power_of(uint64_t bytes)
 }
 
 /* Returns the first row that comes after an op; count: there is none. */
-static uint32_t first_behind(const struct replay_stay *row, uint32_t count, uint32_t op)
+static uint32_t first_after(const struct replay_stay *row, uint32_t count, uint32_t op)
 {
     const struct replay_stay *low = row;
     for (uint32_t left = count; left > 0; left /= 2) {
@@ -237,7 +237,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     int64_t used[64] = {0}, most[64] = {0};
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t before = first_behind(row, count, row[i].last);
+        uint32_t before = first_after(row, count, row[i].last);
         power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
         next[i] = gone[before];
         gone[before] = i + 1;

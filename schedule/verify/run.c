@@ -94,7 +94,7 @@ static void make_parties(struct untimed_run *r, uint32_t group)
     free(parent);
 }
 
-static void make_meetings(struct untimed_run *r)
+static void make_rendezvous(struct untimed_run *r)
 {
     const struct actors *a = r->actors;
     uint32_t groups = r->ir->group_count;
@@ -149,7 +149,7 @@ void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_
     r->in_work = heap_zalloc(count, sizeof *r->in_work);
     for (uint32_t i = 0; i < count; i++)
         r->host[i] = lanes->blocker_begin[actors->role[i]];
-    make_meetings(r);
+    make_rendezvous(r);
 }
 
 void run_release(struct untimed_run *r)
@@ -216,7 +216,7 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
     return IR_NONE;
 }
 
-static uint64_t meeting_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
+static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
     uint32_t party = r->party[(size_t)group * r->actors->count + actor];
@@ -245,17 +245,17 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
     }
     if (!is_collective(kind))
         return true;
-    uint64_t meeting = meeting_of(r, actor, op);
+    uint64_t rendezvous = rendezvous_of(r, actor, op);
     if (!*here) {
         *here = true;
-        if (++r->arrived[meeting] == r->expected[meeting] && r->expected[meeting] > 1) {
+        if (++r->arrived[rendezvous] == r->expected[rendezvous] && r->expected[rendezvous] > 1) {
             uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
             uint32_t party = r->party[(size_t)group * r->actors->count + actor];
             for (uint32_t i = r->member_begin[party]; i < r->member_begin[party + 1]; i++)
                 wake(r, r->member[i]);
         }
     }
-    if (r->arrived[meeting] < r->expected[meeting])
+    if (r->arrived[rendezvous] < r->expected[rendezvous])
         return false;
     *here = false; /* for the next op there */
     return true;

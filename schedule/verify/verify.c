@@ -116,45 +116,45 @@ const struct slots *verify_slots(struct verifier *v)
         return s;
     /* Cuts per buffer: 0, and both ends of each range. */
     uint32_t buffers = ir->buffer.count;
-    uint64_t *first_cut = heap_zalloc((size_t)buffers + 1, sizeof *first_cut);
+    uint64_t *first_edge = heap_zalloc((size_t)buffers + 1, sizeof *first_edge);
     for (uint32_t b = 0; b < buffers; b++)
-        first_cut[b + 1] = 1;
+        first_edge[b + 1] = 1;
     for (uint32_t r = 0; r < ir->range_count; r++)
-        first_cut[ir->range[r].buffer.i + 1] += 2;
+        first_edge[ir->range[r].buffer.i + 1] += 2;
     for (uint32_t b = 0; b < buffers; b++)
-        first_cut[b + 1] += first_cut[b];
-    uint64_t *cut = heap_zalloc(first_cut[buffers], sizeof *cut);
+        first_edge[b + 1] += first_edge[b];
+    uint64_t *edge = heap_zalloc(first_edge[buffers], sizeof *edge);
     uint32_t *filled = heap_alloc(buffers, sizeof *filled);
     for (uint32_t b = 0; b < buffers; b++)
         filled[b] = 1;
     for (uint32_t r = 0; r < ir->range_count; r++) {
         struct view range = ir_range_view(ir, r);
-        uint64_t *row = cut + first_cut[range.buffer.i];
+        uint64_t *row = edge + first_edge[range.buffer.i];
         row[filled[range.buffer.i]++] = range.begin;
         row[filled[range.buffer.i]++] = range.begin + range.count;
     }
     /* Sorted, each once, and none where the buffer ends: those are the slots. */
     s->first = heap_alloc((size_t)buffers + 1, sizeof *s->first);
     for (uint32_t b = 0; b < buffers; b++) {
-        uint64_t *row = cut + first_cut[b];
+        uint64_t *row = edge + first_edge[b];
         s->first[b] = s->count;
         if (filled[b] == 1) {
-            cut[s->count++] = 0;
+            edge[s->count++] = 0;
             continue;
         }
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
         qsort(row, filled[b], sizeof *row, by_value);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
-                /* first_cut[b] + i >= s->count: the kept ones move down inside the array */
+                /* first_edge[b] + i >= s->count: the kept ones move down inside the array */
                 uint64_t kept = row[i];
-                cut[s->count++] = kept;
+                edge[s->count++] = kept;
                 assert(s->count < UINT32_MAX);
             }
     }
     s->first[buffers] = s->count;
-    s->begin = cut;
-    free(first_cut);
+    s->begin = edge;
+    free(first_edge);
     free(filled);
 
     s->range_from = heap_alloc(ir->range_count, sizeof *s->range_from);

@@ -188,8 +188,8 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
 {
     const struct profile *profile = s->e->choices->profile;
     if (s->run[r].begin == i)
-        gather_to(s, profile->gathers_behind_core ? r : r + profile->prefetch, in, out);
-    if (s->run[r].behind_core == i)
+        gather_to(s, profile->gathers_after_core ? r : r + profile->prefetch, in, out);
+    if (s->run[r].after_core == i)
         gather_to(s, r + profile->prefetch, in, out);
 }
 
@@ -201,9 +201,9 @@ static void find_cores(struct shard *s, const struct op_list *list)
         for (uint32_t i = s->run[r].begin; i + 1 < s->run[r].end; i++) {
             uint32_t op = list->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
-                s->run[r].behind_core = i + 1;
+                s->run[r].after_core = i + 1;
         }
-        s->marked[s->run[r].behind_core] = 1;
+        s->marked[s->run[r].after_core] = 1;
     }
 }
 

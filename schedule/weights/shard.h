@@ -9,7 +9,7 @@
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
     struct remote_task task; /* where stages lend weights: the task of these uses */
-    uint32_t behind_core;    /* the op after a forward's core of attention; begin: there is none */
+    uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
 };
