@@ -3,7 +3,9 @@
  * A command is a name, a function, a summary and its option sets; `longhaul help` and
  * docs/commands.md are printed from the rows. A command prints its result with
  * command_print() and reports faults through diag; cli/main.c prints those and picks the exit
- * code. */
+ * code.
+ *
+ * The folder cli/ is the program `longhaul`: its commands read options, call the library, and print. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 

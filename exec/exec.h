@@ -6,7 +6,10 @@
  * come from clocks. Ranks are threads of the calling process.
  *
  * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were
- * not written stop all ranks and become one message. docs/execution.md describes it all. */
+ * not written stop all ranks and become one message. docs/execution.md describes it all.
+ *
+ * The folder exec/ runs schedules on real hardware, measures them, and checks their numbers against an unsharded
+ * reference. */
 #ifndef EXEC_EXEC_H
 #define EXEC_EXEC_H
 

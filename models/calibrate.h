@@ -5,7 +5,10 @@
  * fitted to them by least squares of relative errors (models/fit.h); the others stay as the base
  * device has them. Numbers that describe a kernel's form (tiles, multiprocessors) are never
  * fitted: the base has them, or the header of the points states them (models/points.h).
- * docs/measuring.md, "Calibration", says what is fitted to what. */
+ * docs/measuring.md, "Calibration", says what is fitted to what.
+ *
+ * The folder models/ describes transformers and clusters, and says what each piece of work costs on a device, with
+ * the fits behind these costs. */
 #ifndef MODELS_CALIBRATE_H
 #define MODELS_CALIBRATE_H
 

@@ -4,6 +4,8 @@
 # stands at the top of each script), title, dark (0 or 1), wide and high (of the SVG, in points; a PNG
 # has twice the pixels). Without the program:
 #   gnuplot -e "format='png'; output='a.png'; data='a.csv'; title='...'; ..." sweep.gp
+#
+# The folder plots/ holds the gnuplot scripts, which read only the CSV that the program writes.
 if (!exists("format")) format = "svg"
 if (!exists("dark")) dark = 0
 if (!exists("wide")) wide = 900

@@ -3,7 +3,10 @@
  * Where a request fits, every option of a short table is tried by itself and the fastest that fits is
  * named. Where it does not, options are added one by one, each time the one that lowers the need
  * most, until it fits. Large schedules take as long each time: of them only as many options are predicted as
- * make a stated number of ops, those with the lowest bounds (predict/bounds.h). */
+ * make a stated number of ops, those with the lowest bounds (predict/bounds.h).
+ *
+ * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options
+ * and prints nothing. */
 #ifndef PREDICT_ALTERNATIVES_H
 #define PREDICT_ALTERNATIVES_H
 

@@ -1,4 +1,7 @@
-/* schedule/schedule_file.h: a schedule from a file, ready to be verified, run and predicted. */
+/* schedule/schedule_file.h: a schedule from a file, ready to be verified, run and predicted.
+ *
+ * The folder schedule/ makes schedules, reads and verifies them: what runs on which rank and stream, and after
+ * what. */
 #ifndef SCHEDULE_SCHEDULE_FILE_H
 #define SCHEDULE_SCHEDULE_FILE_H
 

@@ -13,7 +13,10 @@
  * one, and their six backward products its two. Equal phases and equal places in the periodic
  * structure (the layers) decide between alignments of equal worth. The method is that of Needleman
  * and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
- * Private to traces/foreign.h and those that include it. */
+ * Private to traces/foreign.h and those that include it.
+ *
+ * The folder traces/ holds the tables of what happened or would happen: timed rows of ops, measurements that others
+ * published, and what compares them. */
 #ifndef TRACES_ALIGN_H
 #define TRACES_ALIGN_H
 

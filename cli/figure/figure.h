@@ -2,7 +2,9 @@
  *
  * A figure holds the CSV that its script reads and the variables that the script says it needs, both made from a
  * file that longhaul wrote. figure_draw() runs gnuplot on them; names and paths that a user gave reach gnuplot only
- * as quoted text. */
+ * as quoted text.
+ *
+ * The folder cli/figure/ draws figures: each from CSV by a script of plots/. */
 #ifndef CLI_FIGURE_FIGURE_H
 #define CLI_FIGURE_FIGURE_H
 

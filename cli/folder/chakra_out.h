@@ -3,7 +3,9 @@
  *
  * There is a node per op that the rank executes. The ops that it waits for are its data dependencies, and the op
  * before it on its stream is its control dependency; a shift is a send and a receive. Durations are the predicted
- * ones. */
+ * ones.
+ *
+ * The folder cli/folder/ writes and reads the files that `predict -o` and `run -o` leave. */
 #ifndef CLI_FOLDER_CHAKRA_OUT_H
 #define CLI_FOLDER_CHAKRA_OUT_H
 

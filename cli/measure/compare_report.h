@@ -1,4 +1,6 @@
-/* cli/measure/compare_report.h: a comparison as tables for people, or as JSON. */
+/* cli/measure/compare_report.h: a comparison as tables for people, or as JSON.
+ *
+ * The folder cli/measure/ holds what `run`, `bench`, `calibrate` and `compare` share and print. */
 #ifndef CLI_MEASURE_COMPARE_REPORT_H
 #define CLI_MEASURE_COMPARE_REPORT_H
 

@@ -1,4 +1,7 @@
-/* The module longhaul_mpi.so: what cli/sweep/launcher.h wants of MPI. */
+/* The module longhaul_mpi.so: what cli/sweep/launcher.h wants of MPI.
+ *
+ * The folder cli/mpi/ is the module through which `sweep` calls MPI, loaded only if a launcher started several
+ * processes. */
 #include "cli/sweep/launcher.h"
 
 #include <mpi.h>

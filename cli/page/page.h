@@ -1,7 +1,9 @@
 /* cli/page/page.h: one self-contained HTML page: style, figures and data inside, no scripts, no
  * network. It is light or dark as the reader's system is, and prints on paper.
  *
- * Texts are escaped here. Calls append in the order in which the page shows things. */
+ * Texts are escaped here. Calls append in the order in which the page shows things.
+ *
+ * The folder cli/page/ writes the HTML pages of `report`. */
 #ifndef CLI_PAGE_PAGE_H
 #define CLI_PAGE_PAGE_H
 

@@ -1,7 +1,9 @@
 /* cli/report/report.h: what `predict` prints: one screen, the same with every detail (--all), or JSON.
  *
  * The screen has the verdict, the figures, where the step goes and what fills memory as bars, how sure that is, and
- * commands to try next (summary.c, next.c); details.c has what --all adds. */
+ * commands to try next (summary.c, next.c); details.c has what --all adds.
+ *
+ * The folder cli/report/ prints a prediction as text and as JSON. */
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 

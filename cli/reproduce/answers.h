@@ -3,7 +3,9 @@
  *
  * Each answer is appended to the file as soon as it is known, as one line: a hash of the job's key, a checksum and
  * the bytes. A line that was cut off or damaged is ignored. A file of another build of the program is started
- * anew. */
+ * anew.
+ *
+ * The folder cli/reproduce/ runs the predictions of `reproduce` in processes, and makes its pictures and its page. */
 #ifndef CLI_REPRODUCE_ANSWERS_H
 #define CLI_REPRODUCE_ANSWERS_H
 

@@ -1,5 +1,7 @@
 /* cli/setup/documents_options.h: reads the options that describe documents, and packs the documents into
- * sequences. */
+ * sequences.
+ *
+ * The folder cli/setup/ reads the options of a model, a cluster and choices into a setup. */
 #ifndef CLI_SETUP_DOCUMENTS_OPTIONS_H
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 

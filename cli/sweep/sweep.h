@@ -1,5 +1,7 @@
 /* cli/sweep/sweep.h: predicts all points of a grid on all cores, and on several nodes if a launcher started several
- * processes. */
+ * processes.
+ *
+ * The folder cli/sweep/ holds the options, the processes and the file of `sweep`. */
 #ifndef CLI_SWEEP_SWEEP_H
 #define CLI_SWEEP_SWEEP_H
 

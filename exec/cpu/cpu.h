@@ -3,7 +3,9 @@
  * A worker thread per stream and rank runs the stream's ops one after the other; it sleeps until
  * the host has issued the next op and the ops that it waits for have ended. No thread spins. Device,
  * pinned and pageable memory are three pools of ordinary memory. Private to exec/cpu/, but for
- * cpu_backend. */
+ * cpu_backend.
+ *
+ * The folder exec/cpu/ is the backend whose ranks, streams and links are threads of one process. */
 #ifndef EXEC_CPU_CPU_H
 #define EXEC_CPU_CPU_H
 

@@ -9,7 +9,9 @@
  * schedule says so.
  *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena
- * followed by the scratch memory of every stream; events, plans and calls are made by open(). */
+ * followed by the scratch memory of every stream; events, plans and calls are made by open().
+ *
+ * The folder exec/cuda/ is the backend whose ranks are NVIDIA GPUs, or share one. */
 #ifndef EXEC_CUDA_CUDA_H
 #define EXEC_CUDA_CUDA_H
 

@@ -1,4 +1,6 @@
-/* predict/documents/batches.h: the step times of many packed batches, each of which is a schedule of its own. */
+/* predict/documents/batches.h: the step times of many packed batches, each of which is a schedule of its own.
+ *
+ * The folder predict/documents/ predicts steps of packed documents as a distribution over batches. */
 #ifndef PREDICT_DOCUMENTS_BATCHES_H
 #define PREDICT_DOCUMENTS_BATCHES_H
 

@@ -7,7 +7,9 @@
  * from choices to fields.
  *
  * No setting is dropped in silence: a setting that no row names is listed as unknown. docs/launching.md lists the
- * settings and the versions of the frameworks. */
+ * settings and the versions of the frameworks.
+ *
+ * The folder predict/launch/ translates between launch files of training frameworks and options of ours. */
 #ifndef PREDICT_LAUNCH_LAUNCH_H
 #define PREDICT_LAUNCH_LAUNCH_H
 

@@ -3,7 +3,9 @@
  * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed
  * size, so that the same question gives the same answer on any number of cores. Each is built,
  * which tells whether it fits; where it does, the work of its busiest stream is a second bound, and
- * only candidates that this bound leaves are simulated. The search ends when the next candidate cannot be better. */
+ * only candidates that this bound leaves are simulated. The search ends when the next candidate cannot be better.
+ *
+ * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 

@@ -5,7 +5,10 @@
  * configurations, which have none. A point has a place in its figure: a panel, a series and an x, each a text
  * that a pattern makes of the row's columns and options ("{model} on {gpus}") or of the grid's values.
  *
- * Claims are statements about points: what a paper concludes from its figure. */
+ * Claims are statements about points: what a paper concludes from its figure.
+ *
+ * The folder predict/reproduce/ reproduces figures and tables of papers from a catalogue, and judges the claims that
+ * they make. */
 #ifndef PREDICT_REPRODUCE_CATALOGUE_H
 #define PREDICT_REPRODUCE_CATALOGUE_H
 

@@ -1,5 +1,7 @@
 /* predict/setup/setup.h: the inputs of a prediction: a model, a cluster with its costs, and a request, which is the
- * plain struct of choices that the caller fills (schedule/choices/choices.h). */
+ * plain struct of choices that the caller fills (schedule/choices/choices.h).
+ *
+ * The folder predict/setup/ loads a model, a cluster and choices, and fills the choices that only costs can decide. */
 #ifndef PREDICT_SETUP_SETUP_H
 #define PREDICT_SETUP_SETUP_H
 

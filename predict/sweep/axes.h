@@ -2,7 +2,9 @@
  *
  * The values of an axis are a list "a,b,c" (separated by ';' where there is one, for values that hold commas), or
  * where they are numbers "A..B:xF" (times F) or "A..B:+S" (plus S); B is a point when a step meets it. The first
- * axis changes slowest. */
+ * axis changes slowest.
+ *
+ * The folder predict/sweep/ predicts every point of a grid of options. */
 #ifndef PREDICT_SWEEP_AXES_H
 #define PREDICT_SWEEP_AXES_H
 

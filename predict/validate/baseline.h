@@ -6,7 +6,9 @@
  *
  * with tiles at one share of the device's peak and messages at nominal rates; forward, and backward
  * with 2.5 times the flops and twice the bytes. Matrix products take the same share. No latency, no
- * host, no memory-bound work, no weights that move. */
+ * host, no memory-bound work, no weights that move.
+ *
+ * The folder predict/validate/ predicts training steps and figures that others measured, and takes the differences. */
 #ifndef PREDICT_VALIDATE_BASELINE_H
 #define PREDICT_VALIDATE_BASELINE_H
 

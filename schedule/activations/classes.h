@@ -1,7 +1,9 @@
 /* schedule/activations/classes.h: which activations may wait on the host, found from the list of ops only.
  *
  * SPPO (arXiv 2503.10377, section 5.1) tells three types apart and gives a number of bytes for each;
- * here they follow from which ops read which buffers. A unit is a subsequence of a micro-batch (op label micro). */
+ * here they follow from which ops read which buffers. A unit is a subsequence of a micro-batch (op label micro).
+ *
+ * The folder schedule/activations/ holds the passes that recompute activations, or move them to the host and back. */
 #ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
 #define SCHEDULE_ACTIVATIONS_CLASSES_H
 

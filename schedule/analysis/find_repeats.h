@@ -1,4 +1,7 @@
-/* schedule/analysis/find_repeats.h: the runs of a sample, found by labels and proven by comparing iterations. */
+/* schedule/analysis/find_repeats.h: the runs of a sample, found by labels and proven by comparing iterations.
+ *
+ * The folder schedule/analysis/ derives facts from a finished list of ops: what happens before what, waits, first
+ * uses, free sets, liveness, repeats. */
 #ifndef SCHEDULE_FIND_REPEATS_H
 #define SCHEDULE_FIND_REPEATS_H
 

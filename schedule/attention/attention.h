@@ -1,4 +1,7 @@
-/* schedule/attention/attention.h: the attention choices, one file each. */
+/* schedule/attention/attention.h: the attention choices, one file each.
+ *
+ * The folder schedule/attention/ emits the attention operator of a layer, one file for each way to share a sequence
+ * among ranks. */
 #ifndef SCHEDULE_ATTENTION_ATTENTION_H
 #define SCHEDULE_ATTENTION_ATTENTION_H
 

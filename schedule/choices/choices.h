@@ -2,7 +2,10 @@
  *
  * A schedule is the product of choices (attention, weights, pipeline, activations, optimizer, batch), each a
  * small registry. `struct request` is what the user gave, with fields left open; `struct choices` has every
- * field filled (schedule/config/resolve_config.h). */
+ * field filled (schedule/config/resolve_config.h).
+ *
+ * The folder schedule/choices/ lists the choices from which a schedule is made, with the strategies and profiles that
+ * combine them. */
 #ifndef SCHEDULE_CHOICES_CHOICES_H
 #define SCHEDULE_CHOICES_CHOICES_H
 

@@ -1,4 +1,7 @@
-/* schedule/config/derived.h: facts that follow from choices, which several parts of a schedule ask for. */
+/* schedule/config/derived.h: facts that follow from choices, which several parts of a schedule ask for.
+ *
+ * The folder schedule/config/ turns the choices that a user made into a complete configuration, or says which of them
+ * contradict each other. */
 #ifndef SCHEDULE_CONFIG_DERIVED_H
 #define SCHEDULE_CONFIG_DERIVED_H
 

@@ -6,7 +6,9 @@
  * dependencies across streams are inferred at the end (schedule/step/finalize.c).
  *
  * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h
- * hidden, W = (heads + 2 kv_heads) head_dim. Activations are row-major [rows, columns]. */
+ * hidden, W = (heads + 2 kv_heads) head_dim. Activations are row-major [rows, columns].
+ *
+ * The folder schedule/emit/ holds the functions with which every part of a step writes its ops, buffers and groups. */
 #ifndef SCHEDULE_EMIT_EMIT_H
 #define SCHEDULE_EMIT_EMIT_H
 

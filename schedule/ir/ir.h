@@ -12,7 +12,10 @@
  * Columns are heap arrays that grow (a schedule has millions of ops, and a column that
  * grows in an arena would leave its old copies behind); names, sets and other small
  * things live in the ir's own arena. Rows are named by ids that stay valid while the
- * tables grow; a pointer into a table does not. */
+ * tables grow; a pointer into a table does not.
+ *
+ * The folder schedule/ir/ holds the tables of a schedule, their text form, the device mesh and the layout of tokens
+ * over ranks. */
 #ifndef SCHEDULE_IR_H
 #define SCHEDULE_IR_H
 

@@ -5,7 +5,9 @@
  * free set, and first uses on different streams learn of that at different times. Live ranges are
  * therefore put into classes by the stream of their first use, and a live range has one end per class:
  * the first op of the list from which on every first use of that class may take its bytes. Two
- * live ranges then conflict when intervals of op numbers overlap, and planners ask for no clocks. */
+ * live ranges then conflict when intervals of op numbers overlap, and planners ask for no clocks.
+ *
+ * The folder schedule/memory_plan/ gives every buffer an offset in the memory of its rank. */
 #ifndef SCHEDULE_MEMORY_PLAN_LIVE_RANGES_H
 #define SCHEDULE_MEMORY_PLAN_LIVE_RANGES_H
 

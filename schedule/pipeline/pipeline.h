@@ -9,7 +9,10 @@
  *
  * Orders respect what the chunks need of each other on any timing: actions that send and those
  * that receive the same message stand in the same order on both sides, and no cycle of stages waits
- * for itself. Tests check that, and the verifier every schedule made of them. */
+ * for itself. Tests check that, and the verifier every schedule made of them.
+ *
+ * The folder schedule/pipeline/ says which stage runs which part of the model, on which micro-batch or subsequence,
+ * in which order. */
 #ifndef SCHEDULE_PIPELINE_PIPELINE_H
 #define SCHEDULE_PIPELINE_PIPELINE_H
 

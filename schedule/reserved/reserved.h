@@ -7,7 +7,10 @@
  *
  * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues
  * the first op that touches it and gives it back when the host has issued the last op of its free
- * set, which is how a framework that frees by reference counting does it. */
+ * set, which is how a framework that frees by reference counting does it.
+ *
+ * The folder schedule/reserved/ models the device memory that a training framework reserves beyond what its tensors
+ * take. */
 #ifndef SCHEDULE_RESERVED_H
 #define SCHEDULE_RESERVED_H
 

@@ -1,4 +1,7 @@
-/* schedule/step/step.h: what one stage does in a training step, from its layers and its ends. */
+/* schedule/step/step.h: what one stage does in a training step, from its layers and its ends.
+ *
+ * The folder schedule/step/ puts a whole training step together: embedding, layers, head and loss of each stage, and
+ * the finished schedule. */
 #ifndef SCHEDULE_STEP_STEP_H
 #define SCHEDULE_STEP_STEP_H
 

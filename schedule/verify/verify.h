@@ -4,7 +4,10 @@
  * and element ranges, and a rank on which it goes wrong. A schedule that passes can neither
  * deadlock nor race nor read what was not written, whatever the ops cost. Order inside a rank is
  * checked once per role (guards never change it); what ranks say to each other is checked once for
- * all instances of a group that look the same. docs/ir.md, "Verifier rules", is the reference. */
+ * all instances of a group that look the same. docs/ir.md, "Verifier rules", is the reference.
+ *
+ * The folder schedule/verify/ checks a schedule against rules, and shows a counterexample for each rule that it
+ * breaks. */
 #ifndef SCHEDULE_VERIFY_VERIFY_H
 #define SCHEDULE_VERIFY_VERIFY_H
 

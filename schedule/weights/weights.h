@@ -1,4 +1,7 @@
-/* schedule/weights/weights.h: how weights are gathered, their gradients reduced and clipped, and the optimizer run. */
+/* schedule/weights/weights.h: how weights are gathered, their gradients reduced and clipped, and the optimizer run.
+ *
+ * The folder schedule/weights/ emits how weights are gathered and their gradients reduced, clipped and applied by the
+ * optimizer. */
 #ifndef SCHEDULE_WEIGHTS_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_WEIGHTS_H
 

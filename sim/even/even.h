@@ -9,7 +9,10 @@
  * A group is even only if its guards come in pairs (below N, from N on), guard only computation, and the flops of
  * both sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
  * work; a group whose guards choose who sends. Only times are even: sim_flops() counts what ranks really execute, and
- * buffers and offsets are the schedule's. */
+ * buffers and offsets are the schedule's.
+ *
+ * The folder sim/even/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
+ * fold. */
 #ifndef SIM_EVEN_EVEN_H
 #define SIM_EVEN_EVEN_H
 

@@ -3,7 +3,9 @@
  * A buffer is live from the start of its first writer (first in list order) to the end of
  * the last op of its free set, or of the step when it has none; persistent and bound buffers
  * are live during the whole step. At one date, buffers that end return their bytes before
- * buffers that start take theirs. Host memories are also added up over the ranks of a node. */
+ * buffers that start take theirs. Host memories are also added up over the ranks of a node.
+ *
+ * The folder sim/memory/ follows the bytes that are live over simulated time. */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 

@@ -11,7 +11,10 @@
  * sends and receives count per (source, destination, channel number) instead, over the
  * ops that the guards leave to a rank.
  *
- * Everything here is static; the scheduler adds time. */
+ * Everything here is static; the scheduler adds time.
+ *
+ * The folder sim/plan/ binds a schedule to a cluster: ranks, messages and links, folded where ranks or layers repeat
+ * each other. */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
 

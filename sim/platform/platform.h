@@ -3,7 +3,9 @@
  * Links are made when a route first needs them. A capacity that is infinite, or 0 because
  * the cluster has no such part, makes no link: nothing there ever limits a flow. Latencies
  * are not links; platform_latency_s() gives them. Rank r runs on GPU r % gpus_per_node of
- * node r / gpus_per_node. docs/simulation.md, "Platform", has the picture. */
+ * node r / gpus_per_node. docs/simulation.md, "Platform", has the picture.
+ *
+ * The folder sim/platform/ turns a cluster into links, and messages and collectives into flows over these links. */
 #ifndef SIM_PLATFORM_H
 #define SIM_PLATFORM_H
 

@@ -1,4 +1,6 @@
-/* sim/result/sim_result.h: the result of a simulation: the times of ops, memory peaks, loads of links. */
+/* sim/result/sim_result.h: the result of a simulation: the times of ops, memory peaks, loads of links.
+ *
+ * The folder sim/result/ holds what a simulation returns. */
 #ifndef SIM_RESULT_SIM_RESULT_H
 #define SIM_RESULT_SIM_RESULT_H
 

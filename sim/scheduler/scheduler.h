@@ -6,7 +6,10 @@
  * event of the engine. Only ops that move bytes over links do: one timer for the latency, and the
  * flows. Hence dates handed on are never before the engine's clock, and often after it.
  *
- * One call simulates one step and fills times of every class's ops. */
+ * One call simulates one step and fills times of every class's ops.
+ *
+ * The folder sim/scheduler/ runs the bound ops in simulated time: hosts issue them, streams run them, and links are
+ * shared. */
 #ifndef SIM_SCHEDULER_H
 #define SIM_SCHEDULER_H
 
