@@ -273,7 +273,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = prediction_time(&prediction, exact, diag);
     if (status == STATUS_OK && packed.count > 1) {
         progress_part(NULL);
-        status = batch_times_make(&batches, &setup, packed.batch, packed.count, exact, diag);
+        status = batch_times_make(&batches, &prediction, packed.batch, packed.count, exact, diag);
         report.batches = &batches;
         report.packed = packed.batch;
     }

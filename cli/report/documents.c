@@ -37,11 +37,11 @@ void report_print_documents(const struct screen *screen, const struct report *r)
     if (t != NULL) {
         line.size = 0;
         text_printf(&line, "%zu steps: median ", t->count);
-        report_put_time(&line, t->median_s, t->worst_s);
+        report_put_time(&line, t->spread.median_s, t->spread.worst_s);
         text_puts(&line, ", 90 % at most ");
-        report_put_time(&line, t->high_s, t->worst_s);
+        report_put_time(&line, t->spread.high_s, t->spread.worst_s);
         text_puts(&line, ", worst ");
-        report_put_time(&line, t->worst_s, t->worst_s);
+        report_put_time(&line, t->spread.worst_s, t->spread.worst_s);
         text_printf(&line, " (batch %zu", t->worst);
         if (r->prediction->choices.dp > 1)
             text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
@@ -78,9 +78,9 @@ void report_json_documents(struct json_out *w, const struct report *r)
     if (t == NULL)
         return;
     json_begin_object(w, "batches");
-    json_put_number(w, "median_step_s", t->median_s);
-    json_put_number(w, "high_step_s", t->high_s);
-    json_put_number(w, "worst_step_s", t->worst_s);
+    json_put_number(w, "median_step_s", t->spread.median_s);
+    json_put_number(w, "high_step_s", t->spread.high_s);
+    json_put_number(w, "worst_step_s", t->spread.worst_s);
     json_put_count(w, "worst_batch", t->worst);
     json_put_number(w, "mean_tokens_per_s_gpu", t->tokens_per_s / prediction_gpus(r->prediction));
     json_put_number(w, "mean_padding_share", t->padding_share);

@@ -5,24 +5,33 @@
 #define PREDICT_DOCUMENTS_BATCHES_H
 
 #include "predict/documents/packing.h"
-#include "predict/setup/setup.h"
+#include "predict/prediction.h"
+
+/* The median of steps, the time that 9 of 10 do not exceed (interpolated between steps), and the longest. */
+struct step_spread {
+    size_t steps;
+    double median_s, high_s, worst_s;
+};
 
 /* All-zero is empty. */
 struct batch_times {
     size_t count;
     double *step_s; /* [count], heap: by batch */
-    double median_s, high_s,
-        worst_s;          /* high: 9 of 10 steps take no longer, between steps by interpolation */
+    struct step_spread spread;
     size_t worst;         /* the batch that takes longest, the first of them */
     double tokens_per_s;  /* of all batches together, without padding, all GPUs */
     double padding_share; /* of the tokens of all batches */
 };
 
-/* Predicts the setup's request with the documents of each batch, in as many processes as there are cores. `exact` as
- * of prediction_time(). */
-enum status batch_times_make(struct batch_times *times, const struct setup *setup,
+/* Predicts the request that `first` is the prediction of, with the documents of each batch, in as many processes as
+ * there are cores. `first`, which has been simulated, is the step of batch 0 and has a slow rank or none, as the others
+ * then have. `exact` as of prediction_time(). count is 1 or more. */
+enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, bool exact,
                              struct diag *diag);
 void batch_times_release(struct batch_times *times);
+
+/* Summarises the seconds of `count` steps, 1 or more. */
+struct step_spread step_spread_of(const double *step_s, size_t count);
 
 #endif

@@ -31,6 +31,10 @@ for batch in 1 2; do
     longhaul predict $large --documents own.csv | step_s
 done > apart
 cmp together apart && sort -u together | wc -l
+# a late rank is late in every step
+late="--model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 4 --seq 16K --dp 2 --batch 2 --quick --json --documents lognormal:2K,1.5 --batches 3"
+longhaul predict $late | step_s > plain
+longhaul predict $late --late-rank 1:50% | step_s | paste plain - | awk '$2 > 1.05 * $1 { n++ } END { print n, "of", NR, "steps are longer" }'
 # where replicas wait for the one with most pairs, dealing sequences by pairs makes steps shorter
 for balance in none pairs ranks; do
     longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 64K --dp 4 --batch 16 --documents lognormal:4K,1.8 --batches 4 --balance $balance --quick --json |
