@@ -1,10 +1,12 @@
 #include "cli/command.h"
 #include "cli/common/output.h"
+#include "cli/common/screen.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/explain_report.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *const by_names[] = {"kind", "stream", "phase", "rank"};
 
@@ -91,7 +93,7 @@ static enum status explain(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && options_given(options, "json"))
         explain_report_print_json(&json, &explanation);
     else if (status == STATUS_OK)
-        explain_report_print(&out, &explanation);
+        explain_report_print(&out, &explanation, screen_width(STDOUT_FILENO));
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
@@ -115,6 +117,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         .by = options_choice(options, "by"),
         .top = (size_t)options_count(options, "top"),
         .all = options_given(options, "all"),
+        .width = screen_width(STDOUT_FILENO),
     };
     enum status status = STATUS_OK;
     if (options_given(options, "tolerance"))

@@ -529,7 +529,7 @@ enum status cmd_list(const struct options *options, struct diag *diag)
     if (options->argument_count > 0)
         status = find_list(&list, options->argument[0], diag);
     if (status == STATUS_OK && as_json(&l))
-        json_begin_object(&l.json, NULL);
+        json_begin_answer(&l.json, "list");
     if (status == STATUS_OK)
         status = options->argument_count == 2 ? put_one(&l, list, options->argument[1], diag)
                                               : put_all(&l, list, diag);

@@ -138,7 +138,7 @@ static void print_json(struct text *out, const struct torch_snapshot *s, const s
                        size_t top)
 {
     struct json_out json = {.out = out};
-    json_begin_object(&json, NULL);
+    json_begin_answer(&json, "why");
     json_put_bool(&json, "out_of_memory", s->out_of_memory);
     json_put_count(&json, "device", (uint64_t)s->device);
     json_put_count(&json, "failed_bytes", s->failed_bytes);

@@ -76,6 +76,21 @@ void screen_wrap(struct text *out, const char *text, size_t indent, size_t colum
     text_putc(out, '\n');
 }
 
+void screen_wrap_labelled(struct text *out, const char *lines, size_t label, size_t width)
+{
+    struct text line = {0};
+    for (const char *at = lines; *at != '\0';) {
+        size_t size = strcspn(at, "\n");
+        line.size = 0;
+        text_append(&line, at, size);
+        text_putc(&line, '\0');
+        text_append(out, at, size < label ? size : label);
+        screen_wrap(out, size < label ? "" : line.data + label, label, label, width);
+        at += size + (at[size] == '\n');
+    }
+    text_release(&line);
+}
+
 void screen_print_messages(const char *messages)
 {
     enum { INDENT_MESSAGE = 4 };

@@ -2,14 +2,15 @@
 
 #include "base/units.h"
 #include "cli/common/json_out.h"
+#include "cli/common/screen.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of work that one screen has room for. */
-enum { KINDS_SHOWN = 8 };
+/* Kinds of work that one screen has room for; columns of the labels of the lines above the tables. */
+enum { KINDS_SHOWN = 8, LABEL = 11 };
 
 static void put_percent(struct text *out, double error)
 {
@@ -216,8 +217,11 @@ static void print_ops(struct text *out, const struct compare_report *report)
 
 void compare_report_print(struct text *out, const struct compare_report *report)
 {
-    print_head(out, report);
-    print_memory(out, report);
+    struct text lines = {0};
+    print_head(&lines, report);
+    print_memory(&lines, report);
+    screen_wrap_labelled(out, lines.data, LABEL, report->width);
+    text_release(&lines);
     if (report->by < 0 && report->all)
         print_exposed(out, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)

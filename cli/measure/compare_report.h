@@ -18,6 +18,7 @@ struct compare_report {
     int by;           /* enum compare_by: which groups are shown; -1: all */
     size_t top;       /* number of ops listed */
     bool all;         /* every table and row, not one screen */
+    size_t width;     /* columns at which the lines above the tables are wrapped; 0: they are not */
     double tolerance; /* 0: none was asked for */
     enum compare_verdict verdict;
 };

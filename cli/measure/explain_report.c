@@ -1,8 +1,11 @@
 #include "cli/measure/explain_report.h"
 
+#include "cli/common/screen.h"
+
 #include <math.h>
 
-enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8 };
+/* Columns: of the label of the first line; before the name of a cause; of that name. */
+enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23, CAUSE_NAME = 19 };
 
 static double difference_s(const struct explanation *e)
 {
@@ -31,15 +34,16 @@ size_t explain_report_shown(const struct explanation *e, double *rest_s)
     return shown;
 }
 
-static void print_causes(struct text *out, const struct explanation *e)
+static void print_causes(struct text *out, const struct explanation *e, size_t width)
 {
     double rest_s, all_s = all_of(e);
     size_t shown = explain_report_shown(e, &rest_s);
     text_printf(out, "\n%12s %8s  cause\n", "more ms", "share");
     for (size_t i = 0; i < shown; i++) {
         const struct explain_cause *cause = &e->cause[i];
-        text_printf(out, "%+12.3f %6.0f %%  %-18s %s\n", 1e3 * cause->seconds,
-                    100 * fabs(cause->seconds) / all_s, cause->name, cause->text);
+        text_printf(out, "%+12.3f %6.0f %%  %-18s ", 1e3 * cause->seconds,
+                    100 * fabs(cause->seconds) / all_s, cause->name);
+        screen_wrap(out, cause->text, CAUSE, CAUSE + CAUSE_NAME, width);
     }
     text_printf(out, "%+12.3f %8s  rest\n", fabs(rest_s) < 5e-7 ? 0 : 1e3 * rest_s, "");
 }
@@ -83,18 +87,20 @@ static void print_ranks(struct text *out, const struct explanation *e)
         text_printf(out, "%zu more ranks; --json has them\n", e->ranks - RANKS_SHOWN);
 }
 
-void explain_report_print(struct text *out, const struct explanation *e)
+void explain_report_print(struct text *out, const struct explanation *e, size_t width)
 {
     double more_s = difference_s(e);
-    text_printf(out, "explain    measured %.3f ms", 1e3 * e->measured_s);
+    struct text line = {0};
+    text_printf(&line, "explain    measured %.3f ms", 1e3 * e->measured_s);
     if (e->steps > 1)
-        text_printf(out, " (mean of %zu steps)", e->steps);
-    text_printf(out, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
+        text_printf(&line, " (mean of %zu steps)", e->steps);
+    text_printf(&line, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
                 more_s >= 0 ? "longer" : "shorter");
     if (e->ranks > 1)
-        text_printf(out, ", on rank %u, for which the others wait", e->rank[e->slowest].rank);
-    text_putc(out, '\n');
-    print_causes(out, e);
+        text_printf(&line, ", on rank %u, for which the others wait", e->rank[e->slowest].rank);
+    screen_wrap_labelled(out, line.data, LABEL, width);
+    text_release(&line);
+    print_causes(out, e, width);
     print_ranks(out, e);
 }
 
@@ -110,7 +116,7 @@ static void put_parts(struct json_out *json, const char *key, const double *part
 
 void explain_report_print_json(struct json_out *json, const struct explanation *e)
 {
-    json_begin_object(json, NULL);
+    json_begin_answer(json, "explain");
     json_put_number(json, "predicted_s", e->predicted_s);
     json_put_number(json, "measured_s", e->measured_s);
     json_put_count(json, "steps", e->steps);

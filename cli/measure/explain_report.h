@@ -9,10 +9,11 @@
 /* Causes with a smaller share of all differences than this are added up as the rest. */
 #define EXPLAIN_REST 0.02
 
-void explain_report_print(struct text *out, const struct explanation *explanation);
+/* Appends the causes and a table of what each rank spends; text is wrapped at `width` columns (0: it is not). */
+void explain_report_print(struct text *out, const struct explanation *explanation, size_t width);
 void explain_report_print_json(struct json_out *json, const struct explanation *explanation);
 
-/* The number of causes to show one by one; *rest_s is the sum of the others. */
+/* Returns the number of causes that are shown one by one; *rest_s becomes the sum of the others. */
 size_t explain_report_shown(const struct explanation *explanation, double *rest_s);
 
 #endif

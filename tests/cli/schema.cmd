@@ -47,6 +47,21 @@ longhaul predict $tiny --cluster cpu-node --dtype f32 --attention cpu --exact --
 longhaul compare predicted measured --by kind --tolerance 1000% --json > compare-1.json
 longhaul compare $S/tests/data/kineto/llama.predicted.csv $S/tests/data/kineto/llama.json --json > compare-2.json
 check compare compare-*.json
+longhaul compare --explain $S/tests/data/kineto/llama.predicted.csv $S/tests/data/kineto/llama.json --json > explain.json
+check explain explain.json
+for list in "" strategies profiles models "models llama3-8b" clusters "clusters dgx-h100" devices "devices a100-80g" \
+    kinds rules conventions reserved constants; do
+    longhaul list $list --json > "list-${list%% *}-${list##* }.json"
+done
+check list list-*.json
+longhaul why $S/tests/data/snapshots/recorded.pickle --json > why-1.json
+longhaul why $S/tests/data/snapshots/oom.pickle --profile published --model llama3-8b --cluster dgx-a100 --gpus 8 --seq 256K --zero 1 --top 2 --json > why-2.json
+check why why-*.json
+longhaul bench --quick --kinds add,matmul --json > bench.json 2> note
+check bench bench.json
+longhaul calibrate $S/tests/data/calibration/cpu-example.csv --json > calibrate-1.json
+longhaul calibrate $S/tests/data/calibration/all_reduce_8.txt $S/tests/data/calibration/alltoall_8.txt --json > calibrate-2.json
+check calibrate calibrate-*.json
 # a folder of another version says how it is made again; a file of a sweep with the old names is read
 sed '/"schema/d' predicted/prediction.json > old && mv old predicted/prediction.json
 longhaul report predicted -o page.html 2>&1 | sed 's/longhaul predict .* -o DIR/longhaul predict ... -o DIR/' || true

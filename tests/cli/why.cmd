@@ -3,13 +3,13 @@ snapshot=$S/tests/data/snapshots/oom.pickle
 longhaul why $snapshot
 # what PyTorch itself wrote, beside what its message said: 256 MiB asked for, 44 free, 671.24 allocated, 244.76 unallocated
 longhaul why $S/tests/data/snapshots/recorded.pickle
-longhaul why $S/tests/data/snapshots/recorded.pickle --json | head -9
+longhaul why $S/tests/data/snapshots/recorded.pickle --json | head -11
 run="--profile published --model llama3-8b --cluster dgx-a100 --gpus 8 --seq 256K --zero 1"
 longhaul why $snapshot $run --top 100 > $T/ranked
 sed -n 's/^\(needed\|step\|would have fitted\) .*/\1/p' $T/ranked
 grep -o '^--loss-chunks 8 ' $T/ranked
 sed -n 's/.* \([-+][0-9.]*\) % *[0-9.]*$/\1/p' $T/ranked | sort -g -c && echo "the fastest first"
-longhaul why $snapshot $run --top 2 --json | grep -v '[0-9][.][0-9]' | grep -v predicted | sed -n '1,14p'
+longhaul why $snapshot $run --top 2 --json | grep -v '[0-9][.][0-9]' | grep -v predicted | sed -n '1,16p'
 longhaul why $snapshot --model llama3-8b --cluster dgx-a100 --gpus 1 --seq 4M > $T/out || echo "exit $?"
 sed -n '$ s/of [0-9]* options/of N options/p' $T/out
 # our own predictions as snapshots
