@@ -252,19 +252,38 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
+/* What activations apply to their input or gate: f(x), and *slope = f'(x). */
+static double applied(enum activation activation, double x, double *slope)
+{
+    if (activation == ACTIVATION_SWIGLU) {
+        const double s = sigmoid(x);
+        *slope = s * (1 + x * (1 - s));
+        return x * s;
+    }
+    if (activation == ACTIVATION_RELU2) {
+        const double positive = x > 0 ? x : 0;
+        *slope = 2 * positive;
+        return positive * positive;
+    }
+    const double t = tanh(GELU_SCALE * (x + GELU_CUBE * x * x * x));
+    *slope = 0.5 * (1 + t + x * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBE * x * x));
+    return 0.5 * x * (1 + t);
+}
+
+static bool is_gated(enum activation activation)
+{
+    return transformer_gated(&(struct transformer){.activation = activation});
+}
+
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,
                              size_t rows, size_t cols)
 {
     double *y = matrix(arena, rows, cols);
+    const size_t parts = is_gated(activation) ? 2 : 1; /* gate and up, or up */
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
-            if (activation == ACTIVATION_SWIGLU) {
-                const double gate = x[i * 2 * cols + j], up = x[(i * 2 + 1) * cols + j];
-                y[i * cols + j] = gate * sigmoid(gate) * up;
-            } else {
-                const double u = x[i * cols + j];
-                y[i * cols + j] = 0.5 * u * (1 + tanh(GELU_SCALE * (u + GELU_CUBE * u * u * u)));
-            }
+            double slope, value = applied(activation, x[i * parts * cols + j], &slope);
+            y[i * cols + j] = parts == 2 ? value * x[(i * 2 + 1) * cols + j] : value;
         }
     }
     return y;
@@ -273,20 +292,15 @@ double *reference_activation(struct arena *arena, enum activation activation, co
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,
                                    const double *x, size_t rows, size_t cols)
 {
+    const size_t parts = is_gated(activation) ? 2 : 1;
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
+            const size_t at = i * parts * cols + j, up = (i * 2 + 1) * cols + j;
             const double d = dy[i * cols + j];
-            if (activation == ACTIVATION_SWIGLU) {
-                const size_t gate_at = i * 2 * cols + j, up_at = (i * 2 + 1) * cols + j;
-                const double gate = x[gate_at], s = sigmoid(gate);
-                dx[gate_at] += d * x[up_at] * s * (1 + gate * (1 - s));
-                dx[up_at] += d * gate * s;
-            } else {
-                const double u = x[i * cols + j];
-                const double t = tanh(GELU_SCALE * (u + GELU_CUBE * u * u * u));
-                const double slope = GELU_SCALE * (1 + 3 * GELU_CUBE * u * u);
-                dx[i * cols + j] += d * 0.5 * (1 + t + u * (1 - t * t) * slope);
-            }
+            double slope, value = applied(activation, x[at], &slope);
+            dx[at] += parts == 2 ? d * x[up] * slope : d * slope;
+            if (parts == 2)
+                dx[up] += d * value;
         }
     }
 }

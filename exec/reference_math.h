@@ -51,7 +51,7 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse);
 
-/* x is (rows, 2 cols), gate then up, for SwiGLU and (rows, cols) for GELU; y is (rows, cols). */
+/* x is (rows, 2 cols), gate then up, for SwiGLU and GEGLU, else (rows, cols); y is (rows, cols). */
 double *reference_activation(struct arena *arena, enum activation activation, const double *x,
                              size_t rows, size_t cols);
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,

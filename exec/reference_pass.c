@@ -16,15 +16,18 @@ struct sizes {
 };
 
 struct layer_parameters {
-    struct reference_affine norm1, qkv, q_norm, k_norm, o, norm2, up, down;
+    struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
+        norm2_after;
 };
 
 /* Values of a layer's forward that its backward needs. */
 struct layer_values {
-    double *x, *normed1;        /* (s, hidden): the layer's input */
-    double *q_plain, *k_plain;  /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
-    double *q, *k, *v;          /* as attention reads them */
-    double *attended, *lse;     /* (s, heads, dim), (s, heads) */
+    double *x, *normed1;       /* (s, hidden): the layer's input */
+    double *q_plain, *k_plain; /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
+    double *q, *k, *v;         /* as attention reads them */
+    double *attended, *lse;    /* (s, heads, dim), (s, heads) */
+    double *mixed,
+        *lowered; /* (s, hidden): what the branches compute, before the norms that end them */
     double *middle, *normed2;   /* (s, hidden): after attention's residual */
     double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
 };
@@ -117,16 +120,18 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
 {
     char prefix[40];
     snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
-    const bool gated = r->transformer.activation == ACTIVATION_SWIGLU;
+    const bool gated = transformer_gated(&r->transformer);
     return (struct layer_parameters){
         .norm1 = affine(r, prefix, "norm1"),
         .qkv = affine(r, prefix, "wqkv"),
         .q_norm = affine(r, prefix, "q_norm"),
         .k_norm = affine(r, prefix, "k_norm"),
         .o = affine(r, prefix, "wo"),
+        .norm1_after = affine(r, prefix, "norm1_after"),
         .norm2 = affine(r, prefix, "norm2"),
         .up = affine(r, prefix, gated ? "w13" : "w1"),
         .down = affine(r, prefix, "w2"),
+        .norm2_after = affine(r, prefix, "norm2_after"),
     };
 }
 
@@ -155,9 +160,9 @@ static double *prepared(struct arena *arena, struct storage *to, const struct tr
                         size_t heads)
 {
     const size_t dim = t->head_dim;
-    double *y = t->qk_norm
-                    ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, s * heads)
-                    : columns(arena, plain, s, heads * dim, 0, heads * dim);
+    const size_t norms = t->qk_norm_wide ? s : s * heads;
+    double *y = t->qk_norm ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
+                           : columns(arena, plain, s, heads * dim, 0, heads * dim);
     if (t->qk_norm)
         stored(to, y, s * heads * dim);
     if (t->positions == POSITIONS_ROPE) {
@@ -181,7 +186,8 @@ static double *unprepared(struct arena *arena, struct storage *to, const struct 
     if (!t->qk_norm)
         return d;
     double *dplain = zeros(arena, s, heads * t->head_dim);
-    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain, s * heads);
+    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain,
+                            t->qk_norm_wide ? s : s * heads);
     return stored(to, dplain, count);
 }
 
@@ -191,6 +197,27 @@ static double *sum_of(struct arena *arena, const double *a, const double *b, siz
     for (size_t i = 0; i < count; i++)
         y[i] = a[i] + b[i];
     return y;
+}
+
+/* Returns x, (s, hidden), or its norm if there is one (a branch that has none there has no such tensor). */
+static double *normed(struct arena *arena, struct storage *to, const struct transformer *t,
+                      const struct reference_affine *norm, double *x, size_t s)
+{
+    if (norm->weight == NULL)
+        return x;
+    return stored(to, reference_norm(arena, norm, t->norm, t->norm_eps, x, s),
+                  s * (size_t)t->hidden);
+}
+
+/* Returns the gradient of x from dy, that of normed(x). */
+static double *unnormed(struct arena *arena, struct storage *to, const struct transformer *t,
+                        const struct reference_affine *norm, double *dy, const double *x, size_t s)
+{
+    if (norm->weight == NULL)
+        return dy;
+    double *dx = zeros(arena, s, (size_t)t->hidden);
+    reference_norm_backward(norm, t->norm, t->norm_eps, dx, dy, x, s);
+    return stored(to, dx, s * (size_t)t->hidden);
 }
 
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
@@ -203,7 +230,7 @@ static struct layer_values layer_forward(struct arena *arena, struct storage to,
     const size_t stride = n.q + 2 * n.kv, rows = s * n.hidden;
     struct layer_values l = {.x = x};
 
-    l.normed1 = stored(&to, reference_norm(arena, &p->norm1, t->norm, t->norm_eps, x, s), rows);
+    l.normed1 = normed(arena, &to, t, &p->norm1, x, s);
     const double *qkv = stored(&to, reference_linear(arena, &p->qkv, l.normed1, s), s * stride);
     l.q_plain = columns(arena, qkv, s, stride, 0, n.q);
     l.k_plain = columns(arena, qkv, s, stride, n.q, n.kv);
@@ -212,23 +239,23 @@ static struct layer_values layer_forward(struct arena *arena, struct storage to,
     l.k = prepared(arena, &to, t, &p->k_norm, l.k_plain, s, n.heads.kv_heads);
     l.attended = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
     stored(&to, l.attended, s * n.q);
-    const double *mixed = stored(&to, reference_linear(arena, &p->o, l.attended, s), rows);
-    l.middle = stored(&to, sum_of(arena, x, mixed, rows), rows);
+    l.mixed = stored(&to, reference_linear(arena, &p->o, l.attended, s), rows);
+    const double *branch = normed(arena, &to, t, &p->norm1_after, l.mixed, s);
+    l.middle = stored(&to, sum_of(arena, x, branch, rows), rows);
 
-    l.normed2 =
-        stored(&to, reference_norm(arena, &p->norm2, t->norm, t->norm_eps, l.middle, s), rows);
+    l.normed2 = normed(arena, &to, t, &p->norm2, l.middle, s);
     l.raised = stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
     l.acted =
         stored(&to, reference_activation(arena, t->activation, l.raised, s, n.ffn), s * n.ffn);
-    const double *lowered = stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
-    l.y = stored(&to, sum_of(arena, l.middle, lowered, rows), rows);
+    l.lowered = stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
+    branch = normed(arena, &to, t, &p->norm2_after, l.lowered, s);
+    l.y = stored(&to, sum_of(arena, l.middle, branch, rows), rows);
     return l;
 }
 
-/* d += branch, both as they are stored. */
-static void add_branch(struct storage *to, double *d, double *branch, size_t count)
+/* d += branch, as it is stored. */
+static void add_branch(struct storage *to, double *d, const double *branch, size_t count)
 {
-    stored(to, branch, count);
     for (size_t i = 0; i < count; i++)
         d[i] += branch[i];
     stored(to, d, count);
@@ -244,8 +271,9 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     const struct sizes n = sizes_of(t, layer, sequence);
     const size_t stride = n.q + 2 * n.kv;
 
+    const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
     double *dacted = zeros(arena, s, n.ffn);
-    reference_linear_backward(&p->down, dacted, d, l->acted, s);
+    reference_linear_backward(&p->down, dacted, dlowered, l->acted, s);
     stored(&to, dacted, s * n.ffn);
     double *draised = zeros(arena, s, p->up.outputs);
     reference_activation_backward(t->activation, draised, dacted, l->raised, s, n.ffn);
@@ -253,12 +281,11 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     double *dnormed2 = zeros(arena, s, n.hidden);
     reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
     stored(&to, dnormed2, s * n.hidden);
-    double *dmiddle = zeros(arena, s, n.hidden), *dx = zeros(arena, s, n.hidden);
-    reference_norm_backward(&p->norm2, t->norm, t->norm_eps, dmiddle, dnormed2, l->middle, s);
-    add_branch(&to, d, dmiddle, s * n.hidden);
+    add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->middle, s), s * n.hidden);
 
+    const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->mixed, s);
     double *dattended = zeros(arena, s, n.q);
-    reference_linear_backward(&p->o, dattended, d, l->attended, s);
+    reference_linear_backward(&p->o, dattended, dmixed, l->attended, s);
     stored(&to, dattended, s * n.q);
     double *dq = zeros(arena, s, n.q), *dk = zeros(arena, s, n.kv), *dv = zeros(arena, s, n.kv);
     reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v, l->attended,
@@ -273,8 +300,7 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     double *dnormed1 = zeros(arena, s, n.hidden);
     reference_linear_backward(&p->qkv, dnormed1, dqkv, l->normed1, s);
     stored(&to, dnormed1, s * n.hidden);
-    reference_norm_backward(&p->norm1, t->norm, t->norm_eps, dx, dnormed1, l->x, s);
-    add_branch(&to, d, dx, s * n.hidden);
+    add_branch(&to, d, unnormed(arena, &to, t, &p->norm1, dnormed1, l->x, s), s * n.hidden);
 }
 
 /* ---- the ends ---- */

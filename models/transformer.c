@@ -109,6 +109,21 @@ static enum status check_heads(const struct transformer *t, struct loc at, struc
     return STATUS_OK;
 }
 
+/* Checks the switches that only go with others. */
+static enum status check_branches(const struct transformer *t, struct loc at, struct diag *diag)
+{
+    if (t->qk_norm_wide && !t->qk_norm)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "qk_norm_wide is true and qk_norm is false: it says over what the norms "
+                          "of q and k go, so qk_norm=true is needed");
+    if (t->norm_place != NORM_BEFORE && (t->bias_o || t->bias_ffn))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "norm_place is %s and %s is true: a bias before the norm that ends a "
+                          "branch is not modelled; false would do",
+                          norm_place_names[t->norm_place], t->bias_o ? "bias_o" : "bias_ffn");
+    return STATUS_OK;
+}
+
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag)
 {
     struct transformer copy = *t; /* the table's accessors give writable pointers */
@@ -143,6 +158,8 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
                           "window, so a window is "
                           "needed, 4096 for instance",
                           t->window_from_layer > 0 ? "window_from_layer" : "full_attention_every");
+    if (check_branches(t, at, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     int64_t parameters = transformer_parameters(t);
     if (parameters > MAX_PARAMETERS)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -173,24 +190,28 @@ size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec
 {
     struct tensor_list list = {out, 0, max};
     const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
-    const bool norm_bias = t->norm == NORM_LAYERNORM;
-    const bool gated = t->activation == ACTIVATION_SWIGLU;
-    add(&list, true, "norm1.weight", t->hidden, 1);
-    add(&list, norm_bias, "norm1.bias", t->hidden, 1);
+    const bool norm_bias = t->norm == NORM_LAYERNORM, gated = transformer_gated(t);
+    const bool before = t->norm_place != NORM_AFTER, after = t->norm_place != NORM_BEFORE;
+    add(&list, before, "norm1.weight", t->hidden, 1);
+    add(&list, before && norm_bias, "norm1.bias", t->hidden, 1);
     add(&list, true, "wqkv.weight", q + 2 * kv, t->hidden);
     add(&list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
-    add(&list, t->qk_norm, "q_norm.weight", t->head_dim, 1);
-    add(&list, t->qk_norm, "k_norm.weight", t->head_dim, 1);
+    add(&list, t->qk_norm, "q_norm.weight", t->qk_norm_wide ? q : t->head_dim, 1);
+    add(&list, t->qk_norm, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
     add(&list, true, "wo.weight", t->hidden, q);
     add(&list, t->bias_o, "wo.bias", t->hidden, 1);
-    add(&list, true, "norm2.weight", t->hidden, 1);
-    add(&list, norm_bias, "norm2.bias", t->hidden, 1);
+    add(&list, after, "norm1_after.weight", t->hidden, 1);
+    add(&list, after && norm_bias, "norm1_after.bias", t->hidden, 1);
+    add(&list, before, "norm2.weight", t->hidden, 1);
+    add(&list, before && norm_bias, "norm2.bias", t->hidden, 1);
     add(&list, gated, "w13.weight", 2 * t->ffn, t->hidden);
     add(&list, gated && t->bias_ffn, "w13.bias", 2 * t->ffn, 1);
     add(&list, !gated, "w1.weight", t->ffn, t->hidden);
     add(&list, !gated && t->bias_ffn, "w1.bias", t->ffn, 1);
     add(&list, true, "w2.weight", t->hidden, t->ffn);
     add(&list, t->bias_ffn, "w2.bias", t->hidden, 1);
+    add(&list, after, "norm2_after.weight", t->hidden, 1);
+    add(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
     return list.count;
 }
 
@@ -260,7 +281,7 @@ int64_t transformer_kv_width(const struct transformer *t)
 int64_t transformer_layer_matmul_parameters(const struct transformer *t)
 {
     const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
-    const int64_t ffn_matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
+    const int64_t ffn_matrices = transformer_gated(t) ? 3 : 2;
     return t->hidden * (2 * q + 2 * kv) + ffn_matrices * t->hidden * t->ffn;
 }
 
@@ -286,6 +307,11 @@ int64_t transformer_window(const struct transformer *t, int64_t layer)
     bool full = layer < t->window_from_layer ||
                 (t->full_attention_every > 0 && (layer + 1) % t->full_attention_every == 0);
     return full ? 0 : t->attention_window;
+}
+
+bool transformer_gated(const struct transformer *t)
+{
+    return t->activation == ACTIVATION_SWIGLU || t->activation == ACTIVATION_GEGLU;
 }
 
 int64_t transformer_windowed_layers(const struct transformer *t)

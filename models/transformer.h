@@ -2,7 +2,8 @@
  *
  * struct transformer is plain data: sizes and switches, no weights. It comes from a preset,
  * from a file in the schema below, or from a Hugging Face config.json (models/hf_config.h).
- * A layer is pre-norm: x += wo(attention(wqkv(norm1(x)))); x += w2(act(w1 or w13(norm2(x)))).
+ * A layer is pre-norm: x += wo(attention(wqkv(norm1(x)))); x += w2(act(w1 or w13(norm2(x)))). `norm_place` moves
+ * the norms to the ends of these two branches, or has them at both: x += norm1_after(wo(...)).
  * Attention is causal. Weights are [rows, cols] = [outputs, inputs], as y = x W^T + b.
  *
  * After transformer_check() every count below fits its type: parameters stay under 10^15.
@@ -17,8 +18,9 @@
  *     "heads": 32, "kv_heads": 8, "head_dim": 128,
  *     "ffn": 14336,                          // width of one up projection
  *     "vocab": 128256,
- *     "activation": "swiglu",                // or "gelu" (the tanh form)
+ *     "activation": "swiglu",                // or "geglu", "gelu" (both the tanh form), "relu2"
  *     "norm": "rmsnorm", "norm_eps": 1e-5,   // or "layernorm" (which has biases)
+ *     "norm_place": "before",                // optional: "before" a branch, "after" it, or "both"
  *     "positions": "rope",                   // or "learned", "none"
  *     "rope_theta": 500000,                  // with rope only
  *     "max_positions": 8192,                 // required with learned; else optional, 0 = no limit
@@ -26,7 +28,8 @@
  *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
  *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
  *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
- *     "tied_head": false,                    // these five may be left out and are then false
+ *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
+ *     "tied_head": false,                    // these six may be left out and are then false
  *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
@@ -43,6 +46,8 @@
 enum activation {
     ACTIVATION_SWIGLU, /* w2(silu(gate) * up): three matrices */
     ACTIVATION_GELU,   /* w2(gelu(up)), tanh form: two matrices */
+    ACTIVATION_GEGLU,  /* w2(gelu(gate) * up), tanh form: three matrices (Gemma) */
+    ACTIVATION_RELU2,  /* w2(max(up, 0)^2): two matrices (Nemotron) */
     ACTIVATION_COUNT
 };
 
@@ -50,6 +55,14 @@ enum norm {
     NORM_RMSNORM,   /* weight only */
     NORM_LAYERNORM, /* weight and bias */
     NORM_COUNT
+};
+
+/* Where the norms of a layer's two branches (attention, feed-forward) are. */
+enum norm_place {
+    NORM_BEFORE, /* at the beginning of the branch (Llama) */
+    NORM_AFTER,  /* at its end, before the residual is added (OLMo 2) */
+    NORM_BOTH,   /* at both (Gemma 2 and 3) */
+    NORM_PLACE_COUNT
 };
 
 enum positions {
@@ -61,6 +74,7 @@ enum positions {
 
 extern const char *const activation_names[ACTIVATION_COUNT];
 extern const char *const norm_names[NORM_COUNT];
+extern const char *const norm_place_names[NORM_PLACE_COUNT];
 extern const char *const positions_names[POSITIONS_COUNT];
 
 struct transformer {
@@ -76,9 +90,11 @@ struct transformer {
                               none */
     enum activation activation;
     enum norm norm;
+    enum norm_place norm_place;
     enum positions positions;
     bool bias_qkv, bias_o, bias_ffn; /* bias_ffn: both (all three) matrices */
     bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
+    bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
@@ -128,8 +144,8 @@ enum status transformer_presets(const char *const **names, size_t *count, struct
 enum status transformer_override(struct transformer *t, const char *field, const char *value,
                                  struct diag *diag);
 
-/* Fails unless every size is positive and within limits, kv_heads divides heads, head_dim is even under RoPE, and
- * there are fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
+/* Fails unless every size is positive and within limits, kv_heads divides heads, head_dim is even under RoPE, the
+ * switches go together, and there are fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* ---- parameters ---- */
@@ -140,18 +156,20 @@ struct tensor_spec {
     int64_t rows, cols;
 };
 
-#define TRANSFORMER_MAX_TENSORS 16 /* room for any of the three lists below */
+#define TRANSFORMER_MAX_TENSORS 20 /* room for any of the three lists below */
 
 /* The tensors of one layer in canonical order (those it has of):
- *   norm1.weight norm1.bias            [hidden]
+ *   norm1.weight norm1.bias            [hidden]    where a branch begins with a norm
  *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v rows
  *   wqkv.bias                          [(heads + 2 kv_heads) head_dim]
- *   q_norm.weight k_norm.weight        [head_dim]
+ *   q_norm.weight k_norm.weight        [head_dim]  qk_norm_wide: [heads head_dim], [kv_heads head_dim]
  *   wo.weight wo.bias                  [hidden, heads head_dim], [hidden]
+ *   norm1_after.weight norm1_after.bias  [hidden]  where a branch ends with a norm
  *   norm2.weight norm2.bias            [hidden]
- *   w13.weight w13.bias                [2 ffn, hidden], [2 ffn]   SwiGLU: gate rows, then up rows
- *   w1.weight w1.bias                  [ffn, hidden], [ffn]       GELU
+ *   w13.weight w13.bias                [2 ffn, hidden], [2 ffn]   SwiGLU, GEGLU: gate rows, then up rows
+ *   w1.weight w1.bias                  [ffn, hidden], [ffn]       GELU, squared ReLU
  *   w2.weight w2.bias                  [hidden, ffn], [hidden]
+ *   norm2_after.weight norm2_after.bias  [hidden]
  * Writes at most max tensors to out[] and returns how many there are. */
 size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
@@ -171,6 +189,9 @@ int64_t transformer_head_parameters(const struct transformer *t);
 
 /* Elements of the matrices that one layer multiplies by: no biases, no norms. */
 int64_t transformer_layer_matmul_parameters(const struct transformer *t);
+
+/* True if the feed-forward part has a gate: three matrices. */
+bool transformer_gated(const struct transformer *t);
 
 /* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
 

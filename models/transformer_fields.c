@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu"};
+const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu", "geglu", "relu2"};
 const char *const norm_names[NORM_COUNT] = {"rmsnorm", "layernorm"};
+const char *const norm_place_names[NORM_PLACE_COUNT] = {"before", "after", "both"};
 const char *const positions_names[POSITIONS_COUNT] = {"rope", "learned", "none"};
 
 #define AT(member) offsetof(struct transformer, member)
@@ -27,11 +28,13 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"full_attention_every", FIELD_SIZE, AT(full_attention_every), 0, 1 << 14, NULL, 0},
     {"activation", FIELD_CHOICE, AT(activation), 0, 0, activation_names, ACTIVATION_COUNT},
     {"norm", FIELD_CHOICE, AT(norm), 0, 0, norm_names, NORM_COUNT},
+    {"norm_place", FIELD_CHOICE, AT(norm_place), 0, 0, norm_place_names, NORM_PLACE_COUNT},
     {"positions", FIELD_CHOICE, AT(positions), 0, 0, positions_names, POSITIONS_COUNT},
     {"bias_qkv", FIELD_SWITCH, AT(bias_qkv), 0, 0, NULL, 0},
     {"bias_o", FIELD_SWITCH, AT(bias_o), 0, 0, NULL, 0},
     {"bias_ffn", FIELD_SWITCH, AT(bias_ffn), 0, 0, NULL, 0},
     {"qk_norm", FIELD_SWITCH, AT(qk_norm), 0, 0, NULL, 0},
+    {"qk_norm_wide", FIELD_SWITCH, AT(qk_norm_wide), 0, 0, NULL, 0},
     {"tied_head", FIELD_SWITCH, AT(tied_head), 0, 0, NULL, 0},
     {"rope_theta", FIELD_REAL, AT(rope_theta), 0, 1e15, NULL, 0},
     {"norm_eps", FIELD_REAL, AT(norm_eps), 0, 1, NULL, 0},
@@ -80,6 +83,8 @@ bool transformer_field_choose(struct transformer *t, const struct transformer_fi
             t->activation = (enum activation)i;
         else if (field->names == norm_names)
             t->norm = (enum norm)i;
+        else if (field->names == norm_place_names)
+            t->norm_place = (enum norm_place)i;
         else
             t->positions = (enum positions)i;
         return true;
@@ -92,6 +97,8 @@ int transformer_field_choice(const struct transformer *t, const struct transform
     assert(field->kind == FIELD_CHOICE);
     if (field->names == activation_names)
         return (int)t->activation;
+    if (field->names == norm_place_names)
+        return (int)t->norm_place;
     return field->names == norm_names ? (int)t->norm : (int)t->positions;
 }
 

@@ -38,6 +38,8 @@ static enum status read_field(struct transformer *t, struct json_node root,
     case FIELD_CHOICE: {
         const char *word;
         char choices[64];
+        if (absent && strcmp(field->name, "norm_place") == 0)
+            return STATUS_OK;
         enum status status = json_get_string(root, field->name, &word, diag);
         if (status == STATUS_OK && !transformer_field_choose(t, field, word))
             return json_error(json_find(root, field->name), diag,

@@ -14,6 +14,7 @@
 static const char *const form_names[] = {"nt", "nn", "tn"};
 static const char *const epilogue_names[] = {"none", "bias"};
 static const char *const mask_names[] = {"full", "causal", "window", "documents"};
+static const char *const function_names[] = {"own", "gelu", "relu2"};
 static const char *const reduce_names[] = {"sum", "max"};
 static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
@@ -22,6 +23,7 @@ static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton",
 _Static_assert(ARRAY_LEN(form_names) == MATMUL_FORM_COUNT, "a name per form");
 _Static_assert(ARRAY_LEN(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
 _Static_assert(ARRAY_LEN(mask_names) == MASK_COUNT, "a name per mask");
+_Static_assert(ARRAY_LEN(function_names) == FUNCTION_COUNT, "a name per function");
 _Static_assert(ARRAY_LEN(reduce_names) == REDUCE_COUNT, "a name per reduction");
 _Static_assert(ARRAY_LEN(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
@@ -33,11 +35,9 @@ static const struct {
     const char *const *values;
     uint8_t count;
 } value_tables[] = {
-    {"form", form_names, MATMUL_FORM_COUNT},
-    {"epilogue", epilogue_names, EPILOGUE_COUNT},
-    {"mask", mask_names, MASK_COUNT},
-    {"reduce", reduce_names, REDUCE_COUNT},
-    {"algorithm", algorithm_names, ALGORITHM_COUNT},
+    {"form", form_names, MATMUL_FORM_COUNT}, {"epilogue", epilogue_names, EPILOGUE_COUNT},
+    {"mask", mask_names, MASK_COUNT},        {"function", function_names, FUNCTION_COUNT},
+    {"reduce", reduce_names, REDUCE_COUNT},  {"algorithm", algorithm_names, ALGORITHM_COUNT},
     {"states", states_names, STATES_COUNT},
 };
 

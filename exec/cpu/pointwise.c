@@ -11,10 +11,64 @@ static float sigmoid(float x)
     return 1 / (1 + fast_exp(-x));
 }
 
+static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
+
+/* tanh u = 1 - 2 / (1 + exp 2u): an absolute error of some 1e-7, which is what a factor 1 + tanh asks
+ * for. */
+static float gelu_tanh(float x)
+{
+    return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
+}
+
+/* The functions that an activation applies in the place of its own: f(x), and *slope = f'(x). */
+static float applied(int64_t function, float x, float *slope)
+{
+    if (function == FUNCTION_RELU2) {
+        float positive = x > 0 ? x : 0;
+        *slope = 2 * positive;
+        return positive * positive;
+    }
+    float t = gelu_tanh(x);
+    *slope = 0.5f * (1 + t + x * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBE * x * x));
+    return 0.5f * x * (1 + t);
+}
+
+/* What gated activations with another function than silu compute, forward and backward. */
+static void gated(const struct call *call)
+{
+    const int64_t cols = call->work->activation.cols;
+    float slope;
+    for (int64_t i = 0; i < call->work->activation.rows; i++) {
+        const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
+        float *y = (float *)call->write[0].data + i * cols;
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = applied(call->work->activation.function, gate[j], &slope) * up[j];
+    }
+}
+
+static void gated_backward(const struct call *call)
+{
+    const int64_t cols = call->work->activation.cols;
+    for (int64_t i = 0; i < call->work->activation.rows; i++) {
+        const float *dy = (const float *)call->read[0].data + i * cols;
+        const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
+        float *d_gate = (float *)call->write[0].data + 2 * i * cols, *d_up = d_gate + cols;
+        for (int64_t j = 0; j < cols; j++) {
+            float slope, value = applied(call->work->activation.function, gate[j], &slope);
+            d_gate[j] = dy[j] * up[j] * slope;
+            d_up[j] = dy[j] * value;
+        }
+    }
+}
+
 const char *cpu_swiglu(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    if (call->work->activation.function != FUNCTION_OWN) {
+        gated(call);
+        return NULL;
+    }
     for (int64_t i = 0; i < rows; i++) {
         const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
         float *y = (float *)call->write[0].data + i * cols;
@@ -28,6 +82,10 @@ const char *cpu_swiglu_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
+    if (call->work->activation.function != FUNCTION_OWN) {
+        gated_backward(call);
+        return NULL;
+    }
     for (int64_t i = 0; i < rows; i++) {
         const float *dy = (const float *)call->read[0].data + i * cols;
         const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
@@ -41,23 +99,15 @@ const char *cpu_swiglu_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
-
-/* tanh u = 1 - 2 / (1 + exp 2u): an absolute error of some 1e-7, which is what a factor 1 + tanh asks
- * for. */
-static float gelu_tanh(float x)
-{
-    return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
-}
-
 const char *cpu_gelu(const struct call *call, float *scratch)
 {
     (void)scratch;
     const float *x = call->read[0].data;
     float *y = call->write[0].data;
     const int64_t count = call->work->rows.rows * call->work->rows.cols;
+    float slope;
     for (int64_t i = 0; i < count; i++)
-        y[i] = 0.5f * x[i] * (1 + gelu_tanh(x[i]));
+        y[i] = applied(call->work->activation.function, x[i], &slope);
     return NULL;
 }
 
@@ -68,9 +118,9 @@ const char *cpu_gelu_backward(const struct call *call, float *scratch)
     float *dx = call->write[0].data;
     const int64_t count = call->work->rows.rows * call->work->rows.cols;
     for (int64_t i = 0; i < count; i++) {
-        float t = gelu_tanh(x[i]);
-        float slope = GELU_SCALE * (1 + 3 * GELU_CUBE * x[i] * x[i]);
-        dx[i] = dy[i] * 0.5f * (1 + t + x[i] * (1 - t * t) * slope);
+        float slope;
+        applied(call->work->activation.function, x[i], &slope);
+        dx[i] = dy[i] * slope;
     }
     return NULL;
 }

@@ -94,28 +94,34 @@ static int rope_backward(const struct call *call, const struct cuda_place *place
     return turn(call, place, -1);
 }
 
+static enum cuda_function function_of(const struct call *call)
+{
+    return (enum cuda_function)call->work->activation.function;
+}
+
 static int swiglu(const struct call *call, const struct cuda_place *place)
 {
     return cuda_swiglu(out(call, 0), in(call, 0), call->work->rows.rows, call->work->rows.cols,
-                       place->stream);
+                       function_of(call), place->stream);
 }
 
 static int swiglu_backward(const struct call *call, const struct cuda_place *place)
 {
     return cuda_swiglu_backward(out(call, 0), in(call, 0), in(call, 1), call->work->rows.rows,
-                                call->work->rows.cols, place->stream);
+                                call->work->rows.cols, function_of(call), place->stream);
 }
 
 static int gelu(const struct call *call, const struct cuda_place *place)
 {
     return cuda_gelu(out(call, 0), in(call, 0), call->work->rows.rows * call->work->rows.cols,
-                     place->stream);
+                     function_of(call), place->stream);
 }
 
 static int gelu_backward(const struct call *call, const struct cuda_place *place)
 {
     return cuda_gelu_backward(out(call, 0), in(call, 0), in(call, 1),
-                              call->work->rows.rows * call->work->rows.cols, place->stream);
+                              call->work->rows.rows * call->work->rows.cols, function_of(call),
+                              place->stream);
 }
 
 static int add(const struct call *call, const struct cuda_place *place)

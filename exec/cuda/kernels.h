@@ -23,6 +23,9 @@ typedef struct CUstream_st *cudaStream_t;
 /* Values of enum dtype (models/work.h), which C++ cannot read. */
 enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
+/* Values of enum activation_function there. */
+enum cuda_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2 };
+
 struct cuda_array {
     void *data;
     uint8_t dtype; /* enum cuda_type */
@@ -39,12 +42,14 @@ int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
                   struct cuda_array bias, int64_t rows, int64_t cols, cudaStream_t stream);
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                cudaStream_t stream);
+                enum cuda_function function, cudaStream_t stream);
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, cudaStream_t stream);
-int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream);
+                         int64_t rows, int64_t cols, enum cuda_function function,
+                         cudaStream_t stream);
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
+              cudaStream_t stream);
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, cudaStream_t stream);
+                       int64_t count, enum cuda_function function, cudaStream_t stream);
 
 /* Constants of one step; param.data may be NULL. */
 struct cuda_adamw {

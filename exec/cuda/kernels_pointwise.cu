@@ -74,7 +74,30 @@ static __device__ __forceinline__ float sigmoid(float x)
     return 1 / (1 + __expf(-x));
 }
 
-static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols)
+#define GELU_SCALE 0.79788456f /* sqrt(2 / pi) */
+#define GELU_CUBE 0.044715f
+
+/* f(x) and *slope = f'(x) of an activation's function; own is what its kind has by itself. */
+static __device__ __forceinline__ float applied(enum cuda_function function, enum cuda_function own,
+                                                float x, float *slope)
+{
+    if (function == CUDA_OWN && own == CUDA_OWN) { /* silu' = s (1 + x (1 - s)) */
+        float s = sigmoid(x);
+        *slope = s * (1 + x * (1 - s));
+        return x * s;
+    }
+    if (function == CUDA_RELU2) {
+        float positive = x > 0 ? x : 0;
+        *slope = 2 * positive;
+        return positive * positive;
+    }
+    float t = tanhf(GELU_SCALE * (x + GELU_CUBE * x * x * x));
+    *slope = 0.5f * (1 + t + x * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBE * x * x));
+    return 0.5f * x * (1 + t);
+}
+
+static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols,
+                                     enum cuda_function function)
 {
     FOR_GROUPS(w, rows, groups_of(cols))
     {
@@ -84,21 +107,24 @@ static __global__ void swiglu_kernel(struct array y, struct array x, int64_t row
         struct stored8 su = fetch(x, (2 * row + 1) * cols + c, n);
         struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
 #pragma unroll
-        for (int j = 0; j < EIGHT; j++)
-            up.x[j] *= gate.x[j] * sigmoid(gate.x[j]);
+        for (int j = 0; j < EIGHT; j++) {
+            float slope;
+            up.x[j] *= applied(function, CUDA_OWN, gate.x[j], &slope);
+        }
         store8(y, row * cols + c, n, up);
     }
 }
 
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                cudaStream_t stream)
+                enum cuda_function function, cudaStream_t stream)
 {
     return LAUNCH_APART(swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(x, cols), rows, cols);
+                        stream, rows_of(y, cols), rows_of(x, cols), rows, cols, function);
 }
 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
-                                              int64_t rows, int64_t cols)
+                                              int64_t rows, int64_t cols,
+                                              enum cuda_function function)
 {
     FOR_GROUPS(w, rows, groups_of(cols))
     {
@@ -110,10 +136,10 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
         struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
         struct eight d = unpack(sd, dy.dtype);
 #pragma unroll
-        for (int j = 0; j < EIGHT; j++) { /* silu' = s (1 + x (1 - s)) */
-            float s = sigmoid(gate.x[j]), d_up = d.x[j] * gate.x[j] * s;
-            gate.x[j] = d.x[j] * up.x[j] * s * (1 + gate.x[j] * (1 - s));
-            up.x[j] = d_up;
+        for (int j = 0; j < EIGHT; j++) {
+            float slope, value = applied(function, CUDA_OWN, gate.x[j], &slope);
+            gate.x[j] = d.x[j] * up.x[j] * slope;
+            up.x[j] = d.x[j] * value;
         }
         store8(dx, 2 * row * cols + c, n, gate);
         store8(dx, (2 * row + 1) * cols + c, n, up);
@@ -121,42 +147,39 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
 }
 
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, cudaStream_t stream)
+                         int64_t rows, int64_t cols, enum cuda_function function,
+                         cudaStream_t stream)
 {
     return LAUNCH_APART(swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
                         THREADS, stream, rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols),
-                        rows, cols);
+                        rows, cols, function);
 }
 
-#define GELU_SCALE 0.79788456f /* sqrt(2 / pi) */
-#define GELU_CUBE 0.044715f
-
-static __device__ __forceinline__ float gelu_tanh(float x)
-{
-    return tanhf(GELU_SCALE * (x + GELU_CUBE * x * x * x));
-}
-
-static __global__ void gelu_kernel(struct array y, struct array x, int64_t count)
+static __global__ void gelu_kernel(struct array y, struct array x, int64_t count,
+                                   enum cuda_function function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
         int n = up_to_eight(count - k * EIGHT);
         struct eight e = load8(x, k * EIGHT, n);
 #pragma unroll
-        for (int j = 0; j < EIGHT; j++)
-            e.x[j] *= 0.5f * (1 + gelu_tanh(e.x[j]));
+        for (int j = 0; j < EIGHT; j++) {
+            float slope;
+            e.x[j] = applied(function, CUDA_GELU, e.x[j], &slope);
+        }
         store8(y, k * EIGHT, n, e);
     }
 }
 
-int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream)
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
+              cudaStream_t stream)
 {
     return LAUNCH_APART(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                        array_of(y), array_of(x), count);
+                        array_of(y), array_of(x), count, function);
 }
 
 static __global__ void gelu_backward_kernel(struct array dx, struct array dy, struct array x,
-                                            int64_t count)
+                                            int64_t count, enum cuda_function function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -165,19 +188,19 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
         struct eight e = unpack(sx, x.dtype), d = unpack(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
-            float v = e.x[j], t = gelu_tanh(v);
-            float slope = GELU_SCALE * (1 + 3 * GELU_CUBE * v * v);
-            d.x[j] *= 0.5f * (1 + t + v * (1 - t * t) * slope);
+            float slope;
+            applied(function, CUDA_GELU, e.x[j], &slope);
+            d.x[j] *= slope;
         }
         store8(dx, k * EIGHT, n, d);
     }
 }
 
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, cudaStream_t stream)
+                       int64_t count, enum cuda_function function, cudaStream_t stream)
 {
     return LAUNCH_APART(gelu_backward_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS,
-                        stream, array_of(dx), array_of(dy), array_of(x), count);
+                        stream, array_of(dx), array_of(dy), array_of(x), count, function);
 }
 
 /* ---- clipping ---- */

@@ -12,6 +12,7 @@ static bool is_same(const struct transformer *a, const struct transformer *b)
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
            a->vocab == b->vocab && a->activation == b->activation && a->norm == b->norm &&
+           a->norm_place == b->norm_place && a->qk_norm_wide == b->qk_norm_wide &&
            a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
            a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm && a->tied_head == b->tied_head &&
            fabs(a->norm_eps - b->norm_eps) < 1e-12 &&

@@ -318,7 +318,8 @@ static bool is_not_llama(const struct choices *c)
     const struct transformer *m = c->model;
     return m->activation != ACTIVATION_SWIGLU || m->norm != NORM_RMSNORM ||
            m->positions != POSITIONS_ROPE || m->bias_qkv || m->bias_o || m->bias_ffn ||
-           m->qk_norm || m->tied_head || m->hidden != m->heads * m->head_dim;
+           m->norm_place != NORM_BEFORE || m->qk_norm || m->tied_head ||
+           m->hidden != m->heads * m->head_dim;
 }
 
 static bool has_head_norms(const struct choices *c)
@@ -335,6 +336,14 @@ static bool has_qkv_bias_alone(const struct choices *c)
 static bool has_attention_windows(const struct choices *c)
 {
     return c->model->attention_window > 0;
+}
+
+/* Branches that are not Llama's or GPT's; torchtitan's llama3 is asked by is_not_llama(). */
+static bool has_other_branches(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->norm_place != NORM_BEFORE || m->qk_norm_wide || m->activation == ACTIVATION_GEGLU ||
+           m->activation == ACTIVATION_RELU2;
 }
 
 /* TransformerEngine refuses a window of keys where messages go from rank to rank. */
@@ -424,6 +433,7 @@ static const struct gap models[] = {
     {TITAN,    is_not_llama,       "llama3 has SwiGLU, RMSNorm, rotary positions, no biases, no norms of heads, a head of its own and heads as wide as the hidden size together"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
+    {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU"},
     {SPEED,    has_head_norms,     "norms of query and key heads"},
     {TITAN | SPEED, has_attention_windows,   "attention that sees a window of keys"},
     {MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},

@@ -164,10 +164,12 @@ bool has_head_norms(const struct emit *e)
 static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
                              buffer_id *rstd, int64_t rows, int64_t heads)
 {
-    int64_t dim = e->choices->model->head_dim;
-    struct view y = view_all(e, emit_activation(e, "head_norm", rows, heads * dim));
-    *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows * heads, 0);
-    emit_rmsnorm(e, layer, weight, x, y, view_all(e, *rstd), rows * heads, dim);
+    const struct transformer *model = e->choices->model;
+    int64_t cols = model->qk_norm_wide ? heads * model->head_dim : model->head_dim;
+    int64_t norms = rows * heads * model->head_dim / cols;
+    struct view y = view_all(e, emit_activation(e, "head_norm", rows, heads * model->head_dim));
+    *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, norms, 0);
+    emit_rmsnorm(e, layer, weight, x, y, view_all(e, *rstd), norms, cols);
     return y;
 }
 
@@ -185,9 +187,11 @@ static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weigh
                                       struct view dy, struct view x, buffer_id rstd, int64_t rows,
                                       int64_t heads)
 {
-    int64_t dim = e->choices->model->head_dim;
-    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, heads * dim));
-    emit_rmsnorm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx, rows * heads, dim);
+    const struct transformer *model = e->choices->model;
+    int64_t cols = model->qk_norm_wide ? heads * model->head_dim : model->head_dim;
+    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, heads * model->head_dim));
+    emit_rmsnorm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx,
+                          rows * heads * model->head_dim / cols, cols);
     return dx;
 }
 

@@ -4,7 +4,7 @@
 
 bool tensor_share_fits(const struct transformer *m, int64_t tp)
 {
-    return m->heads % tp == 0 && m->ffn % tp == 0 &&
+    return (tp == 1 || !m->qk_norm_wide) && m->heads % tp == 0 && m->ffn % tp == 0 &&
            (m->kv_heads % tp == 0 || tp % m->kv_heads == 0);
 }
 

@@ -327,6 +327,11 @@ static bool stages_with_tensor(const struct choices *c)
     return is_staged(c) && c->tp > 1;
 }
 
+static bool stages_with_wide_norms(const struct choices *c)
+{
+    return is_staged(c) && c->model->qk_norm_wide;
+}
+
 static bool stages_with_subsequences(const struct choices *c)
 {
     return is_staged(c) && c->subsequences > 1;
@@ -379,6 +384,9 @@ static const struct rule rules[] = {
     {stages_with_tensor, "--tp",
      "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
      "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+    {stages_with_wide_norms, "--strategy",
+     "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
+     "choose --strategy ulysses"},
     {stages_with_subsequences, "--subsequences",
      "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
     {stages_share_no_keys, "--hp",

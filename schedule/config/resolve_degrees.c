@@ -458,6 +458,10 @@ static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *
     else if (r->seq % tp != 0)
         snprintf(what, sizeof what, "%lld tokens do not divide over tp %lld", (long long)r->seq,
                  (long long)tp);
+    else if (m->qk_norm_wide)
+        snprintf(what, sizeof what,
+                 "the model's norms of q and k go over all heads (qk_norm_wide), which no tensor "
+                 "rank has");
     else
         snprintf(what, sizeof what,
                  "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",

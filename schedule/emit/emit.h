@@ -28,12 +28,16 @@ enum weight {
     WEIGHT_K_NORM,
     WEIGHT_O,
     WEIGHT_O_BIAS,
+    WEIGHT_NORM1_AFTER,
+    WEIGHT_NORM1_AFTER_BIAS,
     WEIGHT_NORM2,
     WEIGHT_NORM2_BIAS,
     WEIGHT_UP,
     WEIGHT_UP_BIAS, /* w13 or w1 */
     WEIGHT_DOWN,
     WEIGHT_DOWN_BIAS,
+    WEIGHT_NORM2_AFTER,
+    WEIGHT_NORM2_AFTER_BIAS,
     WEIGHT_EMBEDDING,
     WEIGHT_POSITIONS,
     WEIGHT_FINAL_NORM,
@@ -94,11 +98,13 @@ struct prefix {
 enum { FFN_PARTS = 2 }; /* at most */
 
 struct layer_saved {
-    buffer_id ffn; /* what the down projection made, which no backward reads */
+    buffer_id ffn; /* what the down projection made; read in the backward of a norm after it only */
     buffer_id x, norm1, norm1_stats;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, heads head_dim] */
+    buffer_id projected;               /* what the output projection made; as ffn */
     buffer_id x2, norm2, norm2_stats;
+    buffer_id norm1_after_stats, norm2_after_stats;
     buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
     buffer_id *act;             /* per chunk: [rows, ffn] */
 };

@@ -214,7 +214,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
     if (scope == SCOPE_LAYER)
         return bare;
     bare.positions = POSITIONS_NONE;
-    bare.qk_norm = false;
+    bare.qk_norm = bare.qk_norm_wide = false;
     return bare;
 }
 

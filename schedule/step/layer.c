@@ -19,7 +19,30 @@ static struct view optional_weight(const struct emit *e, uint32_t part, enum wei
 
 static bool gated(const struct emit *e)
 {
-    return e->choices->model->activation == ACTIVATION_SWIGLU;
+    return transformer_gated(e->choices->model);
+}
+
+static int64_t function_of(const struct emit *e)
+{
+    switch (e->choices->model->activation) {
+    case ACTIVATION_GEGLU:
+        return FUNCTION_GELU;
+    case ACTIVATION_RELU2:
+        return FUNCTION_RELU2;
+    default:
+        return FUNCTION_OWN;
+    }
+}
+
+/* The norms of a layer's branches. */
+static bool norms_before(const struct emit *e)
+{
+    return e->choices->model->norm_place != NORM_AFTER;
+}
+
+static bool norms_after(const struct emit *e)
+{
+    return e->choices->model->norm_place != NORM_BEFORE;
 }
 
 /* Returns the bias that a product adds: none where its result is scattered, since then the bias is added
@@ -84,7 +107,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                     weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                     view_all(e, up[i]), part.rows, width, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
-                            .activation = {part.rows, f, touches(e, chain)}};
+                            .activation = {part.rows, f, touches(e, chain), function_of(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_all(e, up[i])}, 1,
                 (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
@@ -99,8 +122,9 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
     uint32_t parts = wide_parts(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece(rows, parts, i);
-        struct work work = {.kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD)}};
+        struct work work = {
+            .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
+            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD), function_of(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f), view_all(e, up[i])}, 2,
                 (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
@@ -179,6 +203,67 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 
 /* ---- one layer ---- */
 
+/* Emits the norm that begins a branch, if it has one, and returns what the branch reads. */
+static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
+                             buffer_id *stats)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    if (!norms_before(e))
+        return x;
+    set_region(e, REGION_NORM);
+    buffer_id y = emit_activation(e, "norm", rows, h);
+    *stats = emit_norm_stats(e, rows);
+    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
+    return y;
+}
+
+/* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */
+static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                      buffer_id dy, buffer_id x, buffer_id stats,
+                                      buffer_id d_residual)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    set_region(e, REGION_NORM);
+    buffer_id d_norm = dy;
+    if (norms_before(e)) {
+        d_norm = emit_activation(e, "dx_norm", rows, h);
+        emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
+                           view_all(e, d_norm), rows, h);
+    }
+    buffer_id dx = emit_activation(e, "dx", rows, h);
+    emit_add(e, view_all(e, d_norm), view_all(e, d_residual), view_all(e, dx));
+    return dx;
+}
+
+/* Emits the norm that ends a branch, if it has one, and returns what the residual adds. */
+static buffer_id norm_after(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
+                            buffer_id *stats)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    if (!norms_after(e))
+        return x;
+    set_region(e, REGION_NORM);
+    buffer_id y = emit_activation(e, "norm_after", rows, h);
+    *stats = emit_norm_stats(e, rows);
+    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
+    set_region(e, REGION_LINEAR);
+    return y;
+}
+
+static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                     buffer_id dy, buffer_id x, buffer_id stats)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    if (!norms_after(e))
+        return dy;
+    set_region(e, REGION_NORM);
+    buffer_id dx = emit_activation(e, "d_norm_after", rows, h);
+    emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
+                       view_all(e, dx), rows, h);
+    set_region(e, REGION_LINEAR);
+    return dx;
+}
+
 buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
@@ -186,11 +271,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
 
     saved->x = x;
-    set_region(e, REGION_NORM);
-    saved->norm1 = emit_activation(e, "norm", rows, h);
-    saved->norm1_stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, WEIGHT_NORM1, view_all(e, x), view_all(e, saved->norm1),
-              view_all(e, saved->norm1_stats), rows, h);
+    saved->norm1 = norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
     saved->attention_out = emit_activation(e, "attention", e->unit.rows, q);
     set_region(e, REGION_LINEAR);
@@ -200,26 +281,26 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
                                                       saved->attention_out);
 
     set_region(e, REGION_LINEAR);
-    struct view projected = view_all(e, emit_activation(e, "projected", rows, h));
+    saved->projected = emit_activation(e, "projected", rows, h);
+    struct view projected = view_all(e, saved->projected);
     struct view product = tensor_product(e, projected, h, "projected_all");
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
                 product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
+    buffer_id branch =
+        norm_after(e, layer, WEIGHT_NORM1_AFTER, saved->projected, &saved->norm1_after_stats);
     saved->x2 = emit_activation(e, "x", rows, h);
-    emit_add_bias(e, view_all(e, x), projected, residual_bias(e, layer, WEIGHT_O_BIAS),
+    emit_add_bias(e, view_all(e, x), view_all(e, branch), residual_bias(e, layer, WEIGHT_O_BIAS),
                   view_all(e, saved->x2));
 
-    set_region(e, REGION_NORM);
-    saved->norm2 = emit_activation(e, "norm", rows, h);
-    saved->norm2_stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, WEIGHT_NORM2, view_all(e, saved->x2), view_all(e, saved->norm2),
-              view_all(e, saved->norm2_stats), rows, h);
+    saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
     set_region(e, REGION_LINEAR);
     buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
     mlp_forward(e, layer, saved->norm2, ffn);
+    branch = norm_after(e, layer, WEIGHT_NORM2_AFTER, ffn, &saved->norm2_after_stats);
     buffer_id out = emit_activation(e, "x", rows, h);
-    emit_add_bias(e, view_all(e, saved->x2), view_all(e, ffn),
+    emit_add_bias(e, view_all(e, saved->x2), view_all(e, branch),
                   residual_bias(e, layer, WEIGHT_DOWN_BIAS), view_all(e, out));
     return out;
 }
@@ -231,38 +312,33 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
 
     set_region(e, REGION_LINEAR);
+    buffer_id d_ffn =
+        norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn, saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
-    mlp_backward(e, layer, dy, d_norm2);
+    mlp_backward(e, layer, d_ffn, d_norm2);
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         emit_extend_lifetime(e, saved->ffn,
                              e->last_compute); /* a product that stays, read or not */
-    set_region(e, REGION_NORM);
-    buffer_id d_x2_norm = emit_activation(e, "dx_norm", rows, h);
-    emit_norm_backward(e, layer, WEIGHT_NORM2, view_all(e, d_norm2), view_all(e, saved->x2),
-                       view_all(e, saved->norm2_stats), view_all(e, d_x2_norm), rows, h);
-    buffer_id dx2 = emit_activation(e, "dx", rows, h);
-    emit_add(e, view_all(e, d_x2_norm), view_all(e, dy), view_all(e, dx2));
+    buffer_id dx2 =
+        norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
 
     set_region(e, REGION_LINEAR);
     e->before_wo = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, q);
-    struct view dx2_all = tensor_gather(e, view_all(e, dx2), h, TENSOR_SEQUENCES, "dy_all", false);
+    struct view d_projected =
+        view_all(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->projected,
+                                        saved->norm1_after_stats));
+    struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
     emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
                 view_all(e, d_attention), e->unit.rows, q, h);
     emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q,
                      e->unit.rows);
-    emit_bias_grad(e, layer, WEIGHT_O_BIAS, view_all(e, dx2), rows, h);
+    emit_bias_grad(e, layer, WEIGHT_O_BIAS, d_projected, rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
     emit_wide_sum_begin(e, layer, WEIGHT_QKV);
     attention_emitters[e->choices->attention].backward(e, layer, d_attention, d_norm1);
     emit_wide_sum_end(e, layer, WEIGHT_QKV);
 
-    set_region(e, REGION_NORM);
-    buffer_id dx_norm = emit_activation(e, "dx_norm", rows, h);
-    emit_norm_backward(e, layer, WEIGHT_NORM1, view_all(e, d_norm1), view_all(e, saved->x),
-                       view_all(e, saved->norm1_stats), view_all(e, dx_norm), rows, h);
-    buffer_id dx = emit_activation(e, "dx", rows, h);
-    emit_add(e, view_all(e, dx_norm), view_all(e, dx2), view_all(e, dx));
-    return dx;
+    return norm_before_backward(e, layer, WEIGHT_NORM1, d_norm1, saved->x, saved->norm1_stats, dx2);
 }

@@ -163,34 +163,43 @@ static void columns_are_summed(void)
 
 /* ---- element-wise ---- */
 
-/* Computes SwiGLU in double. in: x (gate and up); out: y. */
-static void plain_swiglu(const struct work *work, const double *const *in, double *const *out)
+/* What an activation applies to its input, or gate, in double. */
+static double plain_activation(const struct work *work, double x)
+{
+    bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OWN;
+    if (work->activation.function == FUNCTION_RELU2)
+        return x > 0 ? x * x : 0;
+    return silu ? x / (1 + exp(-x))
+                : 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
+/* Computes a gated activation in double. in: x (gate and up); out: y. */
+static void plain_gated(const struct work *work, const double *const *in, double *const *out)
 {
     int64_t cols = work->rows.cols;
     for (int64_t i = 0; i < work->rows.rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             double gate = in[0][2 * i * cols + j], up = in[0][2 * i * cols + cols + j];
-            out[0][i * cols + j] = gate / (1 + exp(-gate)) * up;
+            out[0][i * cols + j] = plain_activation(work, gate) * up;
         }
 }
 
-static void plain_gelu(const struct work *work, const double *const *in, double *const *out)
+static void plain_ungated(const struct work *work, const double *const *in, double *const *out)
 {
-    for (int64_t i = 0; i < work->rows.rows * work->rows.cols; i++) {
-        double x = in[0][i];
-        out[0][i] = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
-    }
+    for (int64_t i = 0; i < work->rows.rows * work->rows.cols; i++)
+        out[0][i] = plain_activation(work, in[0][i]);
 }
 
 static void activations_agree(void)
 {
     struct check_random random = check_random_make();
     for (int gated = 0; gated < 2; gated++)
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < 6 * FUNCTION_COUNT; i++) {
             int64_t rows = check_random_i64(&random, 1, 9), cols = check_random_i64(&random, 1, 30);
             int64_t in = rows * cols * (gated ? 2 : 1), out = rows * cols;
             const char *label = gated ? "swiglu" : "gelu";
-            struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU, .rows = {rows, cols, 0}};
+            struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU,
+                                .activation = {rows, cols, 0, i % FUNCTION_COUNT}};
             struct trial f = trial_new(work, &random), b = trial_new(work, &random);
             b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
             float *x = trial_read(&f, in), *y = trial_write(&f, out);
@@ -201,7 +210,7 @@ static void activations_agree(void)
             memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
             float *dx = trial_write(&b, in);
             trial_run(&b);
-            struct plain p = {.run = gated ? plain_swiglu : plain_gelu, .work = &f.work};
+            struct plain p = {.run = gated ? plain_gated : plain_ungated, .work = &f.work};
             plain_input(&p, x, in);
             plain_output(&p, out, dy);
             plain_sum(&p);

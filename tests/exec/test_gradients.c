@@ -130,6 +130,60 @@ static void layers_with_windows_compute_the_reference(void)
     }
 }
 
+/* Layers of Gemma 3 (norms at both ends of a branch, GEGLU, norms of q and k, two of three layers with windows), OLMo 2
+ * (norms at the ends only, norms over all heads) and Nemotron (squared ReLU, LayerNorm), in every strategy. */
+static void layers_of_other_families_compute_the_reference(void)
+{
+    struct transformer gemma = shapes[4], olmo = shapes[1], nemotron = shapes[2];
+    gemma.layers = 3;
+    gemma.activation = ACTIVATION_GEGLU;
+    gemma.norm_place = NORM_BOTH;
+    gemma.attention_window = 11;
+    gemma.full_attention_every = 3;
+    olmo.norm_place = NORM_AFTER;
+    olmo.qk_norm = olmo.qk_norm_wide = true;
+    nemotron.layers = 2;
+    nemotron.activation = ACTIVATION_RELU2;
+    nemotron.norm_place = NORM_BOTH;
+    nemotron.bias_ffn = false;
+    const struct transformer *const models[] = {&gemma, &olmo, &nemotron};
+    static const struct {
+        const char *strategy;
+        int64_t hp, cp, tp, pp, subsequences;
+    } uses[] = {
+        {"local", 0, 0, 0, 0, 0},       {"ulysses", 2, 0, 0, 0, 0}, {"ring", 0, 2, 0, 0, 0},
+        {"2d", 2, 2, 0, 0, 0},          {"fpdt", 2, 0, 0, 0, 0},    {"upipe", 2, 0, 0, 0, 0},
+        {"megatron-sp", 0, 0, 2, 0, 0}, {"ulysses", 2, 0, 0, 2, 0}, {"sppo", 0, 0, 2, 2, 3},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(models) * ARRAY_LEN(uses); i++) {
+        const struct transformer *model = models[i % 3];
+        const size_t u = i / 3;
+        const bool no_windows = uses[u].cp > 0 || strcmp(uses[u].strategy, "fpdt") == 0;
+        const bool whole = uses[u].tp > 0 || strcmp(uses[u].strategy, "upipe") == 0;
+        if ((model->attention_window > 0 && no_windows) || (model->qk_norm_wide && whole) ||
+            (uses[u].hp > 1 && model->kv_heads < 2 && strcmp(uses[u].strategy, "upipe") == 0))
+            continue;
+        struct request request = {.model = model,
+                                  .strategy = uses[u].strategy,
+                                  .weights = (int)i % CHOICE_WEIGHTS_COUNT,
+                                  .activations = (int)u % CHOICE_ACTIVATIONS_COUNT,
+                                  .optimizer = -1,
+                                  .attention_impl = ATTENTION_CPU,
+                                  .dtype = DTYPE_F32,
+                                  .ranks = 4,
+                                  .hp = uses[u].hp,
+                                  .cp = uses[u].cp,
+                                  .tp = uses[u].tp,
+                                  .pp = uses[u].pp,
+                                  .subsequences = uses[u].subsequences,
+                                  .seq = 48,
+                                  .gpus_per_node = 4,
+                                  .sm = 80};
+        struct choices choices = resolved(&request);
+        check_choices(&choices, true);
+    }
+}
+
 /* With a 16-bit dtype every result is rounded; the tolerance is that of the dtype. */
 static void sixteen_bits_stay_within_their_tolerance(void)
 {
@@ -183,6 +237,8 @@ static const struct check_case cases[] = {
     {"64 ranks compute the reference", sixty_four_ranks_compute_the_reference},
     {"sparse chunks compute the reference", sparse_chunks_compute_the_reference},
     {"layers with windows compute the reference", layers_with_windows_compute_the_reference},
+    {"layers of other families compute the reference",
+     layers_of_other_families_compute_the_reference},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
     {"bf16 states compute the reference", bf16_states_compute_the_reference},
 };

@@ -57,6 +57,25 @@ static void a_layer_lists_its_tensors_in_order(void)
     CHECK_TEXT("llama", text,
                "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
                "norm2.weight 4096x1\nw13.weight 22016x4096\nw2.weight 4096x11008\n");
+    struct transformer olmo = llama2_7b;
+    olmo.norm_place = NORM_AFTER;
+    olmo.qk_norm = olmo.qk_norm_wide = true;
+    olmo.kv_heads = 8;
+    count = transformer_layer_tensors(&olmo, tensors, ARRAY_LEN(tensors));
+    print_tensors(text, sizeof text, tensors, count);
+    CHECK_TEXT("olmo", text,
+               "wqkv.weight 6144x4096\nq_norm.weight 4096x1\nk_norm.weight 1024x1\n"
+               "wo.weight 4096x4096\nnorm1_after.weight 4096x1\nw13.weight 22016x4096\n"
+               "w2.weight 4096x11008\nnorm2_after.weight 4096x1\n");
+    struct transformer gemma = llama2_7b;
+    gemma.norm_place = NORM_BOTH;
+    gemma.activation = ACTIVATION_GEGLU;
+    count = transformer_layer_tensors(&gemma, tensors, ARRAY_LEN(tensors));
+    print_tensors(text, sizeof text, tensors, count);
+    CHECK_TEXT("gemma", text,
+               "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
+               "norm1_after.weight 4096x1\nnorm2.weight 4096x1\nw13.weight 22016x4096\n"
+               "w2.weight 4096x11008\nnorm2_after.weight 4096x1\n");
     count = transformer_layer_tensors(&gpt, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("gpt", text,
@@ -212,6 +231,9 @@ static const struct {
      "m: error: head_dim 127 is odd, but RoPE turns pairs of columns: 128 would do\n"},
     {"no base", "rope_theta", "0",
      "m: error: rope_theta is 0: RoPE needs a base above 0, 10000 for instance\n"},
+    {"norms of nothing", "qk_norm_wide", "true",
+     "m: error: qk_norm_wide is true and qk_norm is false: it says over what the norms of q and k "
+     "go, so qk_norm=true is needed\n"},
     {"no table", "positions", "learned",
      "m: error: max_positions is 0: learned positions need the number of their rows, 1 or more\n"},
 };
@@ -228,6 +250,18 @@ static void checks_name_the_values_that_fit(void)
         CHECK_TEXT(unfit[i].label, diag.text, unfit[i].message);
         diag_release(&diag);
     }
+}
+
+static void a_bias_before_the_last_norm_is_refused(void)
+{
+    struct transformer t = gpt;
+    struct diag diag = {0};
+    t.norm_place = NORM_AFTER;
+    CHECK_INT("bias", transformer_check(&t, (struct loc){"m", 0, 0}, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("bias", diag.text,
+               "m: error: norm_place is after and bias_o is true: a bias before the norm that ends "
+               "a branch is not modelled; false would do\n");
+    diag_release(&diag);
 }
 
 static void sizes_out_of_range_are_refused(void)
@@ -443,6 +477,7 @@ static const struct check_case cases[] = {
     {"overrides say what would do", overrides_say_what_would_do},
     {"overrides set fields", overrides_set_fields},
     {"checks name the values that fit", checks_name_the_values_that_fit},
+    {"a bias before the last norm is refused", a_bias_before_the_last_norm_is_refused},
     {"sizes out of range are refused", sizes_out_of_range_are_refused},
     {"every preset loads and carries its name", every_preset_loads_and_carries_its_name},
     {"presets have the published parameters", presets_have_the_published_parameters},

@@ -21,8 +21,9 @@ import torch.nn.functional as F
 import transformers
 
 SIZES = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "max_positions")
-SWITCHES = ("bias_qkv", "bias_o", "bias_ffn", "qk_norm", "tied_head")
+SWITCHES = ("bias_qkv", "bias_o", "bias_ffn", "qk_norm", "qk_norm_wide", "tied_head")
 ADAMW = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}
+GATED = ("swiglu", "geglu")
 STEPS = 3
 ENTRIES = 4  # recorded elements of each tensor
 
@@ -30,7 +31,8 @@ ENTRIES = 4  # recorded elements of each tensor
 def model(name, seed, sequences, seq_len, ignored=(), hugging_face=None, **fields):
     """fields are those of struct transformer; ignored are positions with label -1."""
     base = dict(layers=2, hidden=16, heads=4, kv_heads=4, head_dim=4, ffn=24, vocab=19,
-                max_positions=0, activation="swiglu", norm="rmsnorm", positions="rope",
+                max_positions=0, attention_window=0, full_attention_every=0,
+                activation="swiglu", norm="rmsnorm", norm_place="before", positions="rope",
                 rope_theta=10000.0, norm_eps=1e-5)
     base.update({switch: False for switch in SWITCHES})
     base.update(fields)
@@ -53,6 +55,15 @@ MODELS = (
     model("qk norm, GELU, learned", 6, 1, 70, hidden=8, heads=2, kv_heads=1, head_dim=6, ffn=9,
           activation="gelu", positions="learned", max_positions=70, rope_theta=0.0, qk_norm=True,
           bias_qkv=True),
+    model("gemma3", 7, 2, 13, hugging_face="Gemma3ForCausalLM", layers=3, kv_heads=2, head_dim=6,
+          activation="geglu", norm_place="both", qk_norm=True, attention_window=4,
+          full_attention_every=3, norm_eps=1e-6),
+    model("olmo2", 8, 2, 11, hugging_face="Olmo2ForCausalLM", kv_heads=2, norm_place="after",
+          qk_norm=True, qk_norm_wide=True, rope_theta=500000.0),
+    model("arcee", 9, 2, 10, hugging_face="ArceeForCausalLM", kv_heads=2, activation="relu2"),
+    model("norms at both ends with biases, squared ReLU", 10, 1, 12, hidden=10, heads=2,
+          kv_heads=1, head_dim=6, ffn=9, activation="relu2", norm="layernorm", norm_place="both",
+          qk_norm=True, qk_norm_wide=True, tied_head=True),
 )
 
 
@@ -100,18 +111,25 @@ def shapes(t):
     layernorm = t["norm"] == "layernorm"
     for i in range(t["layers"]):
         at = f"layers.{i}."
-        put(at + "norm1", (h,), layernorm)
+        before, after = t["norm_place"] != "after", t["norm_place"] != "before"
+        if before:
+            put(at + "norm1", (h,), layernorm)
         put(at + "wqkv", (q + 2 * kv, h), t["bias_qkv"])
         if t["qk_norm"]:
-            put(at + "q_norm", (t["head_dim"],), False)
-            put(at + "k_norm", (t["head_dim"],), False)
+            put(at + "q_norm", (q if t["qk_norm_wide"] else t["head_dim"],), False)
+            put(at + "k_norm", (kv if t["qk_norm_wide"] else t["head_dim"],), False)
         put(at + "wo", (h, q), t["bias_o"])
-        put(at + "norm2", (h,), layernorm)
-        if t["activation"] == "swiglu":
+        if after:
+            put(at + "norm1_after", (h,), layernorm)
+        if before:
+            put(at + "norm2", (h,), layernorm)
+        if t["activation"] in GATED:
             put(at + "w13", (2 * t["ffn"], h), t["bias_ffn"])
         else:
             put(at + "w1", (t["ffn"], h), t["bias_ffn"])
         put(at + "w2", (h, t["ffn"]), t["bias_ffn"])
+        if after:
+            put(at + "norm2_after", (h,), layernorm)
     put("norm", (h,), layernorm)
     if not t["tied_head"]:
         out["head.weight"] = (t["vocab"], h)
@@ -137,6 +155,8 @@ def logits(t, w, tokens):
     eps, dim = t["norm_eps"], t["head_dim"]
 
     def norm(x, name):
+        if name + ".weight" not in w:  # a branch without a norm at this end
+            return x
         if t["norm"] == "rmsnorm":
             return rms(x, w[name + ".weight"], eps)
         return F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], eps)
@@ -148,27 +168,34 @@ def logits(t, w, tokens):
     x = w["embedding.weight"][tokens]
     if t["positions"] == "learned":
         x = x + w["positions.weight"][:s]
-    hidden = torch.ones(s, s, dtype=torch.bool).triu(1)
     for i in range(t["layers"]):
         at = f"layers.{i}."
+        hidden = torch.ones(s, s, dtype=torch.bool).triu(1)
+        every = t["full_attention_every"]
+        if t["attention_window"] and not (every and (i + 1) % every == 0):
+            hidden |= torch.ones(s, s, dtype=torch.bool).tril(-t["attention_window"])
         qkv = linear(norm(x, at + "norm1"), at + "wqkv")
         q, k, v = qkv.split([t["heads"] * dim, t["kv_heads"] * dim, t["kv_heads"] * dim], -1)
+        if t["qk_norm_wide"]:
+            q, k = rms(q, w[at + "q_norm.weight"], eps), rms(k, w[at + "k_norm.weight"], eps)
         q, k, v = (y.reshape(n, s, -1, dim).transpose(1, 2) for y in (q, k, v))
-        if t["qk_norm"]:
+        if t["qk_norm"] and not t["qk_norm_wide"]:
             q, k = rms(q, w[at + "q_norm.weight"], eps), rms(k, w[at + "k_norm.weight"], eps)
         if t["positions"] == "rope":
             q, k = rope(q, t["rope_theta"]), rope(k, t["rope_theta"])
         k, v = (y.repeat_interleave(t["heads"] // t["kv_heads"], 1) for y in (k, v))
         score = (q @ k.transpose(-1, -2) / math.sqrt(dim)).masked_fill(hidden, -math.inf)
         o = (score.softmax(-1) @ v).transpose(1, 2).reshape(n, s, -1)
-        x = x + linear(o, at + "wo")
+        x = x + norm(linear(o, at + "wo"), at + "norm1_after")
         y = norm(x, at + "norm2")
-        if t["activation"] == "swiglu":
+        if t["activation"] in GATED:
             gate, up = linear(y, at + "w13").chunk(2, -1)
-            y = F.silu(gate) * up
+            gate = F.silu(gate) if t["activation"] == "swiglu" else F.gelu(gate, approximate="tanh")
+            y = gate * up
         else:
-            y = F.gelu(linear(y, at + "w1"), approximate="tanh")
-        x = x + linear(y, at + "w2")
+            y = linear(y, at + "w1")
+            y = F.relu(y) ** 2 if t["activation"] == "relu2" else F.gelu(y, approximate="tanh")
+        x = x + norm(linear(y, at + "w2"), at + "norm2_after")
     x = norm(x, "norm")
     return F.linear(x, w["embedding.weight" if t["tied_head"] else "head.weight"])
 
@@ -181,18 +208,28 @@ def mean_loss(t, w, tokens, labels):
 
 def hugging_face(kind, t, w, tokens):
     """Loss by its own shift of the labels, and gradients under our names."""
-    common = dict(vocab_size=t["vocab"], tie_word_embeddings=t["tied_head"])
+    common = dict(vocab_size=t["vocab"], tie_word_embeddings=t["tied_head"],
+                  pad_token_id=None)  # the row of such a token would get no gradient
     if kind == "GPT2LMHeadModel":
         config = transformers.GPT2Config(
             n_embd=t["hidden"], n_layer=t["layers"], n_head=t["heads"], n_inner=t["ffn"],
             n_positions=t["max_positions"], layer_norm_epsilon=t["norm_eps"], resid_pdrop=0.0,
             embd_pdrop=0.0, attn_pdrop=0.0, **common)
     else:
-        config = getattr(transformers, kind.replace("ForCausalLM", "Config"))(
+        if kind == "Gemma3ForCausalLM":
+            kinds = [(i + 1) % t["full_attention_every"] for i in range(t["layers"])]
+            base = {"rope_type": "default", "rope_theta": t["rope_theta"]}
+            common.update(query_pre_attn_scalar=t["head_dim"], sliding_window=t["attention_window"],
+                          layer_types=["sliding_attention" if k else "full_attention" for k in kinds],
+                          rope_parameters={"sliding_attention": base, "full_attention": base})
+        else:
+            common.update(rope_parameters={"rope_type": "default", "rope_theta": t["rope_theta"]})
+        name = {"Gemma3ForCausalLM": "Gemma3TextConfig"}.get(kind, kind.replace("ForCausalLM", "Config"))
+        config = getattr(transformers, name)(
             hidden_size=t["hidden"], num_hidden_layers=t["layers"], head_dim=t["head_dim"],
             num_attention_heads=t["heads"], num_key_value_heads=t["kv_heads"],
             intermediate_size=t["ffn"], rms_norm_eps=t["norm_eps"], max_position_embeddings=64,
-            rope_parameters={"rope_type": "default", "rope_theta": t["rope_theta"]}, **common)
+            **common)
     config._attn_implementation = "sdpa"  # the eager one takes its softmax in float32
     net = getattr(transformers, kind)(config).double()
 
@@ -219,7 +256,12 @@ def hugging_face(kind, t, w, tokens):
                  "wo.weight": ["self_attn.o_proj.weight"],
                  "norm2.weight": ["post_attention_layernorm.weight"],
                  "w13.weight": ["mlp.gate_proj.weight", "mlp.up_proj.weight"],
-                 "w2.weight": ["mlp.down_proj.weight"]}
+                 "w1.weight": ["mlp.up_proj.weight"],
+                 "w2.weight": ["mlp.down_proj.weight"],
+                 "norm1_after.weight": ["post_attention_layernorm.weight"],
+                 "norm2_after.weight": ["post_feedforward_layernorm.weight"]}
+        if t["norm_place"] == "both":
+            names["norm2.weight"] = ["pre_feedforward_layernorm.weight"]
         for i in range(t["layers"]):
             for ours, theirs in names.items():
                 if f"layers.{i}.{ours}" in w:
@@ -230,10 +272,15 @@ def hugging_face(kind, t, w, tokens):
         return kind == "GPT2LMHeadModel" and name.endswith(".weight") and "layers" in name \
             and "norm" not in name
 
+    # Gemma's norms multiply by 1 + weight, and its embedding by the root of the width.
+    gemma = kind == "Gemma3ForCausalLM"
+    scale = math.sqrt(t["hidden"]) if gemma else 1.0
     theirs = dict(net.named_parameters())
     with torch.no_grad():
         for name, value in w.items():
             value = value.t() if turned(name) else value
+            value = value - 1 if gemma and "norm" in name else value
+            value = value / scale if name == "embedding.weight" else value
             first = 0
             for part in parts[name]:
                 rows = theirs[part].shape[0]
@@ -248,6 +295,7 @@ def hugging_face(kind, t, w, tokens):
     gradients = {}
     for name in w:
         g = torch.cat([theirs[part].grad for part in parts[name]])
+        g = g / scale if name == "embedding.weight" else g
         gradients[name] = g.t() if turned(name) else g
     return loss.item(), gradients
 
