@@ -113,10 +113,10 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* ---- large pages ---- */
 
-/* Tables of large schedules are some hundred blocks, filled from end to end: a page of 4 KiB at a time, a
- * fifth of a prediction is the kernel's, and a fork copies each page's entry. So blocks up to HEAP_BLOCK
- * lie side by side in a heap that grows by HEAP_STEP, and what it grows by is asked for in large pages.
- * A kernel that has none to give is not at fault. */
+/* A large schedule fills some hundred blocks from end to end. With pages of 4 KiB, a fifth of a prediction's time
+ * would go to page faults, and a fork would copy the entry of every page. So blocks of up to HEAP_BLOCK bytes lie
+ * side by side in a heap that grows by HEAP_STEP, for which huge pages are requested. It is no fault if the kernel
+ * has none to give. */
 enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
 
 static void ask_for_large_pages(uintptr_t begin, uintptr_t end)

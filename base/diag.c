@@ -46,8 +46,8 @@ void diag_append(struct diag *diag, const struct diag *other)
     diag->warnings += other->warnings;
 }
 
-/* Adds a text without line ends, terminal escapes and halves of characters, which quoted input may hold: a
- * message stays one line that cannot control a terminal. */
+/* Adds a text without its line ends, terminal escapes and incomplete characters, all of which quoted input may hold:
+ * a message stays one line and cannot control a terminal. */
 static void put_clean(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);

@@ -57,8 +57,8 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the place of all messages from byte `from` of diag->text on that have none to `name`. So a caller can add the
- * option that gave a value after a function that does not know the option found a fault in the value. */
+/* Gives the place `name` to all messages from byte `from` of diag->text on that have no place. With it a caller adds
+ * the option that a value came from, after a function that does not know the option has found a fault in the value. */
 void diag_place(struct diag *diag, size_t from, const char *name);
 
 /* Returns the text of the first message up to its line end (*size bytes), without "where: error: " if its place is an

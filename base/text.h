@@ -26,8 +26,8 @@ void text_release(struct text *text);
  * path and the system's reason; files over 4 GiB are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
-/* Writes the text to its file (file_set_open() in base/file_set.h) and empties it, if it has one and is long. Call it
- * where nothing refers to the text any more. */
+/* If the text belongs to a file (file_set_open() in base/file_set.h) and is long, writes it to the file and empties
+ * it. To be called only where no pointer into the text is in use. */
 void text_pass_on(struct text *text);
 
 void text_append(struct text *text, const char *data, size_t size);

@@ -358,8 +358,9 @@ static void note_fallen(struct calibration *c, const char *name, bool to_base, b
     c->fallen[c->fallens++] = (struct calibrate_fallen){name, to_base, disturbed};
 }
 
-/* Fits a family whose points others may have disturbed: where it is refused because they scatter, to the
- * fastest times; where that is refused too, not at all. What is refused for another reason is not said. */
+/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, the fastest
+ * times are fitted instead; if these do too, the numbers stay as the base has them. In both cases STATUS_OK is
+ * returned. Refusals for other reasons are returned, but no message is added. */
 static enum status fit_despite_noise(const struct calibrate_problem *family,
                                      calibrate_family_function *function)
 {
@@ -446,8 +447,8 @@ static bool has_points(const struct calibration *c, const char *name)
     return found;
 }
 
-/* The families of which there is no point. Of attention, which comes by implementation and direction: all of
- * it, or the other direction of one. */
+/* Lists the families that have no points. Attention is listed by implementation and direction: an implementation as a
+ * whole, or the direction that it lacks. */
 static void find_unmeasured(struct calibration *c)
 {
     static const char *const names[] = {

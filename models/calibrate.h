@@ -21,8 +21,9 @@ enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 struct calibrate_options {
     double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
     bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
-    /* A fit that disturbed points (models/noise.h) lie too far from is tried with p10_s, and when that is
-     * refused too its numbers stay as the base has them: calibration.fallen says which. */
+    /* If the points lie too far from a fit because other programs disturbed them (models/noise.h), the fit is made
+     * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallen lists these
+     * fits. */
     bool despite_noise;
     /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
      * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
@@ -83,9 +84,9 @@ struct calibration {
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use; all
- * refusals are reported, and those of disturbed points say that they are. The calibration holds what could
- * be fitted all the same: nothing could when it has no families. base and points must outlive it. */
+/* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use. All refusals are reported,
+ * and say if the points were disturbed. The calibration still holds what could be fitted; if nothing could, it has no
+ * families. base and points must outlive it. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
@@ -97,9 +98,10 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends lines "spread", "fastest", "refused" and "unmeasured": how far the repeats of the points lie apart and
- * whether other programs caused it, the fits that this refused, the fits refused for other reasons, and the families
- * without points. base: the preset with the numbers that were not fitted. */
+/* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart the repeats of points lie and
+ * whether other programs caused it, the fits that were made of the fastest times because of it, the fits that were
+ * refused for other reasons, and the families without points. base: the preset from which numbers that were not
+ * fitted come. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

@@ -1,5 +1,5 @@
-/* Says to which points each family of numbers is fitted. The formulas are those of models/cost*.c: a fit sets the
- * numbers of a device and asks cost_work_s() what it predicts. */
+/* Says to which points each family of numbers is fitted. The formulas are those of models/cost*.c: a fit changes the
+ * numbers of a device and calls cost_work_s() for the prediction. */
 #include "models/calibrate_parts.h"
 
 #include <assert.h>
@@ -141,8 +141,9 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
         calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
 }
 
-/* Shares are of the data sheet's bandwidth. Points that move more are of another memory. Tables are
- * left out: rows that several tokens share are counted each time, and come from a cache. */
+/* Raises the device's bandwidth to the highest that a point reaches: shares are of the data sheet's bandwidth, and
+ * points above it come from a device with another memory. Embeddings do not count: a row of the table that several
+ * tokens share counts once for each of them, but is read from a cache. */
 static void raise_bandwidth(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->c;
@@ -248,9 +249,9 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
     return NULL;
 }
 
-/* Points last some 60 ms, before the power limit sets the clock. One product that was repeated for
- * seconds runs at flops / (R share), if the limit made it any slower: that gives the share of R that
- * the limit leaves, and so the power at R (docs/costs.md, "What the power limit leaves"). */
+/* Derives device.tensor_power. The usual points last some 60 ms, before the power limit lowers the clock; one product
+ * is also repeated for seconds. If it then runs slower than at its rate R, the ratio is the share of R that the limit
+ * leaves, which gives the power at R (docs/costs.md, "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
@@ -394,9 +395,9 @@ static double try_form(struct calibrate_problem *problem, struct cost_attention 
     return rms;
 }
 
-/* A GPU's kernel has the tile it was written with. The processor's trims its tiles to what the mask
- * leaves, and its exponentials, unlike its products, count only visible pairs: the form that the
- * formula needs is the one that fits best, and another only when it does so by a tenth. */
+/* Finds the tile and the step of the processor's attention kernel. A GPU's kernel has a fixed tile; the processor's
+ * trims its tiles to the mask, and computes exponentials, but not products, for visible pairs only. So all sizes are
+ * tried, and the best one replaces the present one if its error is smaller by a tenth. */
 static void find_form(struct calibrate_problem *problem, struct direction direction)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};

@@ -50,8 +50,8 @@ double calibrate_time(const struct calibrate_options *options, const struct poin
 /* The help text of a refusal where disturbed points scatter, in place of the problem's own. */
 extern const char calibrate_disturbed[];
 
-/* Families, in the order in which they build on each other. Each fits its points, if there are
- * any; attention those of one implementation and direction. */
+/* The functions that fit one family each, if it has points, in the order in which families build on each other.
+ * Attention is fitted one implementation and direction at a time. */
 typedef enum status calibrate_family_function(struct calibrate_problem *problem, struct diag *diag);
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;

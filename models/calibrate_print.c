@@ -62,9 +62,8 @@ void calibrate_put_string(struct text *out, const char *string)
 
 /* ---- the file ---- */
 
-/* Numbers are named by their path, "attention.cpu.forward.rates.64", and stand in objects that nest
- * as the path says. The file is written path by path: at each, the part it shares with the one
- * before stays open. */
+/* Numbers are named by their path, "attention.cpu.forward.rates.64", and become nested objects. The file is written
+ * path by path: between two paths only the objects that they do not share are closed and opened. */
 enum { DEPTH_MAX = 6 };
 
 struct writer {

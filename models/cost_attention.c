@@ -34,9 +34,9 @@ struct slant {
     bool causal, windowed;
 };
 
-/* A backward block owns keys. Counted from the end, query i' sees key j' iff
- * i' <= j' + offset + q - kv: the same form with the sides exchanged. Blocks are cut from the other
- * end, so the keys are filled up to whole blocks. */
+/* Backward, a block owns keys. Counted from the end of both sides, query i' sees key j' iff i' <= j' + offset + q -
+ * kv: this is the forward's form with the sides exchanged. Blocks then start from that end, so the keys are rounded
+ * up to whole blocks. */
 static struct slant slant_of(enum work_kind kind, const struct attention_piece *piece, bool causal,
                              double tile)
 {
@@ -123,9 +123,10 @@ static struct blocks blocks_of_pieces(const struct cost_attention *attention, en
     return all;
 }
 
-/* Blocks of one length go in waves, and the last wave may be thin. Blocks of all lengths keep the
- * multiprocessors busy until the last one starts; they then end at times spread over the
- * length of the longest, and half of it is lost. Between the two, by how uneven they are. */
+/* Returns the seconds of blocks with these lengths. Blocks of one length run in waves, and the last wave may be only
+ * partly filled. Blocks of all lengths keep the multiprocessors busy until the last one starts; after that they end
+ * at times spread over the length of the longest block, half of which is lost. In between, the two are mixed by how
+ * uneven the blocks are. */
 static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
                        struct blocks blocks, double heads, double column_s)
 {

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A point is near when the sides' logarithms lie within that of a factor of four of each other,
- * as a Euclidean distance. Fewer than four of them are no better than the formula. */
+/* A point is near a shape when the Euclidean distance of the logarithms of their sides is at most that of a factor of
+ * four. With fewer than NEAR_MIN near points the formula is no worse. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386;
 

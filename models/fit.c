@@ -14,8 +14,8 @@
 
 enum { ITERATIONS_MAX = 200 };
 
-/* Two parameters whose effects on all points agree to this are one: a Jacobian from differences is
- * not more exact. */
+/* Two parameters whose effects on all points agree to within this are taken for one: a Jacobian from differences is
+ * no more exact. */
 static const double RANK_TOLERANCE = 1e-5;
 /* A column of the Jacobian below this, relative to the largest: no point depends on it. */
 static const double COLUMN_TOLERANCE = 1e-7;
@@ -73,8 +73,8 @@ static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
     return GSL_SUCCESS;
 }
 
-/* Central differences: the model is made of pieces, and a one-sided step may miss a bend. At a
- * bound, where a step out changes nothing, the step inwards counts. */
+/* Computes the Jacobian by central differences: the model is piecewise, and a one-sided step may miss a bend. At a
+ * bound, beyond which nothing changes, the inward step is used. */
 static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
     const struct search *search = context;

@@ -215,8 +215,8 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
     return STATUS_OK;
 }
 
-/* Programs that print between the tables (mpirun, NCCL_DEBUG) are passed over: a row starts with
- * a digit. */
+/* Reads one line of the output. A row of the table starts with a digit; other lines between rows, which mpirun or
+ * NCCL_DEBUG print, are skipped. */
 static enum status read_line(struct table *table, struct loc at, const char *line, size_t size)
 {
     struct word words[WORDS_MAX];

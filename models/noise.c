@@ -7,8 +7,8 @@
 /* Fewer repeats have no p10 and p90 of their own. */
 static const int64_t REPEATS_MIN = 5;
 
-/* All points of an idle machine have a middle spread of 1.2 to 1.3; with as many busy programs as
- * processors it is 2 and more. Single families of short times (the issuing thread) reach 1.6 when idle. */
+/* On an idle machine the median spread of all points is 1.2 to 1.3; with as many busy programs as processors it is 2
+ * or more. Families of short times (the issuing thread) reach 1.6 on an idle machine. */
 static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
 
 double noise_spread(const struct point *const *point, size_t count)

@@ -120,8 +120,8 @@ static const struct {
 #undef WORK
 };
 
-/* Kinds whose work.in or work.out is not of the first operand, since another one's dtype is
- * what decides their bytes. */
+/* Kinds whose work.in or work.out is not the dtype of the first operand, because the dtype of another operand decides
+ * their bytes. */
 static const struct {
     enum work_kind kind;
     uint8_t in, out;

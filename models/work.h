@@ -58,11 +58,11 @@ enum algorithm {
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    /* enum dtype of the read that work_kind_info.in names: the first, but the block of MERGE, the
-     * table of EMBEDDING, the second term of ADD; as `out` when nothing is read */
+    /* enum dtype of the read that work_kind_info.in names: the first one, except the block of MERGE, the table of
+     * EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
     uint8_t in;
-    /* enum dtype of the first write, but of ADAMW the last (its parameter copy, when it writes
-     * one); as `in` when nothing is written */
+    /* enum dtype of the first write, except for ADAMW: the last (its parameter copy, if it writes one). Equals `in`
+     * when nothing is written. */
     uint8_t out;
     uint8_t reads, writes; /* operands; 0 (in a work made by hand): as few as the kind allows */
     union {
@@ -151,8 +151,9 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    uint8_t in, out; /* the read and the write whose dtypes are work.in and work.out; past the last
-                        one: the last */
+    /* index of the read and of the write whose dtypes are work.in and work.out; an index past the last operand means
+     * the last */
+    uint8_t in, out;
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
 };
@@ -190,21 +191,20 @@ struct attention_piece {
 };
 double attention_piece_pairs(const struct attention_piece *piece);
 
-/* Number of (query, key) pairs that the mask lets through, which is not DOCUMENTS; exact, in double because it
- * exceeds 2^63 for long sequences only in products. docs/costs.md, "Attention". */
+/* Returns the number of (query, key) pairs that the mask lets through, exactly. The mask must not be DOCUMENTS. It is
+ * a double because products of it exceed 2^63 for long sequences. docs/costs.md, "Attention". */
 double work_attention_pairs(const struct work *work);
 /* Returns the flops of an attention that computes `pairs` pairs. */
 double work_attention_flops(const struct work *work, double pairs);
 
-/* Floating-point operations of the matrix products inside a piece of work, a multiply-add is 2:
- * MATMUL 2 m n k; ATTENTION 4 dim per visible pair and head; its backward 2.5 times that (five
- * products against two). Every other kind counts 0, as all published conventions do: its time
- * is bytes, and its flops are below 1 % of a layer's. Not of attention with mask DOCUMENTS, whose pairs depend on the
- * rank: ir_op_flops() (schedule/ir/visible.h). */
+/* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2
+ * m n k; ATTENTION: 4 dim per visible pair and head; its backward: 2.5 times that (five products against two). Every
+ * other kind counts 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of
+ * a layer's. Not to be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_op_flops()
+ * (schedule/ir/visible.h). */
 double work_flops(const struct work *work);
-/* Bytes read from and written to device memory (host memory for ADAMW on the host) when each
- * operand is touched once. Communication, copies and SYNC kinds count 0: work_payload_bytes() has
- * their bytes. */
+/* Returns the bytes read from and written to device memory (host memory for ADAMW on the host) when each operand is
+ * touched once. Communication, copies and SYNC kinds count 0: work_payload_bytes() has their bytes. */
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */

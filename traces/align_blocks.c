@@ -1,14 +1,15 @@
-/* The dynamic program: the best score of the first i items of one side against the first j of the
- * other, a cell at a time, with the last block or gap of each kept to walk back. */
+/* The dynamic program. A cell holds the best score of aligning the first i items of one side with the first j items
+ * of the other, and the last block or gap of that alignment, so that the alignment can be read backwards from the
+ * last cell. */
 #include "traces/align.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. An item that finds a partner is worth 1; the rest only decides between equals: small
- * blocks over large ones, equal phases, equal repeats. A class without an amount to check it
- * is worth less than a class with an amount, and more than nothing. */
+/* Scores. An item that has a partner is worth 1; the other scores are small and decide only between alignments that
+ * pair equally many items: they favour small blocks, equal phases and equal repeats. An item of a class that has no
+ * amount to check is worth less than others, but more than an item without a partner. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */
@@ -97,8 +98,9 @@ static bool is_pair(const struct align_item *item, size_t count)
                              AMOUNT_TOLERANCE * fmax(item[0].amount, item[1].amount);
 }
 
-/* Sums of many items on both sides agree by chance. Two against several is the backward pass of a
- * fused projection: its products, for inputs and for weights, have the same flops. */
+/* True if a block of these sizes may be matched. Sums of many items agree by chance, so one side must have one item,
+ * or two that are a pair: the two products (for inputs and for weights) of a fused projection's backward pass have
+ * the same flops, and match several. */
 static bool block_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
                           size_t b_count)
 {

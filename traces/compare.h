@@ -1,10 +1,9 @@
 /* traces/compare.h: compares a predicted trace with a measured one.
  *
- * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one
- * schedule. If a measured (rank, op) occurs several times, it ran in as many steps, and its
- * time is the median over them. Foreign traces have no op ids; their rows are aligned with the
- * predicted ones (traces/align.h). Rows without a partner are counted, and where less than
- * COMPARE_MATCH_MIN of either side's time has one, there is no verdict.
+ * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one schedule. A
+ * measured (rank, op) that occurs N times ran in N steps, and its time is the median over them. Foreign traces have
+ * no op ids; their rows are aligned with the predicted ones (traces/align.h). Rows without a partner are counted, and
+ * where less than COMPARE_MATCH_MIN of either side's time has one, there is no verdict.
  *
  * Errors are predicted / measured - 1, so a positive one means that too much was predicted. */
 #ifndef TRACES_COMPARE_H

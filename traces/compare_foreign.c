@@ -80,8 +80,9 @@ static void match_bucket(struct aligned *f, uint32_t lane, int class, int phase,
                                     bucket->seconds[1]});
 }
 
-/* Phase by phase; what is left of a class on both sides is one match more (a loss whose backward
- * pass one side calls forward). A name that says nothing matches nothing. */
+/* Matches the rows between two blocks, phase by phase. Rows of a class that are then left on both sides make one more
+ * match, for instance a loss whose backward pass one side calls forward. Rows whose name tells no class are not
+ * matched. */
 static void match_gap(struct aligned *f, uint32_t lane, const struct gap *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {

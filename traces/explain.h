@@ -68,8 +68,9 @@ struct explanation {
     size_t causes;
 };
 
-/* Explains count measured traces: one of ours with all its ranks, or recordings of the PyTorch profiler (foreign),
- * one for each rank. names are theirs, for messages. A prediction of a single rank stands for all. */
+/* Explains `count` measured traces: one of ours with all its ranks, or (foreign) recordings of the PyTorch profiler,
+ * one per rank; names[] are the names of the traces for messages. If the prediction has a single rank, it stands for
+ * all ranks. */
 enum status explain_make(struct explanation *explanation, const struct trace *predicted,
                          const struct trace *const *measured, const char *const *names,
                          size_t count, bool foreign, struct diag *diag);

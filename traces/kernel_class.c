@@ -101,9 +101,8 @@ enum kernel_class kernel_class_of_kind(const char *kind)
     return find(patterns, ARRAY_LEN(patterns), kind);
 }
 
-/* Operators are named in torch/_C and aten/src/ATen/native/native_functions.yaml of PyTorch. A
- * batched product is attention written out: nothing else in a transformer multiplies activations
- * by activations. */
+/* Operators have the names of torch/_C and of aten/src/ATen/native/native_functions.yaml in PyTorch. A batched
+ * product counts as attention, since nothing else in a transformer multiplies activations by activations. */
 enum kernel_class kernel_class_of_operator(const char *name)
 {
     static const struct pattern patterns[] = {

@@ -54,8 +54,8 @@ const struct pickle_value *pickle_find(const struct pickle_value *dict, const ch
 int64_t pickle_int(const struct pickle_value *value, int64_t otherwise);
 const char *pickle_text(const struct pickle_value *value, const char *otherwise);
 
-/* Writing: pickle_begin(), one value, pickle_end(). Lists and dictionaries are begun, filled with
- * their values (keys before values), and ended. */
+/* Write a pickle: call pickle_begin(), add one value, and call pickle_end(). A list or a dictionary is begun, filled
+ * with its values (each key before its value), and ended. */
 void pickle_begin(struct text *out);
 void pickle_end(struct text *out);
 void pickle_put_int(struct text *out, int64_t value);

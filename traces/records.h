@@ -55,8 +55,8 @@ struct record_columns {
     size_t count, results;
 };
 
-/* Reads a table: its first row must name the columns, with or without those of results, and every other row,
- * which goes to row(), must have as many fields as the first. */
+/* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as
+ * many fields as the first, and is passed to row(). */
 enum status records_parse_table(const char *name, const char *data, size_t size,
                                 const struct record_columns *columns,
                                 enum status (*row)(void *context, const struct record *record,

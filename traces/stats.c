@@ -107,8 +107,8 @@ static double common(const struct intervals *a, const struct intervals *b)
     return sum;
 }
 
-/* Computes the statistics of one stream of one rank from rows row[0..count) in order of start. waits: per label,
- * whether it is a kind that does nothing. */
+/* Computes the statistics of one stream of one rank from rows row[0..count) in order of start. waits[label]: the
+ * label is a kind that only waits and does no work. */
 static void measure_stream(struct stats_stream *stream, struct intervals *busy,
                            const struct trace *trace, const bool *waits, const uint32_t *row,
                            size_t count)

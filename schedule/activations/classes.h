@@ -13,8 +13,8 @@ enum activation_class {
     ACTIVATION_NONE,       /* no layer's forward makes it */
     ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
     ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again only in its backward */
-    /* Type 2, which the paper does not define: what the backward does not read, so that it dies within
-       its unit's forward, and what leaves the layers (a boundary between stages, the head's input). */
+    /* Type 2, which the paper does not define: activations that the backward does not read, which die within their
+     * unit's forward, and those that leave the layers (a boundary between stages, the head's input). */
     ACTIVATION_SHORT,
     ACTIVATION_CLASS_COUNT
 };

@@ -1,5 +1,6 @@
 /* Removes copies that no op reads, and the gathers that only such copies read. A layer's first forward makes them for
- * a backward that then starts from the recomputation's. No op waits for a copy except through what it writes. */
+ * the backward, which reads those of the recomputation instead. No op waits for a copy except through what the copy
+ * writes. */
 #include "schedule/activations/passes.h"
 #include "schedule/emit/op_list.h"
 

@@ -1,13 +1,13 @@
-/* Checkpoints on the host: what the recomputation of a layer starts from (the layer's input) is
- * copied to the host before the layer's forward, and back before it is read again, so that the
- * device holds none of it in between.
+/* Checkpoints on the host: the input of a layer, from which the recomputation starts, is copied to the host before
+ * the layer's forward, and back before it is read again. In between, the device does not hold it.
  *
- * Blocking (DeepSpeed's cpu_checkpointing until August 2026): pageable memory, the host thread
- * waits for each copy, in the forward before the layer is issued, in the backward before it is
- * recomputed; and since such a copy is made on the current stream, it starts after the work
- * issued there before it. Otherwise: pinned memory, copies on their own streams, the next layer's input
- * fetched while this one's backward runs. A layer's forward then starts when the copy of the layer before the
- * last has ended: else nothing that computes would ever learn that a copy's bytes are free. */
+ * In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable and the host thread waits
+ * for each copy: in the forward before it issues the layer, in the backward before it issues the recomputation. Such
+ * a copy is made on the current stream, so it starts after the work issued there before it.
+ *
+ * In the other form memory is pinned, copies have streams of their own, and the next layer's input is fetched while
+ * this layer's backward runs. A layer's forward then starts only after the copy of the layer before the previous one
+ * has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be reused. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"

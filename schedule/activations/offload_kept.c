@@ -1,7 +1,7 @@
-/* Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): what the core of a
- * layer made is copied to pinned memory after the layer's forward, and back one layer before it is
- * read again. There is room for two layers on the device: a core writes its outputs when those of the
- * layer before the last have gone, and outputs come back when the layer after the next is done. */
+/* Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): the outputs of a layer's
+ * attention core are copied to pinned memory after the layer's forward, and back one layer before they are read
+ * again. The device has room for the outputs of two layers: a core writes its outputs once those of the layer before
+ * the previous one have left, and outputs come back once the layer after the next is done. */
 #include "schedule/emit/op_list.h"
 
 #include "schedule/activations/passes.h"

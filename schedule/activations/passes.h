@@ -1,6 +1,7 @@
-/* schedule/activations/passes.h: passes over the list of ops that decide what waits in memory for the backward.
+/* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
+ * backward, and where.
  *
- * Each replaces *list; compose_build() runs them in this order. */
+ * Each pass replaces *list; compose_build() runs them in this order. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 

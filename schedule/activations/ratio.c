@@ -1,15 +1,15 @@
-/* Activations by ratio (SPPO, arXiv 2503.10377, sections 5 and 6): of what a unit's forward keeps for its
- * backward and nothing else reads, the largest tensors go to pinned memory while the next unit runs, and
- * come back one unit ahead of their backward. A tensor that the ratio cuts in two is split: its tail
- * moves to a buffer of its own.
+/* Activations offloaded by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward
+ * saves for its backward only, the largest go to pinned memory while the next unit runs, and come back one unit
+ * before their backward. A tensor of which the ratio takes only a part is split: its tail moves to a buffer of its
+ * own.
  *
- * List order: the copies of unit k - 1 stand before the forward of unit k; those that bring unit k - 1
- * back before the backward of unit k. So at most two units' tensors wait for a copy: the forward
- * of unit k + 1 starts when unit k - 1 is on the host, which is also what bounds the memory. With
- * profile switch offload_waits copies start when the unit's forward has ended, and a backward waits for all
- * that was fetched for it, as in the prototype's two streams; else only data dependencies decide.
+ * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before
+ * the backward of unit k. So the tensors of at most two units wait for a copy: the forward of unit k + 1 starts when
+ * unit k - 1 is on the host, which also bounds the memory. With the profile's switch offload_waits, copies start when
+ * the unit's forward has ended, and a backward waits for all that was fetched for it, as in the prototype's two
+ * streams; otherwise only data dependencies decide.
  *
- * A unit whose backward comes next keeps everything. */
+ * A unit whose backward comes next keeps everything on the device. */
 #include "schedule/activations/classes.h"
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
@@ -171,8 +171,8 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
     return bytes < all ? bytes : all;
 }
 
-/* Keeps on the device what one chunk hands as it is to another chunk on the same stage: the backward of the other
- * chunk reads it first. */
+/* Keeps on the device what one chunk passes unchanged to another chunk on the same stage, because the other chunk's
+ * backward reads it first. */
 static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;

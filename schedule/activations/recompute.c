@@ -1,18 +1,18 @@
-/* Activation checkpointing (Chen et al., arXiv 1604.06174) as a rewriting of the op list: the
- * forward ops of a layer are repeated before its backward, on buffers of their own, and the
- * backward reads those. What the first forward wrote then has no late reader and is freed early.
+/* Activation checkpointing (Chen et al., arXiv 1604.06174) as a rewriting of the op list: the forward ops of a layer
+ * are repeated before its backward, on buffers of their own, and the backward reads those. The buffers of the first
+ * forward then have no late reader and are freed early.
  *
- * Selective Checkpoint++ (LoongTrain, section 4.2): what the core of attention made stays, and ops
- * that lead to nothing else (its tiles, the ring and its merges) are not repeated.
+ * Selective Checkpoint++ (LoongTrain, section 4.2): the outputs of attention's core are saved, and ops that lead to
+ * nothing else (its tiles, the ring and its merges) are not repeated.
  *
- * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of
- * every second product stay too, and nothing is repeated that no backward reads; with a number N, every
- * N-th layer is checkpointed, and the others keep what they made.
+ * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every second
+ * product are saved too, and only ops that a backward needs are repeated; with a number N, every N-th layer is
+ * checkpointed, and the other layers save everything.
  *
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
- * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: the
- * only the core is repeated, for its own backward, and all else stays, also its output, which the output
- * projection's weight gradient reads. */
+ * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the
+ * core is repeated, for its own backward, and everything else is saved, also the core's output, which the weight
+ * gradient of the output projection reads. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -74,9 +74,9 @@ static bool repeats_core(const struct recompute *r)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Marks where buffers of attention's forward come from. Megatron's core exchanges queries, keys and values too
- * (core_attention, cp_comm_type): what comes from other ranks for the core, and what is made of it on the way to
- * the core, is computed again. What becomes of the core's result is not. */
+/* Finds the ops of attention that belong to Megatron's core. The core includes the exchange of queries, keys and
+ * values (core_attention, cp_comm_type): what comes from other ranks for the core, and what is made of it on the way
+ * to the core, is computed again. What is made of the core's result is not. */
 static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
@@ -115,9 +115,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* True if an op of the forward makes only what stays, or what only such ops read. An op that writes nothing (a
- * wait of the host) belongs to the op after it, whose answer is `behind`: the caller goes back through the
- * segment, and has marked in `needed` what other ops read. */
+/* True if an op of the forward makes only tensors that are saved, or that only such ops read. An op that writes
+ * nothing (a wait of the host) is treated like the op after it, whose answer is `behind`. The caller walks the
+ * segment backwards, and has marked in `needed` what other ops read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -140,8 +140,8 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Marks in keep the ops of a layer's forward that are repeated: going back through it, those that make what the
- * backward, or a repeated op, reads. */
+/* Marks in keep the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
+ * the backward, or a repeated op, reads what it makes. */
 static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {
@@ -165,9 +165,9 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     }
 }
 
-/* Leaves out ops whose buffer is only partly repeated. A buffer that several ops fill (keys by one, values by
- * another) is repeated as a whole: an op is not repeated if another that writes the same buffer is not, and its
- * readers use what the first forward made. */
+/* Leaves out ops whose buffer would be repeated only in part. A buffer that several ops fill (keys by one, values by
+ * another) is repeated as a whole: if one of these ops is not repeated, the others are not either, and the readers
+ * use the buffer of the first forward. */
 static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
                        uint8_t *keep)
 {
@@ -218,7 +218,7 @@ static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
 }
 
 /* Repeats a layer's forward before the first op of its backward, at position `begin` of the list. Gradients of
- * weights may come later than the rest, and read what the same repetition made. */
+ * weights may come later than the rest of the backward, and read the buffers of the same repetition. */
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin,
                            struct op_list *out)
 {

@@ -23,8 +23,8 @@ struct finder {
 
 /* ---- runs ---- */
 
-/* True if iterations are a run: their values change by one from each to the next. Iterations of several layers
- * begin with the first of a period, or backwards with the last. */
+/* True if iterations are a run: their values change by one from each to the next. With iterations of several layers,
+ * the first value is the first layer of a period, or, in a backward, the last. */
 static bool is_run(const void *context, const struct iterations *run)
 {
     int32_t layers = ((const struct repeats *)context)->layers, at = run->first % layers;

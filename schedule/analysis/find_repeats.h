@@ -7,9 +7,10 @@
 
 #include "schedule/ir/ir.h"
 
-/* Adds the runs of a role, whose ops are finished, to ir->repeats, where the rest is given (turn, copies,
- * of_units, layers). Returns false, and the list then stands only for itself, unless every op of the iterations at
- * the gap is of a run, and the three iterations around the gap are alike up to the distance of what they refer to. */
+/* Finds the runs of a role, whose ops are finished, and adds them to ir->repeats, whose other members are given
+ * (turn, copies, of_units, layers). Returns true if every op of the iterations at the gap belongs to a run, and the
+ * three iterations around the gap are isomorphic: they refer to the same things, up to a shift. False: the list
+ * stands only for itself. */
 bool find_repeats(struct ir *ir, uint32_t role);
 
 /* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */

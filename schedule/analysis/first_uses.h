@@ -1,9 +1,9 @@
-/* schedule/analysis/first_uses.h: when each buffer of a role comes to life.
+/* schedule/analysis/first_uses.h: when the live range of each buffer of a role starts.
  *
- * A buffer's life starts with its first touch in list order. Others of its touches may not be ordered
- * after that one (two halves written on two streams); what has ended at its first use is then what
- * has ended at the start of every one of them: the least of their clocks. The planner of arenas
- * and the verifier of plans ask the same question here. */
+ * It starts with the buffer's first touch in list order. Other touches need not be ordered after that one (two halves
+ * written on two streams). So an op counts as completed before the first use only if it has completed before every
+ * touch: the clock of the first use is the least of the touches' clocks. The planner of arenas and the verifier of
+ * plans both use this clock. */
 #ifndef SCHEDULE_ANALYSIS_FIRST_USES_H
 #define SCHEDULE_ANALYSIS_FIRST_USES_H
 

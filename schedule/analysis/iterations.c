@@ -64,8 +64,8 @@ static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
     return true;
 }
 
-/* Finds the blocks of a role. Gathers for the next layer, which stand within a block, are part of it. The
- * optimizer's blocks are told apart by their neighbours, since it comes to a layer several times. */
+/* Finds the blocks of a role. Gathers for the next layer that stand within a block are part of it. The optimizer
+ * comes to a layer several times, so its blocks are distinguished by the blocks beside them. */
 static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;

@@ -28,8 +28,8 @@ struct iterations_wanted {
     const void *context;
 };
 
-/* Returns all iterations of a role's list, in its order: the shortest that come often enough. Heap; *count: how
- * many. */
+/* Returns all iterations of a role's list, in its order; of several possible periods the shortest that repeats often
+ * enough is taken. The array is on the heap; *count: its length. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role,
                                    const struct iterations_wanted *wanted, uint32_t *count);
 

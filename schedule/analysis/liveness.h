@@ -1,10 +1,9 @@
 /* schedule/analysis/liveness.h: when a buffer's memory is free again, and where in its arena it lies.
  *
- * A buffer is touched by the ops that read or write it. It lives from the first of them on, and its
- * memory is free when all ops of its free set have completed. Two buffers may share bytes when
- * every op of the free set of the one is ordered (schedule/analysis/happens_before.h) before every touch of the
- * other: then no timing whatever lets both be live. Persistent and bound buffers live throughout
- * and have no free set. */
+ * A buffer is touched by the ops that read or write it. Its live range starts with the first of them, and its memory
+ * is free when all ops of its free set have completed. Two buffers may share bytes when every op of the free set of
+ * the one is ordered (schedule/analysis/happens_before.h) before every touch of the other: then they are never live
+ * at once, whatever the timing. Persistent and bound buffers live throughout and have no free set. */
 #ifndef SCHEDULE_ANALYSIS_LIVENESS_H
 #define SCHEDULE_ANALYSIS_LIVENESS_H
 

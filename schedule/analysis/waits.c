@@ -9,8 +9,9 @@ struct access {
     uint8_t stream;
 };
 
-/* A buffer's accesses. In most buffers all are of the whole, and since the last write only one stream reads: then
- * `write` and `read` are those two ops. Else they begin two lists, because reads need not look at reads. */
+/* A buffer's accesses. For most buffers every access is of the whole buffer, and after the last write only one stream
+ * reads: then `write` and `read` are these two ops. Otherwise they begin two lists, one of writes and one of reads,
+ * because a read does not conflict with reads. */
 struct accesses {
     uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
     uint8_t read_stream, write_stream; /* of the ops */
@@ -129,9 +130,9 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
     return w->kept;
 }
 
-/* Forgets accesses of a list that lie inside the touch: all, or those of one stream. Keeping some of them does no
- * harm, because the touch is ordered after them; so it looks only at the newest: the pieces of a buffer may be
- * thousands. */
+/* Removes from a list the accesses that lie inside the touch: all, or those of one stream. Since the touch is ordered
+ * after them, it does no harm to keep some: a buffer may have thousands of pieces, so only the newest accesses are
+ * looked at. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {

@@ -1,12 +1,11 @@
-/* schedule/attention/fpdt.h: attention chunk by chunk with what other chunks read on the host (FPDT,
+/* schedule/attention/fpdt.h: attention chunk by chunk, with the keys and values of other chunks on the host (FPDT,
  * Yao et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
  *
- * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the
- * all-to-all of a chunk gives its tokens in order. Queries of chunk i meet the keys of chunks 0..i,
- * tile by tile into running sums; keys and values of a chunk are fetched while the tile before
- * runs, and one pair more is all that is ever there. Backward, the gradients of chunk i's keys and
- * values are summed over the queries of chunks i..u-1, whose own gradients are partial until their
- * diagonal tile is done (or the other way round).
+ * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
+ * chunk gives its tokens in order. Queries of chunk i meet the keys of chunks 0..i, tile by tile, into running sums.
+ * Keys and values of a chunk are fetched while the tile before runs, so the device never holds more than two such
+ * pairs. Backward, the gradients of chunk i's keys and values are summed over the queries of chunks i..u-1, and the
+ * gradients of queries are partial until their diagonal tile is done (or the other way round).
  *
  * Letters: c tokens of a chunk on a rank, C = c P over the head group; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H
@@ -61,9 +60,9 @@ int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
 
-/* fpdt_sees() is true if a query of chunk q may see a key of chunk k <= q: where the layer has a window, chunks
- * beyond it are neither fetched nor multiplied. Chunks that documents hide are not left out. fpdt_first_seen()
- * returns the first chunk that q sees. */
+/* fpdt_sees() is true if a query of chunk q may see a key of chunk k <= q: if the layer has a window, chunks beyond
+ * it are neither fetched nor multiplied. Chunks that documents hide are not skipped. fpdt_first_seen() returns the
+ * first chunk that q sees. */
 bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_seen(const struct fpdt *f, int64_t q);
 
@@ -76,9 +75,9 @@ struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, cons
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
 
-/* fpdt_keep() stores what tiles read of chunk i and fpdt_bring() fetches it; one rank may do both for all
- * (FETCH_ONE; see fpdt_host.c). *host is chunk i's view in an array of structs of `stride` bytes, and empty before
- * the first time. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` of each token. */
+/* fpdt_keep() stores the tensors of chunk i that tiles read, and fpdt_bring() fetches them; one rank may do both for
+ * all ranks (FETCH_ONE; see fpdt_host.c). *host is chunk i's view in an array of structs of `stride` bytes, and empty
+ * before the first time. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` per token. */
 void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
                struct view *host, size_t stride);
 void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
@@ -95,8 +94,8 @@ struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
 
-/* Waits of the host, where the implementation has them (chunk_sync): for all that was issued on a stream; for a
- * tile and the copies beside it; after an all-to-all, for all ranks. */
+/* Make the host wait, where the implementation does (chunk_sync): for everything issued on a stream; for a tile and
+ * the copies beside it; after an all-to-all, for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
@@ -115,8 +114,8 @@ struct fpdt_target {
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_target to);
 
-/* Makes chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that what two chunks keep there,
- * and two of the buffers that one rank gathers for all, are on the device at once. */
+/* Makes chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored
+ * tensors of at most two chunks at once, and at most two of the buffers into which one rank gathers for all. */
 void pass_keep(struct emit *e, struct op_list *list);
 
 #endif

@@ -1,6 +1,6 @@
-/* Only what tiles fetch, as FPDT's Figure 10 times it: of one chunk the pair that a tile of the forward reads, and
- * the set that a tile of the backward reads, each between two waits of the host. Fills make what is kept of the
- * chunk. */
+/* Only the fetches of tiles, as FPDT's Figure 10 times them: of one chunk the pair that a tile of the forward reads,
+ * and the set that a tile of the backward reads, each between two waits of the host. Fills write the stored tensors
+ * of the chunk. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"

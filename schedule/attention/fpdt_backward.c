@@ -1,7 +1,7 @@
-/* FPDT backward. The gradients of a chunk's keys and values are summed on the device over the chunks
- * of queries that see them, whose sets (queries, outputs, statistics, output gradients and what there
- * is of their own gradients) come and go; a query chunk's own gradient is final after its diagonal
- * tile. With queries outside it is the other way round: see fpdt_by_query.c. */
+/* FPDT backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
+ * the chunks of queries that see them. For each of these, a set is fetched and put back: queries, outputs,
+ * statistics, output gradients, and their own gradients so far. The gradient of a query chunk is final after its
+ * diagonal tile. fpdt_by_query.c has queries in the outer loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
 #include "schedule/choices/profile.h"
@@ -122,8 +122,8 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     return set;
 }
 
-/* Stores the gradient of query chunk q after its tile, where the next tile or the end reads it. stays: it remains on
- * the device. */
+/* Stores the gradient of query chunk q after its tile, where the next tile or the end of the backward reads it.
+ * stays: it remains on the device. */
 static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
 {
     const struct fpdt *f = g->f;
@@ -135,8 +135,8 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
 }
 
-/* Fills with zeros what DeepSpeed does before the loops: the gradient of the first queries on the device, and on
- * the host that of all. */
+/* Writes the zeros that DeepSpeed writes before the loops: the gradient of the first query chunk on the device, and
+ * the gradients of all query chunks on the host. */
 static void zero_queries(struct gradients *g, struct set *set)
 {
     const struct fpdt *f = g->f;
@@ -156,8 +156,8 @@ static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
-/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set is that of query chunk k,
- * and becomes that of k + 1. next: the pair of k + 1, where the implementation fetches it before it needs it. */
+/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set is the set of query chunk k
+ * before, and of query chunk k + 1 after. next: the pair of k + 1, if the implementation fetches it early. */
 static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *pair,
                         struct set *set, struct fpdt_pair *next)
 {

@@ -1,7 +1,7 @@
-/* FPDT's backward with queries outside: a chunk's queries come once, and what comes and goes is keys,
- * values and the sums of their gradients, fp32, which are final after the last queries. With few key
- * and value heads that moves far less than queries with keys outside. A query chunk's own gradient is
- * final first, and waits on the host for those of its keys. */
+/* FPDT's backward with queries in the outer loop: the queries of a chunk are fetched once, and for each of them keys,
+ * values and the fp32 sums of their gradients are fetched and put back; these sums are final after the last queries.
+ * With few key and value heads this moves far fewer bytes than keys in the outer loop. The gradient of a query chunk
+ * is final before that of its keys, and waits for it on the host. */
 #include "schedule/attention/fpdt_gradients.h"
 
 #include <stddef.h>
@@ -48,8 +48,8 @@ static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
 }
 
-/* Finishes chunk k, whose gradients are complete once the last queries that see it have passed. dq: its own, when
- * it is the last. */
+/* Finishes chunk k, whose gradients are complete once the last queries that see it have passed. dq: the gradient of
+ * its own queries, if chunk k is the last one. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
                    int64_t k, struct view dq, struct fpdt_target to)
 {
@@ -59,8 +59,8 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
 }
 
-/* Emits the tiles of query chunk q. *keys are those of the first chunk that it sees, and become those of the first
- * one that q + 1 sees. */
+/* Emits the tiles of query chunk q. *keys are the keys of the first chunk that q sees before, and those of the first
+ * chunk that q + 1 sees after. */
 static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
                   struct set *next, struct keys *keys, struct fpdt_target to)
 {

@@ -1,10 +1,10 @@
 /* How chunks go to the host and come back.
  *
- * Every rank copies its own data each way, or one rank copies for all (FPDT, section 4: one GPU fetches and
- * scatters over NVLink): the parts of all ranks of chunk i are gathered on rank i mod P, which copies them to its
- * host memory, and fetches and scatters them when a tile reads them. Copies are then P times as large and follow
- * one another over one rank's lanes; ranks take turns, so that each holds as much on its host as before. P chunks
- * in a row share one buffer, in which each rank holds the chunk that it keeps. */
+ * Either every rank copies its own data each way, or one rank copies for all (FPDT, section 4: one GPU fetches and
+ * scatters over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which
+ * copies them to its host memory, and fetches and scatters them when a tile reads them. Copies are then P times as
+ * large and follow one another over one rank's lanes; ranks take turns, so each still holds the same number of bytes
+ * on its host. P chunks in a row share one buffer, in which each rank holds the chunk that it stores. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
@@ -76,8 +76,8 @@ static int64_t ranks_of(const struct fpdt *f)
     return by_one(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* keeper() returns the rank of the head group that keeps chunk i, keeper_alone() the guard that only this rank
- * passes; IR_NONE16: every rank keeps its own. */
+/* keeper() returns the rank of the head group that stores chunk i; keeper_alone() returns the guard that only this
+ * rank passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t keeper(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
@@ -201,8 +201,8 @@ static bool stores(const struct ir *ir, uint32_t op)
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
 }
 
-/* Makes what a chunk computes after its first copy wait for all copies of the last chunk but one. Where chunks
- * fetch keys and values, these fetches imply most of the waits; with two chunks they imply none. */
+/* Makes the ops of a chunk after its first copy wait for all copies of the chunk before the previous one. Where
+ * chunks fetch keys and values, the fetches imply most of these waits; with two chunks they imply none. */
 static void hold_back_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;

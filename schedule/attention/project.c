@@ -233,8 +233,8 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Returns the operator of the schedule's choice; subsequences attend to those before them as well, with a core of
- * their own. */
+/* Returns the operator of the schedule's attention choice. Subsequences have an operator of their own, since they
+ * also attend to the subsequences before them. */
 static struct attention_emitter operator_of(const struct emit *e)
 {
     struct attention_emitter emitter = attention_emitters[e->choices->attention];

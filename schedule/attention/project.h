@@ -39,9 +39,9 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* The part of a mask that hides keys beyond causality. window: the layer's sliding window; 0: it reaches all
- * `tokens`. documents: the sequence has several documents on some rank. sequence: the number that ops carry, that
- * of the first sequence with the same documents on all ranks (struct sequence_documents). */
+/* What a mask hides beyond causality. window: the layer's sliding window; 0: it reaches all `tokens`. documents: the
+ * sequence has several documents on some rank. sequence: the number that ops carry, that of the first sequence with
+ * the same documents on all ranks (struct sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;

@@ -2,15 +2,15 @@
 #include "schedule/choices/profile.h"
 #include "schedule/ir/visible.h"
 
-/* Tiles of a block from a rank before this one (in the order of the tokens' first slices) and of
- * one from a rank after it, in halves of c: queries from, queries, keys. Queries 0: nothing is visible. */
+/* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
+ * block from a rank after it, in units of c / 2: first query, queries, keys. 0 queries: nothing is visible. */
 static const struct rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
 } rules[RING_LAYOUT_COUNT][2] = {
-    /* a rank has slices r and 2 cp - 1 - r: of a rank before it, the first of the two is visible to both of ours;
-     * of a rank after it, both to our second */
+    /* a rank has slices r and 2 cp - 1 - r: the first slice of an earlier rank is visible to both of our slices; both
+     * slices of a later rank are visible to our second */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
     [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
     /* token i cp + r is the i-th of rank r */
@@ -75,9 +75,9 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
     return e->group.ring_seen[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask of documents or a window; returns how many a rank sees. The tiles' rows are
- * what their layout makes of them, and what is seen of the keys follows from positions. Rows of stripes, and of
- * documents that are cut one by one, are not halved. */
+/* Gives the tiles of a step the mask of documents or a window, and returns how many of them some rank sees. The rows
+ * of a tile follow from the layout, and the visible keys from positions. Rows of stripes, and of documents that are
+ * cut one by one, are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
                            uint32_t inner, const struct sequence_mask *mask,
                            struct ring_tile tile[2], uint32_t count)

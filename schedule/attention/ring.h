@@ -1,15 +1,14 @@
-/* schedule/attention/ring.h: the core of attention over a ring of context ranks, or two rings.
+/* schedule/attention/ring.h: the core of attention over a ring of context ranks, or over two rings.
  *
- * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv
- * 2406.18485, section 4.3) the context ranks lie in windows: blocks go round an inner ring within
- * the window, and once per round an outer ring moves them to the next window, after the whole
- * inner round. A window of one rank, or of all, is the plain ring. What one step multiplies depends
- * on the layout of tokens and on whether the block comes from a rank before or after this one:
- * guards on the ring's index tell the two apart, and every rank has the same list of ops.
+ * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv 2406.18485, section
+ * 4.3) the context ranks lie in windows: blocks go round an inner ring within the window, and after each whole inner
+ * round an outer ring moves them to the next window. A window of one rank, or of all, is the plain ring. What one
+ * step multiplies depends on the layout of tokens and on whether the block comes from a rank before or after this
+ * one: guards on the ring's index distinguish the two cases, and every rank has the same list of ops.
  *
- * The block in hand and the one that arrives are all that is there of each ring: a shift starts
- * after the tile that read the block before (ring-flash-attention, InternEvo: a message is posted
- * when the work before it has been launched, and waits for it). */
+ * A rank holds two blocks of each ring at most, the one in use and the one that arrives: a shift starts after the
+ * tile that read the previous block (ring-flash-attention, InternEvo: a message is posted when the work before it has
+ * been launched, and waits for it). */
 #ifndef SCHEDULE_ATTENTION_RING_H
 #define SCHEDULE_ATTENTION_RING_H
 
@@ -33,14 +32,15 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from home; no rank passes
- * the guards of two of them. Returns how many there are: none when the layer's window hides all keys from all
+/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from their own rank; no rank
+ * passes the guards of two of them. Returns the number of tiles: 0 when the layer's window hides all keys from all
  * ranks. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
                     struct ring_tile tile[2]);
 
-/* Return the next step that has tiles, which the blocks go to next, or the number of steps, where they would be
- * home again. With two rings no step is skipped, since a block of the next window may be seen from one rank only. */
+/* Return the next step that has tiles, to which the blocks go next, or the number of steps when the blocks would be
+ * back on their own rank. With two rings no step is skipped, since a block of the next window may be visible from
+ * only one rank. */
 uint32_t ring_next_outer(struct emit *e, const struct ring_shape *shape, uint32_t outer);
 uint32_t ring_next_inner(struct emit *e, const struct ring_shape *shape, uint32_t inner);
 

@@ -1,9 +1,9 @@
-/* The ring backward: keys and values go round again, and their gradients after them. Each rank
- * adds its part to a gradient that passes by; the last hop brings it home. dq is summed in fp32.
- * dk and dv are one tensor, as k and v are. In InternEvo they are fp32 within the first window and
- * in the compute dtype from the first outer hop on (InternEvo's code), so on a plain ring always.
- * Gathered keys and values are gathered again; their gradients go round all the same (PyTorch), or
- * each rank's part of all blocks is reduce-scattered (TransformerEngine's all-gather, Llama 3). */
+/* The ring backward: keys and values go round again, followed by their gradients. Each rank adds its part to a
+ * gradient that passes, and the last hop brings the gradient to the rank of its keys. dq is summed in fp32. dk and dv
+ * are one tensor, as k and v are. InternEvo's code sums them in fp32 within the first window and in the compute dtype
+ * from the first outer hop on; a plain ring has outer hops only, so it sums in the compute dtype. Gathered keys and
+ * values are gathered again; their gradients either go round as well (PyTorch), or each rank's part of all blocks is
+ * reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 

@@ -10,8 +10,8 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-/* The three tensors of the projection: heads of each per rank, and their rows of wqkv and its bias
- * in the order of the stages: [count, P head_dim, hidden]. */
+/* The three tensors of the projection: for each the number of heads per rank, and its rows of wqkv and of the bias in
+ * the order of the stages: [count, P head_dim, hidden]. */
 enum projection { Q, K, V, PARTS };
 struct heads {
     int64_t count;

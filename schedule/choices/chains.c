@@ -1,5 +1,5 @@
-/* Bytes of an element, counted operator by operator; every cast between 16 bits and fp32 is 6, a
- * product of two fp32 tensors 12, of one with a number for each row 8. */
+/* Bytes per element, counted operator by operator: a cast between 16 bits and fp32 takes 6, a product of two fp32
+ * tensors 12, a product of one with a number per row 8. */
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
@@ -20,8 +20,8 @@ struct row {
 static const struct row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4 */
     {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
-    /* weight: 4, its gradient 6 + 2; cast 6; x's factor 8, rsqrt's 12 + 4; mean 4; pow's
-       derivative 8 + 8 + 12; sum of both gradients 12; cast 6 */
+    /* weight: 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12;
+     * sum of both gradients 12; cast 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 17,
      .bytes = 92 + 9,
@@ -73,8 +73,7 @@ static const struct row hf[] = {
      .kernels_compiled = 2},
     /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6 */
     {.kind = WORK_ROPE, .kernels = 5, .bytes = 20},
-    /* both products 8, minus 2, of both halves zeros and a copy 8, their sum 6, and with the other
-       6 */
+    /* both products 8, minus 2; of both halves: zeros and a copy 8, their sum 6; the sum with the other product 6 */
     {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30},
     {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},

@@ -12,9 +12,9 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
 
-/* Fills chain with the chains of the profile's implementation; the other kinds keep one kernel
- * (bytes 0). compile: torch.compile fuses them. kept: layers keep what their backward reads, so
- * that a framework's own recomputation inside a layer shows. profile may be NULL: no chains. */
+/* Fills chain with the chains of the profile's implementation; the other kinds keep one kernel (bytes 0). compile:
+ * torch.compile fuses the chains. kept: layers save the activations of their backward, so that a framework's own
+ * recomputation inside a layer takes time. profile may be NULL: no chains. */
 void chains_of(const struct profile *profile, bool compile, bool kept,
                struct cost_chain chain[WORK_KIND_COUNT]);
 

@@ -34,8 +34,8 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
-/* The place of the stages of a pipeline: outermost, so that all ranks of a stage are neighbours, as frameworks
- * have them; or inside dp, so that the stages of a sequence are neighbours. */
+/* The place of a pipeline's stages on the mesh: outermost, so that all ranks of a stage are neighbours, as in
+ * frameworks; or inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
 /* Which ranks of a ring form a window (Double-Ring): consecutive ones; or the even ranks of a node and then its odd ranks,
@@ -60,8 +60,8 @@ enum rotation {
     ROTATION_COUNT
 };
 
-/* The outer loop of the backward of a chunked sequence: over chunks of keys and values, whose gradients then stay,
- * or over chunks of queries. */
+/* The outer loop of the backward of a chunked sequence: over chunks of keys and values, whose gradients then stay on
+ * the device, or over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
 /* Whether the data that other chunks will read of a chunk waits on the host. */
@@ -93,8 +93,8 @@ enum pipeline_choice {
     CHOICE_PIPELINE_COUNT
 };
 
-/* How stages that share subsequences (CHOICE_PIPELINE_MSP) come by each other's weights, and what becomes
- * of the gradients that they make for them. */
+/* How stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and where the gradients go that
+ * they make for them. */
 enum helper_weights {
     HELPERS_BROADCAST, /* weights come layer by layer from their owner, to which gradients are summed */
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
@@ -102,8 +102,8 @@ enum helper_weights {
     HELPERS_COUNT
 };
 
-/* How many subsequences such stages share, as far as the pipeline's phases have them: of the first, while it
- * fills, and of the last, while it drains. SHARED_ALL: as many as the phases have. */
+/* How many subsequences such stages share, at most as many as the pipeline's phases allow: of the first subsequences,
+ * while the pipeline fills, and of the last, while it drains. SHARED_ALL: as many as the phases allow. */
 struct shared_units {
     uint32_t first, last;
 };
@@ -181,8 +181,8 @@ struct choices {
     const struct documents *documents; /* of all sequences; NULL: each is one document.
                                           Memory of the caller. */
     uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
-    /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that leaves, above 0; or, where
-       offload_hidden is above 0, as much as these bytes are of them (schedule/pipeline/ratios.h) */
+    /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that is offloaded, above 0; or, if offload_hidden is
+     * above 0, so many bytes of them (schedule/pipeline/ratios.h) */
     double offload_ratio, offload_hidden;
     const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: equal.
                                         Memory of the caller. */
@@ -190,8 +190,7 @@ struct choices {
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order,
         fetch; /* enum kv_offload, enum chunk_order, enum chunk_fetch */
-    /* torch.compile: chains and merges are one kernel each, the first tile waits for gathered
-       blocks */
+    /* torch.compile: a chain or a merge is one kernel, and the first tile waits for gathered blocks */
     bool compile;
 };
 
@@ -207,8 +206,8 @@ struct request {
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
     const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
-    /* Where lengths are not given: 0 makes equal ones; above 0 the caller has a rule, by which it makes them
-     * before building; the request resolves without them. */
+    /* How lengths are found that are not given: 0: they are equal; above 0: by a rule of the caller, who fills them
+     * in before building; resolving the request does not need them. */
     int partition;
     int pipeline;                      /* enum pipeline_choice; 0: left open */
     int helpers;                       /* enum helper_weights */

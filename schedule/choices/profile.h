@@ -50,29 +50,31 @@ struct profile {
     bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
     bool params_f32; /* sharded parameters are fp32, the optimizer's own, and cast to be gathered */
     bool ring_packs; /* what goes round is copied into a message of its own first */
-    bool gathers_first;  /* the first tile too waits for gathered keys and values */
-    bool gathered_shift; /* gradients of gathered keys and values go round; else they are
-                            reduce-scattered */
+    bool gathers_first; /* the first tile too waits for gathered keys and values */
+    /* gradients of gathered keys and values go round the ring; else they are reduce-scattered */
+    bool gathered_shift;
     bool core_sync; /* forward: the host waits for the device before and after attention's core */
-    double host_per_list_s; /* framework time of an exchange or a shift that takes lists of tensors,
-                               which an all-to-all then does, one for each rank; 0: none does */
-    bool ring_grad_f32;     /* gradients of keys and values go round in fp32 throughout */
-    bool
-        messages_sync; /* stages of a plain pipeline: the host waits for every message, and posts the
-                           next action's receive only then */
+    /* seconds that the framework adds to an exchange or a shift because it takes lists of tensors, which become an
+     * all-to-all with one tensor per rank; 0: it takes no lists */
+    double host_per_list_s;
+    bool ring_grad_f32; /* gradients of keys and values go round in fp32 throughout */
+    /* in a plain pipeline the host waits for every message, and posts the receive of the next action only then */
+    bool messages_sync;
     bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
     bool prefix_grad_f32;     /* gradients of such keys and values are summed in fp32 */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what tensor ranks gather goes to one buffer, kept throughout */
-    int64_t vocabulary_unit;  /* their parts of the vocabulary are multiples of it, with rows that
-                                 stand for no token; 0: 1 */
-    bool recompute_whole;     /* recompute the whole layer, also what no backward op reads */
-    bool loss_f32;            /* fp32 logits, softmax and its logarithm are materialised */
-    bool loss_apart;    /* without loss_f32: the gradient of the logits has a buffer of its own */
-    uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
-    bool reduces_f32;   /* where ranks share a sequence, gradients are cast to fp32 to be reduced to
-                           shards, and their sums are cast back */
+    /* the rows of the vocabulary on a tensor rank are a multiple of it; the rows that this adds stand for no token;
+     * 0: 1 */
+    int64_t vocabulary_unit;
+    bool recompute_whole; /* recompute the whole layer, also what no backward op reads */
+    bool loss_f32;        /* fp32 logits, softmax and its logarithm are materialised */
+    bool loss_apart;      /* without loss_f32: the gradient of the logits has a buffer of its own */
+    uint8_t grad_dtype;   /* enum dtype of accumulated weight gradients */
+    /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
+     * cast back */
+    bool reduces_f32;
     bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
     bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
     int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */
@@ -80,26 +82,29 @@ struct profile {
     bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
-    bool grad_passes;    /* whole gradients are zeroed before the step, and looked through before
-                               they are reduced, each in a pass of its own */
-    bool flattens_gradients; /* whole gradients that are reduced each micro-batch are copied into a
-                                flat tensor and divided first: two passes */
-    uint8_t
-        bucket_passes; /* copies of 16-bit or 32-bit gradients that are reduced once a step, made
-                                of each bucket first: into a flat tensor, of that, and back; 0: none */
-    bool all_reduces;  /* these, when a rank updates only a part, are summed on all ranks */
+    /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
+    bool grad_passes;
+    /* whole gradients that are reduced in each micro-batch are first copied into a flat tensor and divided: two
+     * passes */
+    bool flattens_gradients;
+    /* passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step, before and after: into a
+     * flat tensor, a copy of it, and back; 0: none */
+    uint8_t bucket_passes;
+    bool all_reduces;       /* these, when a rank updates only a part, are summed on all ranks */
     bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
     bool gathers_after_core; /* gathers start after attention's core; else when the layer begins */
-    bool chunk_fifo; /* chunks of a sequence: copies of both directions share one stream, those that
-                         nothing waits for soon another; else one stream per direction */
+    /* chunks of a sequence: copies of both directions share one stream, and copies that are not awaited soon have
+     * another; else there is one stream per direction */
+    bool chunk_fifo;
     bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */
-    bool chunk_reload; /* all of a query chunk comes back before each of its tiles, and the gradient
-                          of the queries goes to the host after each */
-    bool chunk_norm;   /* the normed input of a chunk goes to the host too */
+    /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries goes
+     * to the host after each */
+    bool chunk_reload;
+    bool chunk_norm; /* the normed input of a chunk goes to the host too */
     bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
     bool loss_again; /* the backward of pieces of the loss computes their logits again */
     bool
@@ -113,9 +118,8 @@ struct profile {
     bool attention_dropout; /* attention drops scores, but in FPDT's kernels */
     double host_factor;     /* host issue time relative to plain eager launches */
     double host_per_step_s; /* framework time of every rank between backward and optimizer */
-    double
-        host_per_checkpoint_s; /* framework time on the host after each blocking copy of a checkpoint,
-                                  to the host or back */
+    /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
+    double host_per_checkpoint_s;
 };
 
 #endif

@@ -66,8 +66,9 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
 };
 
-/* What neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or buffer that it
- * stands for is one framework's own. docs/strategies.md, "Profile neutral", has the reason of every choice. */
+/* The switches that neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or buffer
+ * that it stands for occurs in one framework only. docs/strategies.md, "Profile neutral", has the reason for every
+ * choice. */
 #define WELL_MADE                                                                                                     \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
      .kv_replication = KV_TO_RANKS,                                                                                    \

@@ -16,11 +16,12 @@
 struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
-    const char *profile;    /* what `published` stands for */
-    bool tensor;            /* tp, when open, is as many ranks of a node as fit */
-    bool subsequences;      /* and so are pp and subsequences: schedule/config/sppo.h */
-    int64_t compared_ranks; /* the most on which a step of it was compared with a measured one
-                               (traces/published/measurements.csv); 0: on none */
+    const char *profile; /* what `published` stands for */
+    bool tensor;         /* tp, when open, is as many ranks of a node as fit */
+    bool subsequences;   /* and so are pp and subsequences: schedule/config/sppo.h */
+    /* the largest number of ranks on which a step of the strategy was compared with a measured one
+     * (traces/published/measurements.csv); 0: none was compared */
+    int64_t compared_ranks;
 };
 const struct strategy *compose_strategies(size_t *count);
 const struct profile *compose_profiles(size_t *count);

@@ -19,8 +19,8 @@ int64_t tensor_vocabulary_unit(const struct profile *profile);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* The cut of a tensor of the whole model, by its name in a part ("wqkv.weight"): blocks of rows, each cut over all
- * tensor ranks, or over those that do not hold copies; or columns. */
+/* How a tensor of the whole model is cut, by its name in a part ("wqkv.weight"): into blocks of rows, each cut over
+ * all tensor ranks or over those that do not hold copies; or by columns. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;

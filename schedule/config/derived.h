@@ -1,4 +1,4 @@
-/* schedule/config/derived.h: facts that follow from choices, which several parts of a schedule ask for.
+/* schedule/config/derived.h: facts that follow from choices, for all parts of a schedule.
  *
  * The folder schedule/config/ turns the choices that a user made into a complete configuration, or says which of them
  * contradict each other. */
@@ -12,7 +12,7 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP. */
 bool weights_sharded_params(const struct choices *choices);
-/* True if gradients are reduced in every micro-batch, since whole ones must not stay: with ZeRO-2, ZeRO-3 and
+/* True if gradients are reduced in every micro-batch, because no rank keeps whole gradients: with ZeRO-2, ZeRO-3 and
  * HSDP. */
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 /* True if whole gradients are zeroed before the step, and checked before they are reduced, in passes over memory
@@ -22,8 +22,8 @@ bool weights_pass_over_gradients(const struct choices *choices);
 int64_t weights_layers_together(const struct choices *choices);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
-/* True if FPDT keeps on the host what other chunks read of a chunk: where there are other chunks, and it is asked
- * for. */
+/* True if FPDT keeps on the host the tensors of a chunk that other chunks read: if there are several chunks, and the
+ * user wants it. */
 bool fpdt_offloads(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);

@@ -116,7 +116,7 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Finds the split of `ranks` that fits and has what the user gave; where both axes are open, head ranks stay
+/* Finds a split of `ranks` that fits and has the degrees that the user gave. If both axes are open, head ranks stay
  * within a node, so that all-to-alls do (LoongTrain, section 4.4). */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct split *s)
@@ -139,8 +139,8 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 
 /* ---- the degrees ---- */
 
-/* Fills what is open: the split of most ranks that fits, or else one that messages can be about. A
- * degree that cannot be filled stays 0. */
+/* Fills the open degrees: with the split over most ranks that fits, or else with one about which a message can be
+ * written. A degree that cannot be filled stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
                          struct split *s)
 {
@@ -264,8 +264,8 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
-/* Resolves whether windows are interleaved: they may be where the ranks of a ring are neighbours and fill nodes,
- * and a node's even ranks are some windows. */
+/* Resolves whether windows are interleaved. They may be if the ranks of a ring are neighbours and fill nodes, and the
+ * even ranks of a node make whole windows. */
 static enum status resolve_interleaving(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -331,8 +331,8 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
     return status;
 }
 
-/* Appends why a sequence is over fewer ranks than there are, apart from its length, ": 12 heads (12 kv) do not
- * divide over 8 or 16"; nothing where the user asked for that. */
+/* Appends why a sequence uses fewer ranks than there are, apart from its length: ": 12 heads (12 kv) do not divide
+ * over 8 or 16". Appends nothing if the user asked for fewer. */
 static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
                           struct split s)
 {
@@ -406,8 +406,8 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
     return 0;
 }
 
-/* Refuses a length that would leave ranks without a share of the sequence, where the user did not ask for
- * sequences of their own: a token more or less would change what every rank does. */
+/* Refuses a length for which some ranks would have no share of the sequence, unless the user asked for fewer ranks
+ * per sequence: a token more or less would then change what every rank does. */
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
 {
@@ -430,7 +430,7 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* Returns the largest tp that fits into what the given degrees leave and into a node, so that its collectives stay
+/* Returns the largest tp that divides what the given degrees leave and fits into a node, so that its collectives stay
  * there. tokens: the sequence must divide by it, too. */
 static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 {

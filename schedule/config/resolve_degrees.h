@@ -1,5 +1,5 @@
-/* schedule/config/resolve_degrees.h: the part of compose_resolve() that cuts a sequence over ranks, and what both
- * parts put into messages. */
+/* schedule/config/resolve_degrees.h: the part of compose_resolve() that divides a sequence over ranks, and the texts
+ * that its messages share with the rest. */
 #ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 
@@ -16,7 +16,7 @@ void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
                              struct text *would);
 
-/* Fills and checks the degree of tensor parallelism; *inside becomes the request of what each tensor rank sees: a
+/* Fills and checks the degree of tensor parallelism. *inside becomes the request as each tensor rank sees it: a
  * transformer of its share (*share) on the ranks that are left. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
@@ -25,8 +25,8 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
 /* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
 bool resolve_tensor_fits(const struct request *r, int64_t tp);
 
-/* Fills and checks degrees, placement, layout and window of the sequence; the attention choice becomes what is
- * left of it where a degree is 1. ranks and seq of *c are set. */
+/* Fills and checks degrees, placement, layout and window of the sequence. Where a degree is 1, the attention choice
+ * becomes the simpler one that is left. ranks and seq of *c are set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 

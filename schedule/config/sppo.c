@@ -31,8 +31,9 @@ static bool takes_subsequences(const struct request *r)
            pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
 }
 
-/* Returns the number of subsequences: SPPO_TOKENS on average, longer ones where equal lengths must divide the
- * sequence or a step would have too many units; shorter ones where there would not be one for each stage. */
+/* Returns the number of subsequences: of SPPO_TOKENS tokens on average; fewer, longer ones if equal lengths must
+ * divide the sequence or a step would have too many units; more, shorter ones if there would not be one for each
+ * stage. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);

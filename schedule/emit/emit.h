@@ -1,12 +1,12 @@
-/* schedule/emit/emit.h: the pieces that every strategy's emission shares.
+/* schedule/emit/emit.h: the functions that the emission of every strategy shares.
  *
- * Emission writes the training step of one role as ops in list order, as if every weight
- * were whole and every activation kept; passes rewrite that (schedule/emit/op_list.h). Ops get
- * no waits here except those that are part of an implementation's behaviour: data
- * dependencies across streams are inferred at the end (schedule/step/finalize.c).
+ * Emission writes the training step of one role as ops in list order, as if every weight were whole and every
+ * activation saved; passes rewrite that (schedule/emit/op_list.h). Ops get no waits here except those that are part
+ * of an implementation's behaviour: data dependencies across streams are inferred at the end
+ * (schedule/step/finalize.c).
  *
- * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h
- * hidden, W = (heads + 2 kv_heads) head_dim. Activations are row-major [rows, columns].
+ * Shapes: N local rows of a micro-batch (micro_batch * n), n local tokens of a sequence, h hidden, W = (heads + 2
+ * kv_heads) head_dim. Activations are row-major [rows, columns].
  *
  * The folder schedule/emit/ holds the functions with which every part of a step writes its ops, buffers and groups. */
 #ifndef SCHEDULE_EMIT_EMIT_H
@@ -46,14 +46,14 @@ enum weight {
     WEIGHT_COUNT
 };
 
-/* Parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned
- * positions. A stage has those of its layers and, at the ends, the others. */
+/* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
+ * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
-    /* after the tensors that tensor ranks cut lie those that each of them holds whole: their gradients are of each
-     * rank's own tokens, or heads */
+    /* the tensors that each tensor rank holds whole; they lie after those that tensor ranks cut. Their gradients are
+     * of each rank's own tokens, or heads */
     uint64_t whole_begin, whole_count;
 };
 
@@ -166,8 +166,8 @@ struct shared {
     bool owns; /* the layers are this stage's */
 };
 
-/* The gradient of a bundle that a chunk's first, or last, shared units made; or, where stages hold parts,
- * one of them. */
+/* The gradient of a bundle that a stage makes for another stage in the first, or last, shared units of a chunk; or
+ * one part of it, if stages hold parts. */
 struct remote_grad {
     buffer_id buffer;
     uint32_t *touched; /* as emit_weights.touched, for all bundles of these units */
@@ -375,14 +375,14 @@ void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* Records that the core of attention made this buffer, so that selective checkpointing keeps it. */
 void emit_mark_saved(struct emit *e, buffer_id buffer);
-/* Records the result of a product that selective checkpointing of ops keeps, as it does every second one; does
- * nothing with other choices. */
+/* Records that `buffer` is the result of a product, of which selective checkpointing of ops saves every second one;
+ * does nothing with other choices. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 /* Records that several units write this buffer, so that recomputation leaves it as it is. */
 void emit_cache(struct emit *e, buffer_id buffer);
 
-/* Return the positions of the unit's tokens: of the rank's own, or of its head group's. Where documents say how a
- * sequence is cut, they are those of sequence e->unit.positions_of of the micro-batch. */
+/* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
+ * how a sequence is cut, they are those of sequence e->unit.positions_of of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Returns the positions of one tensor rank's tokens, for ops outside the pairs of products. */

@@ -31,8 +31,8 @@ void op_list_push_all(struct op_list *list, const uint32_t *op, uint32_t count);
 /* Fills the list with the ops of the ir in the order in which they were emitted. */
 void op_list_init(struct op_list *list, const struct ir *ir);
 
-/* Returns how many of `count` listed ops, from the first on, have the layer, phase and micro-batch of the first:
- * most ops have those of the op before. */
+/* Returns how many of the `count` listed ops, from the first on, have the same layer, phase and micro-batch as the
+ * first. Most ops have those of the op before them, so callers handle such ops together. */
 uint32_t op_list_isomorphic_run(const struct ir *ir, const uint32_t *op, uint32_t count);
 
 /* Makes operand k of the op (reads first, then writes) name another buffer, same range. */

@@ -30,8 +30,8 @@ void tensor_setup(struct emit *e, bool layers)
     e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
 }
 
-/* Emits one collective of the tensor group. An implementation that launches it from the stream of its computation
- * starts it after all that has been launched there. */
+/* Emits one collective of the tensor group. In an implementation that launches it from its compute stream, it starts
+ * after all ops that were launched there before. */
 static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
     enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];

@@ -1,14 +1,14 @@
-/* schedule/emit/tensor_parallel.h: Megatron tensor and sequence parallelism (Shoeybi et al., arXiv
- * 1909.08053; Korthikanti et al., arXiv 2205.05198).
+/* schedule/emit/tensor_parallel.h: Megatron tensor and sequence parallelism (Shoeybi et al., arXiv 1909.08053;
+ * Korthikanti et al., arXiv 2205.05198).
  *
- * tp ranks cut heads, the feed-forward width and the vocabulary, and outside the matmul pairs the
- * tokens of each sequence. A gather makes the tokens whole before wqkv and w13, a scatter sums and
- * cuts them after wo and w2; backward the other way round, and the saved local input of wqkv and w13
- * is gathered once more for their weight gradients. What lies between, attention included, sees a
- * transformer of 1/tp the width on all tokens of the tensor ranks.
+ * tp ranks cut heads, the feed-forward width and the vocabulary; outside the pairs of products they cut the tokens of
+ * each sequence. A gather collects all tokens before wqkv and w13, and a reduce-scatter sums and cuts them after wo
+ * and w2. Backward it is the other way round, and the saved local input of wqkv and w13 is gathered once more for
+ * their weight gradients. Everything in between, attention included, sees a transformer of 1/tp the width on all
+ * tokens of the tensor ranks.
  *
  * Rows: e->unit.rows of whole tokens inside the pairs, e->unit.own_rows = e->unit.rows / tp outside. With tp = 1
- * nothing is sent and views come back as they are. */
+ * nothing is sent and views are returned unchanged. */
 #ifndef SCHEDULE_EMIT_TENSOR_PARALLEL_H
 #define SCHEDULE_EMIT_TENSOR_PARALLEL_H
 
@@ -18,18 +18,18 @@
  * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 
-/* The rows that a gather makes whole. Their order matters to attention, for which each sequence is gathered by
- * itself, and not to products. */
+/* The rows that a gather collects. For attention their order matters, so each sequence is gathered by itself; for
+ * products it does not. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
-/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]; held: in the buffer that the
- * implementation keeps for that throughout. */
+/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: into the one buffer that the
+ * implementation keeps for such gathers throughout the step. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
 /* As tensor_gather(), into y, which has room for all. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
-/* Returns this rank's equal part of x, which is the same on all tensor ranks. Operands have the same names on all
- * of them, so the part comes by an all-to-all. */
+/* Returns this rank's equal part of x, which is the same on all tensor ranks. An op names the same operand on every
+ * rank, so it cannot take a part by rank: an all-to-all delivers it. */
 struct view tensor_own(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);

@@ -1,13 +1,13 @@
-/* schedule/ir/documents.h: which documents the packed sequences of a step consist of.
+/* schedule/ir/documents.h: the documents in the packed sequences of a step.
  *
- * A packed sequence is documents one after the other, and a token attends only to its own document. Sequences are
- * numbered over the whole batch of a step: data-parallel rank d of D has the numbers d n ... (d + 1) n - 1, n = batch /
- * D, its micro-batch m of M sequences those from d n + m M on. Sequences that consist of the same lengths share one
- * list, so that equal micro-batches are known to be equal.
+ * A packed sequence consists of documents one after the other, and a token attends only to its own document.
+ * Sequences are numbered over the whole batch of a step: data-parallel rank d of D has the numbers d n ... (d + 1) n
+ * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
+ * lengths share one list, so that equal micro-batches are known to be equal.
  *
  * A caller who asks for a schedule makes one of these (documents_init(), then documents_set() for each sequence) and
- * gives it as `documents` of struct request; compose_build() copies it into the schedule. All memory is of the arena
- * that is passed. */
+ * passes it as `documents` of struct request; compose_build() copies it into the schedule. All memory comes from the
+ * arena that is passed. */
 #ifndef SCHEDULE_DOCUMENTS_H
 #define SCHEDULE_DOCUMENTS_H
 

@@ -214,9 +214,9 @@ uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size)
     return IR_NONE;
 }
 
-/* Returns the hash of a buffer's name. Eight neighbouring numbers get neighbouring slots: texts name buffers in
- * about the order of their numbers, and scattering each would miss the cache at each. Longer runs would meet and
- * make probes as long as themselves. */
+/* Returns the hash of a buffer's name. Eight consecutive numbers get neighbouring slots: texts name buffers roughly
+ * in the order of their numbers, and if each were scattered, each look-up would miss the cache. If more than eight
+ * were neighbours, runs of full slots would make probes long. */
 static uint64_t buffer_hash(uint32_t stem, uint32_t number)
 {
     uint64_t run = hash_word(0, (uint64_t)stem << 32 | number >> 3);

@@ -100,10 +100,10 @@ struct stream {
     uint8_t stream_class;     /* enum stream_class */
 };
 
-/* One tensor of the model, with its global shape, or a block of its rows where blocks are cut apart (q, k and v of
- * wqkv). slice_axes[k]: mesh axes over which dimension k is cut. Columns are cut into equal parts; rows into parts
- * of ceil(rows / parts), of which the last have fewer rows and room for as many. padded: the number of rows that
- * parts are cut from instead; the last of them are no rows of the model. */
+/* One tensor of the model, with its global shape, or a block of its rows if blocks are cut separately (q, k and v of
+ * wqkv). slice_axes[k]: mesh axes over which dimension k is cut. Columns are cut into equal parts; rows into parts of
+ * ceil(rows / parts), of which the last has fewer rows but the same room. padded: the number of rows that are cut
+ * instead of the tensor's own; the rows beyond the tensor's own are not part of the model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
@@ -123,8 +123,9 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    BINDING_MASTER,    /* the parameters that AdamW updates, where these are not BINDING_PARAM's: a
-                          copy in fp32, or with states=bf16 this rank's part, or the host's copy */
+    /* the parameters that AdamW updates, if they are not BINDING_PARAM's: a copy in fp32, with states=bf16 this
+     * rank's part, or the host's copy */
+    BINDING_MASTER,
     BINDING_MOMENT1,   /* Adam m */
     BINDING_MOMENT2,   /* Adam v */
     BINDING_TOKENS,    /* input, i32 */
@@ -141,8 +142,8 @@ struct binding {
     uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard;
-    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens lie here in gathered order (one
-     * sequence after the other); IR_NONE16: the rank's own. */
+    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds in gathered order (one sequence
+     * after the other); IR_NONE16: the rank's own tokens. */
     uint16_t gathered;
     /* Bit mask of mesh axes over which the content is a partial sum; a tensor that an axis cuts is
      * none over that axis. */
@@ -248,8 +249,8 @@ struct ir {
 
 /* buffer flags */
 #define BUFFER_PERSISTENT 1u /* exists during the whole step (bound buffers always do) */
-/* A persistent buffer that the modelled implementation holds as a part of another one. The arena contains it; the
- * implementation's predicted memory does not. */
+/* A persistent buffer that the modelled implementation holds as part of another buffer. It has bytes in the arena,
+ * but none in the predicted memory of the implementation. */
 #define BUFFER_PART 2u
 
 void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
@@ -307,8 +308,8 @@ struct op_desc {
  * within the kind's, views within their buffers, tags' unused labels IR_NONE16. Waits are not checked here: the
  * verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* Adds an op like one that is there, in another phase, on other buffers of the same sizes and dtypes, one per
- * operand. */
+/* Adds an op like an existing one, in another phase and on other buffers, one per operand, which have the same sizes
+ * and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 

@@ -273,7 +273,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
 }
 
 /* Returns the word of a stem. Stems are string constants of the program, so most have the address of an earlier
- * look-up. */
+ * look-up and need no comparison. */
 static uint32_t stem_row(struct ir *ir, const char *text)
 {
     struct ir_index *index = ir_index(ir);
@@ -361,8 +361,8 @@ static struct shape_key shape_key(const struct ir *ir, const struct op_desc *des
     return key;
 }
 
-/* True if the shapes are equal. Compares word by word: the parameters were stored just now, one by one, and wider
- * loads would wait. */
+/* True if the shapes are equal. It compares word by word: the parameters were stored just now, one by one, and wider
+ * loads would stall on these stores. */
 static bool same_shape(const struct work *row, struct shape_key key, const int64_t *p,
                        uint32_t params)
 {
@@ -441,8 +441,8 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
     return ir->range_count++;
 }
 
-/* Returns a range of a buffer as an operand. Equal ranges come close together (what is written is soon read), so a
- * small cache finds most of them. */
+/* Returns a range of a buffer as an operand. Equal ranges follow each other closely (what is written is soon read),
+ * so a small cache finds most of them. */
 uint32_t ir_range_operand(struct ir *ir, const struct view *view)
 {
     struct ir_index *index = ir_index(ir);

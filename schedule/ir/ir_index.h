@@ -8,13 +8,13 @@
 enum { IR_RANGE_CACHE = 4096, IR_STEM_CACHE = 256 }; /* powers of two */
 
 struct ir_index {
-    /* Maps of rows that are looked for when rows are added. A list that is done has none of the tables'
-       (ir_shrink()): ir_index() makes them again. */
+    /* Maps for finding rows while rows are added. A finished list has dropped the maps of its tables (ir_shrink());
+     * ir_index() makes them again. */
     bool forgotten;
     struct id_map shape, dims, extent, word, group, role, tensor, bundle, binding, guard;
 
-    /* Names of buffers. Only texts look buffers up by name, so rows enter this map when the first
-     * one does; `named` of them are in it. */
+    /* Names of buffers. Only texts look buffers up by name, so the map is filled at the first look-up; the first
+     * `named` buffers are in it. */
     struct id_map buffer;
     uint32_t named;
 

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* All layouts but one are defined by what a context rank owns in order (its gathered tokens),
- * which its head ranks then cut into equal contiguous parts. RANK_ORDINAL cuts every one of its
- * chunks that way, so that the head group can gather chunk by chunk. */
+/* In every layout but one, a context rank owns an ordered list of tokens (its gathered tokens), which its head ranks
+ * cut into equal contiguous parts. In RANK_ORDINAL each chunk is cut that way, so that the head group can gather
+ * chunk by chunk. */
 
 static const char *const names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
@@ -94,8 +94,8 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                       layout->tokens);
 }
 
-/* Returns the tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of every
- * chunk; *before: the tokens of the chunks before. */
+/* Returns the number of tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of
+ * every chunk; *before: the tokens of all chunks before it. */
 static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
                            int64_t *before)
 {

@@ -1,11 +1,10 @@
 /* schedule/ir/layout.h: which tokens of a sequence a rank owns.
  *
- * A layout cuts a sequence of `tokens` over the ranks of the context axes (cp) and head axes
- * (hp). It says which tokens a context rank owns, in which order (the gathered order: what its
- * head group holds after an all-to-all), and its head ranks own equal contiguous parts of that,
- * tokens / (cp * hp) each. Sources: DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped
- * attention; zigzag as in ring-flash-attention and, cut over head ranks, USP; LoongTrain section 4
- * (2D zigzag). */
+ * A layout divides a sequence of `tokens` over the ranks of the context axes (cp) and head axes (hp). It says which
+ * tokens a context rank owns, and in which order (the gathered order, in which its head group holds them after an
+ * all-to-all); its head ranks own equal contiguous parts of these, tokens / (cp * hp) each. Sources:
+ * DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped attention; zigzag as in ring-flash-attention and, cut
+ * over head ranks, USP; LoongTrain section 4 (2D zigzag). */
 #ifndef SCHEDULE_LAYOUT_H
 #define SCHEDULE_LAYOUT_H
 
@@ -17,11 +16,12 @@
 #include <stdint.h>
 
 enum layout_kind {
-    LAYOUT_CONTIGUOUS,   /* rank r = c hp + h of P owns [r n, (r+1) n) */
-    LAYOUT_RANK_ORDINAL, /* FPDT: piece i P + r of u P pieces is rank r's i-th chunk; gathered chunk
-                            by chunk, so with cp = 1 the gathered order is the sequence's */
-    LAYOUT_STRIPED,      /* token i is on context rank i mod cp */
-    LAYOUT_ZIGZAG,       /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
+    LAYOUT_CONTIGUOUS, /* rank r = c hp + h of P owns [r n, (r+1) n) */
+    /* FPDT: piece i P + r of u P pieces is rank r's i-th chunk. The order is that of the chunks, so with cp = 1 the
+     * gathered order is the sequence's */
+    LAYOUT_RANK_ORDINAL,
+    LAYOUT_STRIPED, /* token i is on context rank i mod cp */
+    LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
     LAYOUT_ZIGZAG_2D, /* zigzag as LoongTrain cuts it: each rank owns two adjacent slices of 2 cp hp; hp even or 1 */
     /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
        (Megatron-LM with packed sequences; TransformerEngine's thd format) */
@@ -36,8 +36,8 @@ struct token_layout {
     int64_t tokens;  /* of one sequence */
     int64_t
         chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
-    const int64_t *length; /* tokens of each chunk, over all ranks, where they differ; NULL. Memory
-                              of the owner: an ir's arena */
+    /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's arena */
+    const int64_t *length;
 };
 
 const char *layout_name(enum layout_kind kind);
@@ -49,8 +49,8 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 /* Returns the global position of local position p on the rank with context index c and head index h. */
 int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p);
 
-/* Returns a global position after the head group has gathered its tokens: rank c owns tokens / cp positions, and
- * this is the global one of the p-th. */
+/* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
+ * positions. */
 int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p);
 
 /* As the two functions above for a packed sequence, on whose documents ZIGZAG_DOCUMENTS depends. */
@@ -62,9 +62,9 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
 /* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
 
-/* Gathered positions ascend. The first function returns how many of rank c lie below a global position; the other
- * the end of the run of gathered positions around `row` whose global ones are equally far apart: by cp in STRIPED,
- * by 1 in the others. Of RANK_ORDINAL with cp = 1 only. */
+/* Both rely on gathered positions that ascend. The first function returns how many tokens of rank c lie below a
+ * global position. The second returns the end of the run of gathered positions around `row` whose global positions
+ * have one distance: cp in STRIPED, 1 in the others. RANK_ORDINAL is allowed only with cp = 1. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,

@@ -18,8 +18,8 @@ struct named {
     char variable[4];
 };
 
-/* An op that a loop's rows would have before the first or after the last iteration; of a loop within others, in
- * each of their iterations. */
+/* An op that a loop's rows would have before its first iteration or after its last one. For a loop within other
+ * loops, it is the op in each of their iterations. */
 struct alias {
     uint32_t loop, row;
     int64_t value; /* of the loop's variable */
@@ -301,15 +301,15 @@ static void add_alias(struct printer *p, struct alias alias)
     p->alias[p->alias_count++] = alias;
 }
 
-/* A reference whose op is at `place` in the first iterations of the loops around it. With each iteration of loop d
- * around it moves by[m][d] iterations of loop m of the place. */
+/* A reference whose op is at `place` in the first iterations of the loops around it. Each iteration of loop d around
+ * it moves the reference by by[m][d] iterations of loop m of the place. */
 struct reference {
     struct place place;
     int64_t by[DEPTH_MAX][DEPTH_MAX];
 };
 
-/* Finds how a reference moves, from the op it names in one iteration of all loops around it (the first, or the
- * last of each). False: it does not move by whole iterations of loops. */
+/* Finds how a reference moves, given the op that it names in one iteration of all loops around it (the first of each,
+ * or the last). False: it does not move by whole iterations of loops. */
 static bool follow(const struct printer *p, const struct around *a, int64_t first,
                    const int64_t *stride, bool last, struct reference *r)
 {
@@ -335,8 +335,8 @@ static bool follow(const struct printer *p, const struct around *a, int64_t firs
     return true;
 }
 
-/* Finds the ops [*begin, *end) of an iteration of the loop around level m of a place, or of all where there is
- * none; *first: where it begins in the first iterations of the loops around. */
+/* Finds the ops [*begin, *end) of one iteration of the loop around level m of a place, or all ops if there is no such
+ * loop; *first: where it begins in the first iterations of the loops around. */
 static void find_around(const struct printer *p, const struct place *place, uint32_t m,
                         uint64_t *begin, uint64_t *end, uint64_t *first)
 {
@@ -351,8 +351,8 @@ static void find_around(const struct printer *p, const struct place *place, uint
     *end = *begin + outer->ops;
 }
 
-/* Notes the ops that a reference reaches outside its innermost loop, which it does by one variable at most.
- * False: it leaves another, or the iteration of the loop around it. */
+/* Records the ops that a reference reaches outside its innermost loop; it may leave that loop by one variable at
+ * most. False: it leaves another loop, or the iteration of the loop around it. */
 static bool note_outside(struct printer *p, const struct around *a, const struct reference *r,
                          int64_t first, const int64_t *stride)
 {

@@ -1,7 +1,7 @@
-/* Version 2 of the text form: loops are written out line by line, and what names ops becomes their numbers.
+/* Version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their numbers.
  *
- * Statements and loops make a tree. A walk counts ops, so that every name has its number in the flat list; a
- * second one writes each line out once for every iteration, and the parser of flat lines reads it. */
+ * Statements and loops make a tree. A first walk counts ops, so that every name has its number in the flat list; a
+ * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
 #include "schedule/ir/loops_read.h"
 #include "schedule/ir/expression.h"
 

@@ -5,8 +5,8 @@
 
 #include "schedule/ir/ir_parse.h"
 
-/* Reads what follows the first line, and parses every line that it stands for. Messages name lines of the
- * text, with the column in the line as it is written out. */
+/* Reads the text after the first line, and parses every line to which it unrolls. Messages name lines of the text;
+ * columns are those of the unrolled line. */
 enum status loops_read(struct parser *parser);
 
 #endif

@@ -98,8 +98,7 @@ static void add_node(struct loops *l, struct loops_node node)
     l->node[l->count++] = node;
 }
 
-/* True if the numbers of the word that begins here name ops, as do those of an op's id, and those after `waits`
- * and `free=`. */
+/* True if the numbers in the word that begins here name ops: the word is an op's id, or follows `waits` or `free=`. */
 static bool names_ops(const char *word, const char *before, bool is_op)
 {
     if (strncmp(word, "free=", 5) == 0)
@@ -217,8 +216,8 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* True if iterations may begin here: those of layers, chunks or steps begin where a label changes; those whose
- * lines all keep their labels begin anywhere. */
+/* True if iterations may begin here: iterations of layers, chunks or steps begin where a label changes; iterations in
+ * which every line keeps its labels may begin anywhere. */
 static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))

@@ -1,9 +1,9 @@
 /* schedule/ir/loops_roll.h: lines of a flat schedule that repeat, rolled into loops. Private to
  * schedule/ir/loops_*.c.
  *
- * A line is a shape (its text without its numbers) and its numbers. Lines in a row whose shapes repeat, and
- * whose numbers change by the same amount from one iteration to the next, become one loop; loops repeat
- * like lines, so they nest. Nothing is taken on trust: every number of every iteration is compared. */
+ * A line is a shape (its text without its numbers) and its numbers. Consecutive lines whose shapes repeat, and whose
+ * numbers change by the same amount from one iteration to the next, become one loop; loops repeat like lines, so they
+ * nest. Every number of every iteration is compared. */
 #ifndef SCHEDULE_LOOPS_ROLL_H
 #define SCHEDULE_LOOPS_ROLL_H
 

@@ -48,8 +48,8 @@ struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
 /* Returns the id that an op of the sample has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Returns where in the whole list an op stands (its iteration is counted there): the op that copy number `copy` of
- * op `from` (0: the op itself; 1: the first copy) refers to as `op`. run NULL: in no run. */
+/* Returns the place in the whole list of the op that copy number `copy` of op `from` (0: the op itself; 1: its first
+ * copy) refers to as `op`. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
 struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                     uint32_t op);
 
@@ -67,15 +67,15 @@ uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 /* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
-/* One row of a table in the order of ops: of the whole list, number `row` of the sample's table, which stands
- * there for copy number `copy` of itself. */
+/* One row of the whole list's table, which is in the order of ops: row number `row` of the sample's table, as it
+ * stands for copy number `copy` of itself. */
 struct repeat_row {
     uint32_t row, copy;
     uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */
 };
 
-/* Returns the rows that a table of a role of the sample, sorted by the ops op[0 .. count), has in the whole list.
- * Heap; *rows: how many. */
+/* Returns the rows that a role's table has in the whole list, from the sample's table, which is sorted by the ops
+ * op[0 .. count). The array is on the heap; *rows: its length. */
 struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
                                 uint32_t count, uint32_t *rows);
 

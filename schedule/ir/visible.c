@@ -249,9 +249,9 @@ static void collect(struct collector *c, struct stretch next)
     *open = next;
 }
 
-/* Collects rows row .. row + rows - 1, which lie at positions of one stride, so that the bounds of their ranges
- * never move by more than one key a row: rows whose first and last ranges are even are even throughout, others are
- * halved. */
+/* Collects rows row .. row + rows - 1. Their positions have one stride, so a bound of the keys that they see moves by
+ * at most one key from row to row. If the bounds move evenly from the first row to the last, the rows in between follow;
+ * else each half is collected by itself. */
 static void collect_rows(struct collector *c, int64_t row, int64_t rows)
 {
     struct stretch s = {row, rows, range_of(c->sight, row), range_of(c->sight, row + rows - 1)};

@@ -1,9 +1,10 @@
 /* schedule/ir/visible.h: which keys the queries of an attention op see on a rank, for mask DOCUMENTS.
  *
  * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
- * rank: on its data-parallel index, and on its place among the context ranks. Here both become pieces (models/work.h),
- * of which costs, flops and kernels are made. Rows lie in ascending order of their positions in every layout, so a
- * query sees a range of key rows, and a document takes one piece, or a few where a layout or a window cuts it. */
+ * rank: on its data-parallel index and on its place among the context ranks. From these the functions here make
+ * pieces (models/work.h), from which costs, flops and kernels follow. In every layout rows are in ascending order of
+ * their positions, so a query sees a range of key rows, and a document takes one piece, or a few if a layout or a
+ * window cuts it. */
 #ifndef SCHEDULE_VISIBLE_H
 #define SCHEDULE_VISIBLE_H
 
@@ -15,12 +16,12 @@
 uint32_t ir_axes_named(const struct ir *ir, const char *name);
 uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
 
-/* Returns the context index of a rank: in the group `cp` where it has all axes of that name, since a ring may go
- * round ranks in another order than the mesh's; else along these axes. */
+/* Returns the context index of a rank: its index in the group `cp` if that group has all axes of that name, since a
+ * ring may visit ranks in another order than the mesh's; else its index along these axes. */
 uint32_t ir_context_of(const struct ir *ir, uint32_t rank);
 
-/* Return the place of a rank, and the number of places. Ranks of one data-parallel index and context index have
- * one place: they see the same of every op. */
+/* Return the place of a rank, and the number of places. Ranks with the same data-parallel index and context index
+ * have one place: the same pairs are visible to them in every op. */
 uint32_t ir_place_of(const struct ir *ir, uint32_t rank);
 uint32_t ir_places(const struct ir *ir);
 
@@ -37,7 +38,7 @@ static inline bool work_has_documents(const struct work *work)
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that continue "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
 /* Returns why such an op's parameters do not fit the schedule, in words that continue "and"; NULL: they fit. The
- * schedule must be one that can have it. */
+ * schedule must be one in which such an op is allowed. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* Grows; all-zero is empty, and visible_release() frees it. */

@@ -26,8 +26,7 @@ static struct places places_of(const struct choices *c, uint32_t stage, const st
     return p;
 }
 
-/* Returns the action of a stage that goes on with what an action of another one makes; PIPELINE_NEVER: there is
- * none. */
+/* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: there is none. */
 static uint32_t receiver(const struct places *to, uint32_t stage, const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)

@@ -138,9 +138,10 @@ static bool is_better(const struct greedy *g, uint32_t chunk, double start, uint
     return g->next[chunk] < g->next[best];
 }
 
-/* Returns the time of the last piece, in flops of a layer or in units; it takes longest because it sees the most
- * keys, and all layers are equal. Subsequences of equal lengths are taken for equal units, as in the paper's
- * figure 8; of others, whose lengths make whole ones take equally long, pieces do not. */
+/* Returns the time of the last piece, in flops of a layer or in units. The last piece takes longest, because it sees
+ * the most keys; all layers are equal. Subsequences of equal lengths count as equal units, as in the paper's figure
+ * 8. Where lengths were chosen so that whole subsequences take equally long, their pieces do not, and flops are
+ * counted. */
 static double flops_of(const struct choices *c, uint32_t subsequence, struct share share)
 {
     if (c->lengths == NULL)
@@ -184,8 +185,8 @@ void multiplex_order(const struct choices *c, struct task *task)
     free(g.passed);
 }
 
-/* Adds what a stage has to do with a task: forward, and sending what it makes that stages before will need; or
- * backward, and returning what those stages summed that tasks soon to come will need. */
+/* Adds the actions of a stage for a task. Forward: the forward, and sending what it makes that earlier stages will
+ * need. Backward: the backward, and returning the sums of earlier stages that the next tasks will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct task *t, uint32_t unit, bool forward)
 {

@@ -1,17 +1,17 @@
-/* schedule/pipeline/multiplex.h: multiplexed sequence partitioning (SPPO, arXiv 2503.10377, section 6, in
- * the reading of its table 3): stages that would idle while a pipeline fills or drains take equal
- * pieces of another stage's subsequence.
+/* schedule/pipeline/multiplex.h: multiplexed sequence partitioning (SPPO, arXiv 2503.10377, section 6, as its table 3
+ * suggests): stages that would idle while a pipeline fills or drains take equal pieces of another stage's
+ * subsequence.
  *
- * Of N subsequences, stage i of P shares the first P - 1 - i with the stages after it and the last i
- * with those before it. It takes the rest by itself. */
+ * Of N subsequences, stage i of P shares the first P - 1 - i with the stages after it and the last i with those
+ * before it. It computes the rest by itself. */
 #ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
 #include "base/text.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Neighbouring stages that each take a piece of one subsequence through one chunk, in order: equal ones
- * of whole rows of every tensor rank, the last one shorter where that does not divide. */
+/* Consecutive stages that each take one piece of a subsequence through one chunk of layers. Pieces are equal and have
+ * whole rows for every tensor rank; the last one is shorter if the subsequence does not divide. */
 struct share {
     uint32_t first, count;
 };
@@ -27,8 +27,8 @@ uint32_t multiplex_begin_of_last(const struct choices *choices, uint32_t chunk);
 /* True if a stage has a part of some subsequence of a chunk. */
 bool multiplex_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
 
-/* Adds to out what keeps stages from sharing subsequences, one condition after the other; nothing if they can.
- * lengths: those of the choices are what will be built. */
+/* Appends the conditions that keep stages from sharing subsequences; nothing if they can. lengths: the lengths in
+ * `choices` are final. */
 void multiplex_conditions(struct text *out, const struct choices *choices, bool lengths);
 
 /* A subsequence on its way through a chunk. */
@@ -36,10 +36,10 @@ struct task {
     uint32_t chunk, subsequence;
 };
 
-/* Fills task, which has room for P N of them, with the order in which all stages together take the tasks of one
- * micro-batch forward; backward is its reverse. Each task takes as long as the flops of its longest piece (where
- * lengths are equal: its part of a unit), and starts as early as it can; of several, the one that most stages
- * share comes first. */
+/* Fills task, which has room for P N tasks, with the order in which all stages together take the tasks of one
+ * micro-batch forward; the backward order is the reverse. Each task takes as long as the flops of its longest piece
+ * (with equal lengths: its part of a unit), and starts as early as it can; of several that can start, the one that
+ * most stages share comes first. */
 void multiplex_order(const struct choices *choices, struct task *task);
 
 #endif
