@@ -64,9 +64,10 @@ struct fabric {
     double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
     int64_t peer_ranks;                 /* ranks of the communicator with peer_bytes_per_s; in a
                                            smaller one a pair has more channels; 0: no difference */
-    double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches */
+    double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches where the rate of
+                                           all channels is unknown, and a message at most */
     double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
-                                               part included; 0: no limit of their own */
+                                               part included; 0: unknown */
     double latency_s;                       /* per message or per step of a collective */
     double collective_latency_s; /* added once per collective, beside its steps: its start */
     double peer_latency_s;       /* added per send/receive pair, beside latency_s: its start */

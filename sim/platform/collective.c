@@ -33,13 +33,15 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
-/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain, on a port with this overhead: the
- * rate that one pair reaches, and that of the channels, which copy the member's own piece as well. */
+/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain, on a port with this overhead. NCCL
+ * deals its channels evenly out to the ranks of a communicator, itself included (src/enqueue.cc), so that of what all
+ * channels move the peers get peers / (peers + 1). Where the rate of all channels is unknown, a pair has its own. */
 static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
 {
-    double pairs = peers * fabric->all_to_all_peer_bytes_per_s;
-    double channels = fabric->all_to_all_channels_bytes_per_s * peers / (peers + 1.0);
-    return (channels > 0 && channels < pairs ? channels : pairs) * overhead;
+    double channels = fabric->all_to_all_channels_bytes_per_s;
+    double cap = channels > 0 ? channels * peers / (peers + 1.0)
+                              : peers * fabric->all_to_all_peer_bytes_per_s;
+    return cap * overhead;
 }
 
 /* Adds one flow per pair on a mesh, else one per member and nearness over the member's own ports. */

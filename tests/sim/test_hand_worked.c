@@ -79,6 +79,12 @@ static void few_channels(struct cluster *c)
     c->fabric.all_to_all_channels_bytes_per_s = 20e9;
 }
 
+static void few_channels_and_narrow_messages(struct cluster *c)
+{
+    c->fabric.all_to_all_channels_bytes_per_s = 20e9;
+    c->fabric.all_to_all_peer_bytes_per_s = 2e9;
+}
+
 static void slow_to_start(struct cluster *c)
 {
     c->fabric.peer_latency_s = 3;
@@ -139,6 +145,8 @@ static const struct {
     {"all_to_all_in_node", 1, narrow_peers, 0, false, 0.2},
     /* 4 pieces of 2 GB, a rank's own among them */
     {"all_to_all_in_node", 1, few_channels, 0, false, 0.4},
+    /* where the rate of all channels is known, a pair's own says nothing more */
+    {"all_to_all_in_node", 1, few_channels_and_narrow_messages, 0, false, 0.4},
     /* each of 4 ranks fetches 8 GB, its own piece among them; with latency, by 4 copies */
     {"all_to_all_in_node", 1, one_gpu_for_all, 0, false, 0.32},
     {"all_to_all_in_node", 1, copies_that_start_slowly, 0, false, 4.32},
