@@ -11,6 +11,7 @@
 #include "cli/plan/longest_report.h"
 #include "cli/plan/report.h"
 #include "cli/plan/winner_settings.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "cli/setup/request_options.h"
@@ -36,6 +37,14 @@ static const struct option rows[] = {
      .high = 1000,
      .fallback = "5",
      .help = "configurations that are shown"},
+    {.name = "batches",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .low = 1,
+     .high = 4096,
+     .fallback = "8",
+     .help = "with --documents: packed steps on which the best configurations are compared, by the "
+             "median of their times"},
     {.name = "longest",
      .kind = OPTION_FLAG,
      .help = "print the longest sequence of this configuration that fits, and what the next longer "
@@ -148,6 +157,45 @@ static void put_given(struct text *out, const struct options *options, enum goal
                              *const size[] = {"nodes", "gpus", NULL};
     text_puts(out, "longhaul predict");
     setup_put_given(out, options, &plan_options, keep, goal == GOAL_GPUS ? size : none);
+    if (options_given(options, "documents") && options_count(options, "batches") > 1)
+        text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
+}
+
+/* The first batch of a sample as the setup's documents, and the steps of all of its batches, as predict has them. */
+struct winner_batches {
+    struct documents documents;
+    struct arena arena;
+    struct batch_times times;
+};
+
+static void take_first_batch(struct winner_batches *b, struct setup *setup,
+                             const struct sample *sample)
+{
+    if (sample == NULL)
+        return;
+    packed_batch_documents(&sample->batch[0], sample->sizes.seq, &b->documents, &b->arena);
+    setup->request.documents = &b->documents;
+    setup->padding = sample->batch[0].padding;
+}
+
+static enum status time_batches(struct winner_batches *b, struct report *report,
+                                const struct sample *sample, struct diag *diag)
+{
+    if (sample == NULL)
+        return STATUS_OK;
+    report->documents = sample->batch;
+    if (sample->count == 1)
+        return STATUS_OK;
+    report->batches = &b->times;
+    report->packed = sample->batch;
+    return batch_times_make(&b->times, report->prediction, sample->batch, sample->count, false,
+                            diag);
+}
+
+static void winner_batches_release(struct winner_batches *b)
+{
+    batch_times_release(&b->times);
+    arena_release(&b->arena);
 }
 
 /* Predicts the winner again, for its traces and its page. */
@@ -156,22 +204,25 @@ static enum status write_winner(const struct options *options, struct setup *set
 {
     const struct outcome *winner = &best->row[0];
     const char *folder = options_text(options, "o");
-    struct request request = winner->request;
+    struct request *request = &setup->request;
     struct prediction p = {0};
     struct alternative other = {0};
+    struct winner_batches batches = {0};
     struct diag note = {0};
     struct text command = {0}, path = {0};
     struct page page = {0};
-    request.seq = winner->tokens;
+    *request = winner->request;
+    request->seq = winner->tokens;
+    take_first_batch(&batches, setup, winner->sample);
     text_puts(&command, given);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpus);
     if (best->goal == GOAL_LONGEST)
-        text_printf(&command, " --seq %lld", (long long)request.seq);
+        text_printf(&command, " --seq %lld", (long long)request->seq);
     text_putc(&command, ' ');
-    request_put_options(&command, &request);
+    request_put_options(&command, request);
     struct report report = {.prediction = &p,
-                            .profile = request.profile,
+                            .profile = request->profile,
                             .best = &other,
                             .command = command.data,
                             .model = options_text(options, "model"),
@@ -179,12 +230,14 @@ static enum status write_winner(const struct options *options, struct setup *set
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
     progress_part("predicting the winner");
-    if (setup->cluster.gpus != request.ranks)
-        status = cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, diag);
+    if (setup->cluster.gpus != request->ranks)
+        status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
     if (status == STATUS_OK)
-        status = prediction_make(&p, setup, &request, false, diag);
+        status = prediction_make(&p, setup, request, false, diag);
     if (status == STATUS_OK)
-        status = alternatives_find(&other, &p, &request, false, diag);
+        status = time_batches(&batches, &report, winner->sample, diag);
+    if (status == STATUS_OK)
+        status = alternatives_find(&other, &p, request, false, diag);
     if (status == STATUS_OK)
         status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
     if (status == STATUS_OK)
@@ -198,6 +251,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     text_release(&page.html);
     text_release(&path);
     text_release(&command);
+    winner_batches_release(&batches);
     prediction_release(&p);
     return status;
 }
@@ -207,11 +261,14 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct best best = {0};
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
+    struct samples samples = {.asked = documents_samples(options)};
     enum framework only = (enum framework)options_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
+                              .layout = !options_given(options, "layout"),
+                              .samples = samples.asked.lengths != NULL ? &samples : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
                               .own_profile = published || !options_given(options, "profile")};
     enum goal goal =
@@ -253,6 +310,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     text_release(&out);
     text_release(&given);
     best_release(&best);
+    samples_release(&samples);
     return status;
 }
 
@@ -318,6 +376,18 @@ static enum status check_question(const struct options *options, struct diag *di
     return STATUS_OK;
 }
 
+static enum status check_documents(const struct options *options, struct diag *diag)
+{
+    if (!options_given(options, "documents") && options_given(options, "batches"))
+        return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
+                          "needs --documents, in which batches differ");
+    if (options_given(options, "documents") && !options_given(options, "seq"))
+        return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
+                          "is about times at a given length. The longest sequence that fits "
+                          "follows from memory, which documents do not change: leave them out");
+    return documents_check(options, diag);
+}
+
 enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
@@ -326,6 +396,8 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_frameworks(options, diag);
     if (status == STATUS_OK)
         status = check_length(options, diag);
+    if (status == STATUS_OK)
+        status = check_documents(options, diag);
     if (status == STATUS_OK)
         status = setup_load_open(&setup, options, diag);
     if (status == STATUS_OK && options_given(options, "longest"))

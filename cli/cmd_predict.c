@@ -206,8 +206,7 @@ static void put_commands(struct text *predict, struct text *plan, const struct o
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
-    if (options->argument_count > 0 || options_given(options, "loopback") ||
-        options_given(options, "documents"))
+    if (options->argument_count > 0 || options_given(options, "loopback"))
         return;
     text_puts(plan, "longhaul plan");
     setup_put_given(plan, options, &predict_options, keep, drop);

@@ -51,14 +51,10 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
 }
 
 /* Seconds of one device for tokens [0, end) of a sequence in all layers: three products for each of the
- * forward's, attention forward and 2.5 times as much backward. Over packed documents attention is that of an average
- * sequence, and of a part of one nothing. */
-static double layers_s(const struct choices *c, const struct rates *rates, int64_t end)
+ * forward's, attention forward, of `seen` flops, and 2.5 times as much backward. */
+static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
 {
     const struct transformer *t = c->model;
-    double seen = c->documents == NULL ? transformer_seen_flops(t, end)
-                  : end == c->seq      ? document_seen_flops(c->documents, t, end)
-                                       : 0;
     return (double)t->layers *
            (3 * (double)end * (double)transformer_linear_flops_per_token(t) * rates->product_s +
             seen * rates->attention_s);
@@ -70,16 +66,19 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     double sequences = (double)c->global_batch, ranks = (double)c->ranks;
     double head = 3 * sequences * (double)c->seq *
                   (double)transformer_head_flops_per_token(c->model) * rates.product_s;
-    double all = sequences * layers_s(c, &rates, c->seq);
+    double all = sequences *
+                 layers_s(c, &rates, c->seq, document_seen_flops(c->documents, c->model, c->seq));
     if (!pipeline_is_plain(c))
         return (all + head) / ranks;
     /* The last stage has the most layers and the head. It begins after the first unit's forward through
        the stages before it, and they end with that unit's backward: of every micro-batch the first
-       subsequence comes first and goes last. */
+       subsequence comes first and goes last. Over packed documents it may have hardly any attention. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
-    double first = unit * layers_s(c, &rates, pipeline_prefix(c, 1));
+    int64_t end = pipeline_prefix(c, 1);
+    double seen = c->documents == NULL ? transformer_seen_flops(c->model, end) : 0;
+    double first = unit * layers_s(c, &rates, end, seen);
     return (all * share + head + first * (1 - share)) / stage_ranks;
 }
 

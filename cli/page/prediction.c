@@ -352,6 +352,31 @@ static void put_next(struct page *page, struct json_node root)
     text_release(&text);
 }
 
+/* Appends what the sequences are packed of, and the times of steps of other documents; nothing without --documents. */
+static void put_documents(struct page *page, struct json_node root)
+{
+    struct json_node packed = json_find(root, "packed"), batches = json_find(root, "batches");
+    struct text text = {0};
+    if (!json_is_object(packed))
+        return;
+    page_heading(page, "Packed documents");
+    text_printf(&text, "%.0f documents, padding %.1f %%, visible pairs %.2f %% of causal.",
+                number(packed, "documents"), 100 * number(packed, "padding_share"),
+                100 * number(packed, "visible_share"));
+    if (json_is_object(batches)) {
+        text_printf(&text, " %zu steps of other documents: median ",
+                    json_count(json_find(batches, "by_batch")));
+        put_time(&text, number(batches, "median_step_s"));
+        text_puts(&text, ", 90 % at most ");
+        put_time(&text, number(batches, "high_step_s"));
+        text_puts(&text, ", worst ");
+        put_time(&text, number(batches, "worst_step_s"));
+        text_printf(&text, "; %.1f tokens/s/GPU.", number(batches, "mean_tokens_per_s_gpu"));
+    }
+    page_text(page, text.data);
+    text_release(&text);
+}
+
 enum status page_of_prediction(struct page *page, const char *path, const char *title,
                                struct diag *diag)
 {
@@ -374,6 +399,7 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
     put_verdict(page, root);
     put_numbers(page, root);
+    put_documents(page, root);
     page_heading(page, "Where the step goes");
     status = put_waterfall(page, path, &stored, diag);
     if (status == STATUS_OK) {

@@ -77,6 +77,31 @@ void plan_put_device(struct text *out, const struct verdict *v)
     }
 }
 
+double plan_step_s(const struct outcome *o)
+{
+    return o->spread.steps > 0 ? o->spread.median_s : o->step_s;
+}
+
+void plan_put_spread(struct text *out, const struct outcome *o)
+{
+    const struct step_spread *s = &o->spread;
+    if (s->steps == 0)
+        return;
+    text_puts(out, ", 90 % at most ");
+    report_put_time(out, s->high_s, s->worst_s);
+    text_puts(out, ", worst ");
+    report_put_time(out, s->worst_s, s->worst_s);
+    text_printf(out, " in %zu batch%s", s->steps, s->steps == 1 ? "" : "es");
+}
+
+void plan_put_won(struct text *out, const struct outcome *o)
+{
+    if (o->spread.steps > 1)
+        text_printf(out, ", faster than the best in %zu of %zu batches", o->won, o->spread.steps);
+    else if (o->spread.steps == 1)
+        text_puts(out, ", in 1 batch");
+}
+
 /* Appends the options that predict a configuration; --seq is one of them if the length was searched for. */
 void plan_put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
 {

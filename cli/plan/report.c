@@ -76,10 +76,14 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
         units_put_tokens(out, o->tokens);
         text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
     }
+    double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
-    report_put_time(out, o->step_s, o->step_s);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], o->step_s,
-                         report_time_for(o->step_s).unit_s);
+    report_put_time(out, step_s, step_s);
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+                         report_time_for(step_s).unit_s);
+    plan_put_spread(out, o);
+    if (i > 0)
+        plan_put_won(out, o);
     text_puts(out, ", ");
     plan_put_device(out, &o->verdict);
     put_idle(out, o);

@@ -28,6 +28,21 @@ static void json_split(struct json_out *w, const struct split *split)
     json_put_number(w, "framework_s_per_sequence", split->framework_s);
 }
 
+/* The steps of packed batches. */
+static void json_batches(struct json_out *w, const struct outcome *o)
+{
+    const struct step_spread *s = &o->spread;
+    if (s->steps == 0)
+        return;
+    json_begin_object(w, "batches");
+    json_put_count(w, "steps", s->steps);
+    json_put_number(w, "median_step_s", s->median_s);
+    json_put_number(w, "high_step_s", s->high_s);
+    json_put_number(w, "worst_step_s", s->worst_s);
+    json_put_count(w, "faster_than_best", o->won);
+    json_end_object(w);
+}
+
 static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
                          const struct outcome *o)
 {
@@ -49,8 +64,9 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
         json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
-        json_put_number(w, "step_s", o->step_s);
-        report_json_step_ends(w, &o->intervals, o->step_s);
+        json_put_number(w, "step_s", plan_step_s(o));
+        report_json_step_ends(w, &o->intervals, plan_step_s(o));
+        json_batches(w, o);
         json_put_count(w, "sequences", (uint64_t)o->sequences);
         if (o != winner && r->best->goal != GOAL_LONGEST)
             json_loss(w, o, winner);

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"
+#include "predict/plan/all_batches.h"
 #include "schedule/choices/strategies.h"
 
 #include <stdlib.h>
@@ -28,10 +29,12 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     if (best->goal == GOAL_GPUS)
         text_printf(&rest, "%zu, ", best->gpus);
     put_length(&rest, r, o);
-    text_printf(&rest, "%.1f tokens/s/GPU, a step of ", o->most);
-    report_put_time(&rest, o->step_s, o->step_s);
-    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], o->step_s,
-                         report_time_for(o->step_s).unit_s);
+    double step_s = plan_step_s(o);
+    text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->most,
+                o->spread.steps > 0 ? "median " : "");
+    report_put_time(&rest, step_s, step_s);
+    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+                         report_time_for(step_s).unit_s);
     text_puts(&rest, "; a GPU needs ");
     plan_put_device(&rest, &o->verdict);
     text_putc(&rest, '.');
@@ -102,6 +105,33 @@ static void print_question(const struct screen *screen, const struct plan_report
     text_release(&line);
 }
 
+/* Prints the steps of the best configuration, and how many of the others were predicted on how many batches. */
+static void print_batches(const struct screen *screen, const struct best *best)
+{
+    const struct outcome *o = &best->row[0];
+    size_t all = o->spread.steps, on_all = 0, on_some = 0, on_one = 0;
+    struct text line = {0};
+    if (all == 0)
+        return;
+    for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
+        size_t steps = best->row[i].spread.steps;
+        on_all += steps == all;
+        on_some += steps < all && steps > 1;
+        on_one += steps < all && steps == 1;
+    }
+    text_puts(&line, "median ");
+    report_put_time(&line, o->spread.median_s, o->spread.worst_s);
+    plan_put_spread(&line, o);
+    text_printf(&line, "; %zu configuration%s simulated on all", on_all,
+                on_all == 1 ? " was" : "s were");
+    if (on_some > 0)
+        text_printf(&line, ", %zu on %d", on_some, COMPARED_FIRST);
+    if (on_one > 0)
+        text_printf(&line, ", %zu on 1", on_one);
+    screen_put_line(screen, "batches", line.data);
+    text_release(&line);
+}
+
 /* Prints the command of the best configuration, and the options of the next ones. */
 static void print_ranking(const struct screen *screen, const struct plan_report *r)
 {
@@ -123,6 +153,7 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
         plan_put_device(&line, &o->verdict);
         if (best->goal != GOAL_LONGEST)
             plan_put_loss(&line, o, &best->row[0]);
+        plan_put_won(&line, o);
         text_puts(&line, ": ");
         plan_put_options(&line, r, o);
         text_printf(screen->out, "  %-2zu ", i + 1);
@@ -189,6 +220,8 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         print_none(screen, r);
     text_putc(screen->out, '\n');
     print_question(screen, r);
+    if (found)
+        print_batches(screen, best);
     if (found)
         plan_print_kernels(screen, best);
     if (found)

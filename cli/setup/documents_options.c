@@ -1,5 +1,6 @@
 #include "cli/setup/documents_options.h"
 
+#include "predict/documents/samples.h"
 #include "schedule/config/resolve_config.h"
 
 #include <stdlib.h>
@@ -83,24 +84,22 @@ static enum status find_sizes(struct packing_options *sizes, const struct setup 
 {
     struct choices choices;
     enum status status = compose_resolve(&choices, &setup->request, NULL, diag);
-    if (status != STATUS_OK)
-        return status;
-    bool cut = setup->request.ring_layout == RING_ZIGZAG_DOCUMENTS && choices.cp > 1;
     *sizes = (struct packing_options){
         .policy = (enum packing_policy)options_choice(options, "packing"),
         .balance = (enum packing_balance)options_choice(options, "balance"),
-        .seq = choices.seq,
-        .multiple = cut ? 2 * (int64_t)choices.cp : 1,
-        .sequences = (uint32_t)choices.global_batch,
-        .ranks = choices.dp,
-        .micro_batch = (uint32_t)choices.micro_batch,
     };
-    return choices.seq % sizes->multiple == 0
-               ? STATUS_OK
-               : diag_error(diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
-                            "zigzag-documents pads documents to multiples of %lld tokens, and a "
-                            "sequence has %lld",
-                            (long long)sizes->multiple, (long long)choices.seq);
+    return status == STATUS_OK ? packing_sizes(sizes, &setup->request, &choices, diag) : status;
+}
+
+struct samples_request documents_samples(const struct options *options)
+{
+    return (struct samples_request){
+        .lengths = options_text(options, "documents"),
+        .seed = (uint64_t)options_count(options, "seed"),
+        .policy = (enum packing_policy)options_choice(options, "packing"),
+        .balance = (enum packing_balance)options_choice(options, "balance"),
+        .batches = (size_t)options_count(options, "batches"),
+    };
 }
 
 enum status documents_load(struct packed_documents *packed, struct setup *setup,

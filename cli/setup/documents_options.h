@@ -6,7 +6,7 @@
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 
 #include "cli/common/options.h"
-#include "predict/documents/packing.h"
+#include "predict/documents/samples.h"
 #include "predict/setup/setup.h"
 
 extern const struct option_set setup_documents_options;
@@ -28,6 +28,9 @@ struct packed_documents {
 enum status documents_load(struct packed_documents *packed, struct setup *setup,
                            const struct options *options, bool from_file, size_t count,
                            struct diag *diag);
+/* Returns what the options ask a search to compare configurations on; --documents is given. */
+struct samples_request documents_samples(const struct options *options);
+
 void packed_documents_release(struct packed_documents *packed);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/interrupt.h"
 #include "predict/bounds.h"
+#include "predict/plan/all_batches.h"
 #include "predict/plan/shortened.h"
 #include "predict/progress.h"
 #include "predict/setup/subsequences.h"
@@ -31,6 +32,7 @@ struct round {
     const struct space_open *open;
     const struct candidate *candidate; /* of the round's first job */
     const struct outcome *incumbent;   /* NULL: none yet */
+    double to_exceed;                  /* tokens/s/GPU: what is no faster is not simulated */
 };
 
 /* ---- what makes a candidate fit ---- */
@@ -83,6 +85,8 @@ static void take_times(struct outcome *o, const struct prediction *p)
             o->cause_s[cause] +=
                 stages->of[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
     }
+    if (o->sample != NULL)
+        o->spread = step_spread_of(&o->step_s, 1);
     o->bubble = stages->count > 1 ? stages->to_step : 0;
     o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
@@ -163,8 +167,7 @@ static void time_it(struct round *round, struct outcome *o)
             o->request = request;
             o->kind = OUTCOME_SLOWER;
             o->most = tokens / prediction_bound_s(&p);
-            if ((round->incumbent == NULL || o->most > round->incumbent->most) &&
-                prediction_time(&p, false, NULL) == STATUS_OK)
+            if (o->most > round->to_exceed && prediction_time(&p, false, NULL) == STATUS_OK)
                 take_times(o, &p);
             prediction_release(&p);
             return;
@@ -279,6 +282,8 @@ static void try_candidate(void *context, size_t job, void *result)
     struct outcome *o = result;
     o->request = c->request;
     o->strategy = c->strategy;
+    o->sample = c->sample;
+    round->setup->padding = c->sample != NULL ? c->sample->batch[c->sample->typical].padding : 0;
     o->kind = OUTCOME_REFUSED;
     o->tokens = round->goal == GOAL_LONGEST ? 0 : c->request.seq;
     if (!resize(round, c->request.ranks))
@@ -322,11 +327,11 @@ bool best_is_better(enum goal goal, const struct outcome *a, const struct outcom
         return false;
     if (goal == GOAL_LONGEST && a->tokens != b->tokens)
         return a->tokens > b->tokens;
-    return a->most > b->most;
+    return a->spread.steps != b->spread.steps ? a->spread.steps > b->spread.steps
+                                              : a->most > b->most;
 }
 
-/* Sorts the rows, best first; of equal ones the one that was tried first. */
-static void rank_rows(struct best *best)
+void best_rank(struct best *best)
 {
     for (size_t i = 1; i < best->count; i++)
         for (size_t k = i; k > 0 && best_is_better(best->goal, &best->row[k], &best->row[k - 1]);
@@ -342,6 +347,7 @@ static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind
     *o = (struct outcome){.kind = kind,
                           .request = c->request,
                           .strategy = c->strategy,
+                          .sample = c->sample,
                           .most = most_of(c),
                           .tokens = c->request.seq};
 }
@@ -371,9 +377,31 @@ struct search {
     struct best *best;
     struct round round;
     struct outcome incumbent;
-    double available; /* bytes of a GPU */
+    double top[COMPARED_ROWS]; /* tokens/s/GPU of the fastest, over packed documents; 0: none yet */
+    double available;          /* bytes of a GPU */
     struct diag *diag;
 };
+
+/* Notes an outcome that is the best one so far, and what others must exceed. Over packed documents that is less than the
+ * best: the fastest few are compared on other batches. */
+static void note_timed(struct search *s, const struct outcome *o)
+{
+    double rate = o->most;
+    if (s->round.incumbent == NULL || best_is_better(s->best->goal, o, &s->incumbent)) {
+        s->incumbent = *o;
+        s->round.incumbent = &s->incumbent;
+    }
+    for (size_t i = 0; i < COMPARED_ROWS; i++)
+        if (rate > s->top[i]) {
+            double lower = s->top[i];
+            s->top[i] = rate;
+            rate = lower;
+        }
+    s->round.to_exceed = s->incumbent.most;
+    if (o->sample != NULL)
+        s->round.to_exceed =
+            fmax(s->incumbent.most / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
+}
 
 /* True if bounds show, without a schedule, that a candidate does not fit or is no better than the incumbent. */
 static bool is_skipped(struct search *s, size_t i)
@@ -387,7 +415,7 @@ static bool is_skipped(struct search *s, size_t i)
         best->row[i].missing_bytes = least - s->available;
         return true;
     }
-    if (best->goal == GOAL_LONGEST || s->round.incumbent == NULL || most_of(c) > s->incumbent.most)
+    if (best->goal == GOAL_LONGEST || most_of(c) > s->round.to_exceed)
         return false;
     skip(&best->row[i], c, OUTCOME_SLOWER);
     return true;
@@ -451,12 +479,8 @@ static enum status search_part(struct search *s, const struct loss_part *part)
                 continue;
             }
             best->row[place[i]] = out[i];
-            if (out[i].kind == OUTCOME_TIMED &&
-                (s->round.incumbent == NULL ||
-                 best_is_better(best->goal, &out[i], &s->incumbent))) {
-                s->incumbent = out[i];
-                s->round.incumbent = &s->incumbent;
-            }
+            if (out[i].kind == OUTCOME_TIMED)
+                note_timed(s, &out[i]);
         }
     }
     for (; next < part->end; next++)
@@ -504,7 +528,11 @@ static enum status search(struct best *best, struct setup *setup, const struct s
         return status;
     for (size_t i = 0; i < best->count; i++)
         best->kinds[best->row[i].kind]++;
-    rank_rows(best);
+    best_rank(best);
+    if (s.incumbent.sample != NULL)
+        status = all_batches_rank(best, setup, diag);
+    if (status != STATUS_OK)
+        return status;
     return s.incumbent.kind == OUTCOME_TIMED ? STATUS_OK : STATUS_NO;
 }
 

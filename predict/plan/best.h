@@ -5,16 +5,21 @@
  * which tells whether it fits; where it does, the work of its busiest stream is a second bound, and
  * only candidates that this bound leaves are simulated. The search ends when the next candidate cannot be better.
  *
- * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */
+ * Over packed documents the search compares the typical batch of each sample, and keeps whatever comes within
+ * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 
+#include "predict/documents/batches.h"
 #include "predict/intervals.h"
 #include "predict/plan/longest.h"
 #include "predict/plan/space.h"
 #include "predict/prediction.h"
 
 #include <stdbool.h>
+
+/* A configuration that is slower by more than this share on its typical batch is not tried on others. */
+#define DOCUMENTS_MARGIN 0.05
 
 enum goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
@@ -36,7 +41,13 @@ struct outcome {
     struct verdict verdict;
     double missing_bytes;        /* UNFIT: bytes by which it does not fit */
     double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
-    double step_s, sequences;    /* of the step */
+    double step_s, sequences;    /* of the step; of packed documents, the sample's typical batch */
+    const struct sample *sample; /* the packed batches; NULL: each sequence is one document */
+    struct step_spread
+        spread; /* TIMED, with a sample: of the batches that were predicted. `most` is
+                                  * of their tokens on average in a median step, or relative to
+                                  * the best row on the same batches */
+    size_t won; /* in so many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
     double bubble,
@@ -62,7 +73,10 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);
 
-/* True if a comes before b in the ranking. */
+/* Sorts the rows, best first; of equal ones the one that was tried first. */
+void best_rank(struct best *best);
+
+/* True if a comes before b in the ranking: of those that were simulated, the ones predicted on more batches. */
 bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

@@ -9,10 +9,11 @@ static int64_t enough(const struct choices *c)
     return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
-/* Returns the number of micro-batches of the shorter step; 0: the step is so short that a shorter one saves nothing. */
+/* Returns the number of micro-batches of the shorter step; 0: the step is so short that a shorter one saves nothing, or
+ * its micro-batches have different documents. */
 static int64_t few_of(struct choices *c, const struct request *request)
 {
-    if (compose_resolve(c, request, NULL, NULL) != STATUS_OK)
+    if (compose_resolve(c, request, NULL, NULL) != STATUS_OK || c->documents != NULL)
         return 0;
     int64_t few = enough(c);
     return 3 * (2 * few - 1) <= 2 * (int64_t)c->accumulation ? few : 0;

@@ -13,7 +13,7 @@
 #define SHORTENED_ERROR 0.01
 
 /* Returns the seconds of the request's step, extrapolated from a shorter one; 0: the step is not at least half as large
- * again as that, or it is refused. */
+ * again as that, has packed documents, or is refused. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not

@@ -29,7 +29,7 @@ struct identity {
     int64_t chunk, global_batch;
     uint32_t dp, pp, cp, hp, tp, virtual_stages, subsequences, shard, window, interleaved;
     uint32_t loss_chunks, ffn_chunks;
-    int partition, adaptive, jitters;
+    int partition, adaptive, jitters, ring_layout;
     uint8_t attention, weights, pipeline, activations, optimizer, placement, stage_placement;
 };
 
@@ -73,6 +73,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
     id->adaptive = by_ratio && request->offload_adaptive;
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;
     id->optimizer = c->optimizer;
+    id->ring_layout = c->cp > 1 ? c->ring_layout : 0;
     id->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
     id->stage_placement = c->pp > 1 && c->dp > 1 ? c->stage_placement : 0;
     id->window = c->window;
@@ -115,8 +116,10 @@ static bool is_seen(struct walk *w, const struct choices *c, const struct reques
     return false;
 }
 
-static void keep(struct walk *w, const struct request *request, const struct choices *c)
+static void keep(struct walk *w, const struct request *request, const struct choices *c,
+                 const struct sample *sample)
 {
+    int64_t padding = sample != NULL ? sample->batch[sample->typical].padding : 0;
     struct space *space = w->space;
     double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
     if (space->count == space->capacity) {
@@ -125,8 +128,9 @@ static void keep(struct walk *w, const struct request *request, const struct cho
     }
     space->row[space->count++] = (struct candidate){
         .request = *request,
+        .sample = sample,
         .strategy = w->strategy,
-        .tokens = (double)c->global_batch * (double)c->seq,
+        .tokens = (double)c->global_batch * (double)c->seq - (double)padding,
         .bound_s = bound_step_s(w->setup, c),
         .least_bytes = fixed + bound_kept_bytes(c),
         .fixed_bytes = fixed,
@@ -162,18 +166,34 @@ static bool is_run_otherwise(const struct walk *w, const struct choices *c)
            strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
 }
 
-static void add(struct walk *w, const struct request *request)
+/* Gives the request the documents of its sample's typical batch. False: they do not fit into its steps. */
+static bool add_documents(const struct walk *w, struct request *request, struct choices *c,
+                          const struct sample **sample)
+{
+    *sample = NULL;
+    if (w->open.samples == NULL)
+        return true;
+    if (samples_find(sample, w->open.samples, request, c, NULL) != STATUS_OK)
+        return false;
+    request->documents = &(*sample)->documents;
+    return compose_resolve(c, request, NULL, NULL) == STATUS_OK;
+}
+
+static void add(struct walk *w, const struct request *asked)
 {
     struct choices c;
+    struct request request = *asked;
+    const struct sample *sample;
     struct filled_request filled;
-    if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
+    if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
         return;
     if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
-        is_run_otherwise(w, &c) || is_seen(w, &c, request))
+        is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &sample) ||
+        is_seen(w, &c, &request))
         return;
-    if (subsequences_fill(&filled, w->setup, request, NULL) == STATUS_OK &&
+    if (subsequences_fill(&filled, w->setup, &request, NULL) == STATUS_OK &&
         compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)
-        keep(w, request, &c);
+        keep(w, &request, &c, sample);
     filled_request_release(&filled);
 }
 
@@ -272,7 +292,7 @@ static void walk_chunks(struct walk *w, struct request request)
     walk_policies(w, request);
 }
 
-static void walk_rings(struct walk *w, struct request request)
+static void walk_windows(struct walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
     bool places = w->open.placement && request.cp > 1;
@@ -288,6 +308,16 @@ static void walk_rings(struct walk *w, struct request request)
             if (request.cp % request.window == 0)
                 walk_policies(w, request);
     }
+}
+
+/* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document. */
+static void walk_rings(struct walk *w, struct request request)
+{
+    bool layouts = w->open.layout && w->open.samples != NULL && request.cp > 1;
+    walk_windows(w, request);
+    request.ring_layout = RING_ZIGZAG_DOCUMENTS;
+    if (layouts)
+        walk_windows(w, request);
 }
 
 /* Tries both placements of stages, unless one node holds all or only memory matters. */
@@ -395,7 +425,10 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;
+        const struct sample *sample;
         status = compose_resolve(&choices, &request, NULL, diag);
+        if (status == STATUS_OK && open.samples != NULL)
+            status = samples_find(&sample, open.samples, &request, &choices, diag);
         if (status == STATUS_OK)
             status = diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                                 "no product of the given degrees makes %lld GPU%s", (long long)gpus,

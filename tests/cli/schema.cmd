@@ -25,6 +25,7 @@ small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
 longhaul plan $small --seq 1K --profile published --json > plan-1.json
 longhaul plan $small --goal longest --strategy ulysses --json > plan-2.json
 longhaul plan --model llama3-8b --cluster dgx-a100 --gpus 1 --seq 4M --weights replicated --checkpoint none --json > plan-unfit.json || test $? = 1
+longhaul plan $small --seq 1K --strategy ulysses --documents lognormal:200,1 --batches 2 --json > plan-documents.json
 check plan plan-*.json
 longhaul plan $small --longest --json > longest.json
 check plan_longest longest.json

@@ -18,17 +18,21 @@ static const struct question {
     int64_t gpus, layers, seq, batch;
     size_t every; /* every how many candidates one is checked */
     int dtype;
-    int64_t chunk; /* tokens of a chunk, whose queries see half the keys; 0: dense */
+    int64_t chunk;       /* tokens of a chunk, whose queries see half the keys; 0: dense */
+    const char *lengths; /* of packed documents; NULL: each sequence is one document */
 } questions[] = {
-    {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9, DTYPE_BF16, 0},
-    {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9, DTYPE_BF16, 0},
-    {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0},
-    {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3, DTYPE_BF16, 0},
-    {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3, DTYPE_BF16, 0},
+    {"llama3-8b", "dgx-h100", "published", NULL, 8, 4, 65536, 8, 9, DTYPE_BF16, 0, NULL},
+    {"gpt-2.7b", "fpdt-a100-80g", "ideal", NULL, 4, 3, 32768, 0, 9, DTYPE_BF16, 0, NULL},
+    {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0, NULL},
+    {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3, DTYPE_BF16, 0, NULL},
+    {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3, DTYPE_BF16, 0, NULL},
     /* memory that is mostly model states */
-    {"gpt-65b", "dgx-h100", "torchtitan", NULL, 8, 40, 1024, 8, 25, DTYPE_BF16, 0},
-    {"gpt-13b", "dgx-h100", "ideal", NULL, 8, 40, 1024, 8, 25, DTYPE_F32, 0},
-    {"llama3-8b", "dgx-h100", "ideal", "fpdt", 4, 2, 1048576, 1, 2, DTYPE_BF16, 65536},
+    {"gpt-65b", "dgx-h100", "torchtitan", NULL, 8, 40, 1024, 8, 25, DTYPE_BF16, 0, NULL},
+    {"gpt-13b", "dgx-h100", "ideal", NULL, 8, 40, 1024, 8, 25, DTYPE_F32, 0, NULL},
+    {"llama3-8b", "dgx-h100", "ideal", "fpdt", 4, 2, 1048576, 1, 2, DTYPE_BF16, 65536, NULL},
+    /* a few long documents among short ones, so that micro-batches and ranks differ */
+    {"llama3-8b", "dgx-h100", "neutral", NULL, 8, 4, 65536, 8, 25, DTYPE_BF16, 0,
+     "lognormal:2K,1.8"},
 };
 
 static bool load(struct setup *setup, size_t i, struct diag *diag)
@@ -93,6 +97,7 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
     struct prediction p = {0};
     struct diag diag = {0};
     char label[160];
+    setup->padding = c->sample != NULL ? c->sample->batch[c->sample->typical].padding : 0;
     snprintf(
         label, sizeof label,
         "%s subsequences %lld pp %lld tp %lld cp %lld hp %lld dp %lld weights %d activations %d",
@@ -121,14 +126,19 @@ static void nothing_is_better_than_its_bounds(void)
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        struct space_open all = {
-            .strategy = questions[i].strategy == NULL, .placement = true, .stage_placement = true};
+        struct samples samples = {.asked = {.lengths = questions[i].lengths, .batches = 3}};
+        struct space_open all = {.strategy = questions[i].strategy == NULL,
+                                 .placement = true,
+                                 .stage_placement = true,
+                                 .layout = true,
+                                 .samples = questions[i].lengths != NULL ? &samples : NULL};
         if (load(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t c = i % questions[i].every; c < space.count; c += questions[i].every)
                 check_candidate(&setup, &space.row[c]);
         CHECK(questions[i].model, space.count > 10);
         space_release(&space);
+        samples_release(&samples);
         diag_release(&diag);
         setup_release(&setup);
     }

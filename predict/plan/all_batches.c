@@ -1,0 +1,183 @@
+#include "predict/plan/all_batches.h"
+
+#include "base/interrupt.h"
+#include "predict/progress.h"
+#include "predict/workers.h"
+
+#include <stdlib.h>
+
+/* One row's steps on the batches of its sample. */
+struct contender {
+    struct outcome *row;
+    size_t count;   /* batches that are predicted */
+    double *step_s; /* [batches of the sample], heap; 0: not predicted yet */
+};
+
+struct job {
+    const struct contender *contender;
+    size_t batch;
+};
+
+struct comparison {
+    struct setup *setup;
+    struct contender contender[COMPARED_ROWS];
+    size_t contenders;
+    struct job *job;
+    size_t jobs;
+};
+
+static void predict_one(void *context, size_t job, void *result)
+{
+    struct comparison *c = context;
+    const struct outcome *row = c->job[job].contender->row;
+    struct setup *setup = c->setup; /* this process' own */
+    struct request request = row->request;
+    struct documents documents;
+    struct arena arena = {0};
+    struct prediction p = {.verdict_only = true};
+    double *step_s = result;
+    packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
+    request.documents = &documents;
+    if (setup->cluster.gpus == request.ranks ||
+        cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, NULL) == STATUS_OK)
+        if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+            *step_s = p.sim.step_s;
+    prediction_release(&p);
+    arena_release(&arena);
+}
+
+/* Predicts what each contender lacks of its first `count` batches. */
+static enum status predict_all(struct comparison *c, struct diag *diag)
+{
+    size_t most = 0;
+    c->jobs = 0;
+    for (size_t i = 0; i < c->contenders; i++)
+        most += c->contender[i].count;
+    c->job = heap_alloc(most + 1, sizeof *c->job);
+    for (size_t i = 0; i < c->contenders; i++)
+        for (size_t b = 0; b < c->contender[i].count; b++)
+            if (!(c->contender[i].step_s[b] > 0))
+                c->job[c->jobs++] = (struct job){&c->contender[i], b};
+    double *step_s = heap_zalloc(c->jobs + 1, sizeof *step_s);
+    struct progress progress;
+    progress_begin(&progress, c->jobs, 0);
+    enum status status =
+        workers_run(c->jobs, sizeof *step_s, predict_one, c, step_s, &progress, diag);
+    progress_end();
+    for (size_t i = 0; i < c->jobs && status == STATUS_OK; i++)
+        c->job[i].contender->step_s[c->job[i].batch] = step_s[i];
+    free(step_s);
+    free(c->job);
+    return status;
+}
+
+/* Returns the tokens/s/GPU of the contender's median step. */
+static double median_rate(const struct contender *c)
+{
+    double median_s = step_spread_of(c->step_s, c->count).median_s;
+    return sample_mean_tokens(c->row->sample, c->count) / median_s / (double)c->row->request.ranks;
+}
+
+static const struct contender *fastest(const struct comparison *c)
+{
+    const struct contender *first = &c->contender[0];
+    for (size_t i = 1; i < c->contenders; i++)
+        if (c->contender[i].count > first->count ||
+            (c->contender[i].count == first->count &&
+             median_rate(&c->contender[i]) > median_rate(first)))
+            first = &c->contender[i];
+    return first;
+}
+
+static double rate_in(const struct contender *c, size_t batch)
+{
+    return sample_tokens(c->row->sample, batch) / c->step_s[batch] / (double)c->row->request.ranks;
+}
+
+/* Returns in how many batches a contender is faster than another one. */
+static size_t won_against(const struct contender *c, const struct contender *other)
+{
+    size_t won = 0, count = c->count < other->count ? c->count : other->count;
+    for (size_t b = 0; b < count; b++)
+        won += rate_in(c, b) > rate_in(other, b);
+    return won;
+}
+
+/* Takes the rows that are near the best one; the steps of their typical batches are known. */
+static void begin(struct comparison *c, struct best *best)
+{
+    double least = best->row[0].most / (1 + DOCUMENTS_MARGIN);
+    for (size_t i = 0; i < best->count && c->contenders < COMPARED_ROWS; i++) {
+        struct outcome *row = &best->row[i];
+        if (row->kind != OUTCOME_TIMED || row->most < least)
+            break;
+        size_t all = row->sample->count;
+        struct contender *next = &c->contender[c->contenders++];
+        next->row = row;
+        next->count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
+        next->step_s = heap_zalloc(all, sizeof *next->step_s);
+        next->step_s[row->sample->typical] = row->step_s;
+    }
+}
+
+/* Takes all batches of the fastest contender, and of those that are faster in any. */
+static void take_all(struct comparison *c)
+{
+    const struct contender *first = fastest(c);
+    bool stays[COMPARED_ROWS];
+    for (size_t i = 0; i < c->contenders; i++)
+        stays[i] = &c->contender[i] == first || won_against(&c->contender[i], first) > 0;
+    for (size_t i = 0; i < c->contenders; i++)
+        if (stays[i])
+            c->contender[i].count = c->contender[i].row->sample->count;
+}
+
+/* Makes the rates of rows that were predicted on fewer batches comparable with the best one's: they are its rate times
+ * their share of its rate on their own batches. */
+static void scale(struct comparison *c, struct best *best, const struct contender *first)
+{
+    double all = median_rate(first), typical = first->row->most;
+    for (size_t i = 0; i < best->count; i++)
+        best->row[i].most *= all / typical;
+    for (size_t i = 0; i < c->contenders; i++) {
+        struct contender same = *first, *own = &c->contender[i];
+        same.count = own->count;
+        own->row->most = all * median_rate(own) / median_rate(&same);
+    }
+}
+
+/* True if every step that is asked for was predicted: neither interrupted nor refused. */
+static bool is_complete(const struct comparison *c)
+{
+    for (size_t i = 0; i < c->contenders; i++)
+        for (size_t b = 0; b < c->contender[i].count; b++)
+            if (!(c->contender[i].step_s[b] > 0))
+                return false;
+    return true;
+}
+
+enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
+{
+    struct comparison c = {.setup = setup};
+    begin(&c, best);
+    enum status status = predict_all(&c, diag);
+    bool complete = status == STATUS_OK && is_complete(&c);
+    if (complete) {
+        take_all(&c);
+        status = predict_all(&c, diag);
+        complete = status == STATUS_OK && is_complete(&c);
+    }
+    const struct contender *first = complete ? fastest(&c) : NULL;
+    if (complete)
+        scale(&c, best, first);
+    for (size_t i = 0; i < c.contenders && complete; i++) {
+        struct outcome *row = c.contender[i].row;
+        row->won = won_against(&c.contender[i], first);
+        row->spread = step_spread_of(c.contender[i].step_s, c.contender[i].count);
+    }
+    for (size_t i = 0; i < c.contenders; i++)
+        free(c.contender[i].step_s);
+    if (complete)
+        best_rank(best);
+    return status;
+}
