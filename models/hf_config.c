@@ -1,93 +1,26 @@
 #include "models/hf_config.h"
 
+#include "base/text.h"
 #include "models/hf_keys.h"
 #include "models/hf_proxy.h"
+#include "models/hf_reader.h"
 #include "models/transformer_fields.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- one file being read ---- */
-
-struct reader {
-    struct transformer *t;
-    struct json_node root;
-    const struct hf_family *family;
-    const char *ignore;
-    struct diag *diag;
-};
-
-/* Returns the next word of a list separated by commas, without blanks around it; NULL at the end. */
-static const char *next_ignored(const char **list, size_t *size)
-{
-    const char *at = *list;
-    while (at != NULL && (*at == ',' || *at == ' '))
-        at++;
-    if (at == NULL || *at == '\0')
-        return NULL;
-    *size = strcspn(at, ",");
-    *list = at + *size;
-    while (*size > 0 && at[*size - 1] == ' ')
-        (*size)--;
-    return at;
-}
-
-static bool ignored(const struct reader *r, const char *key)
-{
-    const char *list = r->ignore, *word;
-    size_t size;
-    while ((word = next_ignored(&list, &size)) != NULL)
-        if (strlen(key) == size && memcmp(word, key, size) == 0)
-            return true;
-    return false;
-}
-
-/* json_find() takes null for absent; a few keys mean different things by the two. */
-static bool is_written(const struct reader *r, const char *key)
-{
-    const char *name;
-    for (size_t i = 0; i < json_members(r->root); i++) {
-        json_member(r->root, i, &name);
-        if (strcmp(name, key) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool has(const struct reader *r, const char *key)
-{
-    return json_find(r->root, key).value != NULL;
-}
-
-/* True if a key is present and not ignored by the caller. */
-static bool counts(const struct reader *r, const char *key)
-{
-    return has(r, key) && !ignored(r, key);
-}
-
-/* Reads the size that the field of that name holds, within the field's limits. */
-static enum status get_size(const struct reader *r, const char *key, const char *name)
-{
-    const struct transformer_field *field = transformer_field_find(name);
-    assert(field != NULL);
-    return json_get_i64(r->root, key, 1, (int64_t)field->high, transformer_field_size(r->t, field),
-                        r->diag);
-}
-
-static enum status get_bool(const struct reader *r, const char *key, bool absent, bool *out)
+static enum status get_bool(const struct hf_reader *r, const char *key, bool absent, bool *out)
 {
     *out = absent;
-    return has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
+    return hf_has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
 }
 
 /* Fails unless a switch has the value `required`, or is absent, which means the same. */
-static enum status require_switch(const struct reader *r, const char *key, bool required,
+static enum status require_switch(const struct hf_reader *r, const char *key, bool required,
                                   const char *meaning)
 {
     bool value;
-    if (!counts(r, key))
+    if (!hf_counts(r, key))
         return STATUS_OK;
     enum status status = json_get_bool(r->root, key, &value, r->diag);
     if (status == STATUS_OK && value != required)
@@ -98,10 +31,10 @@ static enum status require_switch(const struct reader *r, const char *key, bool 
 
 /* ---- the keys as a whole ---- */
 
-static enum status check_key(const struct reader *r, struct json_node node, const char *name)
+static enum status check_key(const struct hf_reader *r, struct json_node node, const char *name)
 {
     const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
-    if (key == NULL && ignored(r, name))
+    if (key == NULL && hf_ignored(r, name))
         return STATUS_OK;
     if (key == NULL) {
         const char *nearest = hf_key_nearest(name, r->family->bit);
@@ -120,18 +53,18 @@ static enum status check_key(const struct reader *r, struct json_node node, cons
     if (key->use == HF_KEY_EXPERTS)
         return json_error(node, r->diag,
                           "a mixture of experts is not modelled: only dense models are");
-    if (key->use == HF_KEY_REFUSED && !ignored(r, name))
+    if (key->use == HF_KEY_REFUSED && !hf_ignored(r, name))
         return json_error(node, r->diag,
                           "not modelled: remove it, or --ignore %s models the step without it",
                           name);
     return STATUS_OK;
 }
 
-static enum status check_ignored(const struct reader *r)
+static enum status check_ignored(const struct hf_reader *r)
 {
     const char *list = r->ignore, *word;
     size_t size;
-    while ((word = next_ignored(&list, &size)) != NULL) {
+    while ((word = hf_next_ignored(&list, &size)) != NULL) {
         const struct hf_key *key = hf_key_find(word, size, r->family->bit);
         if (key != NULL && !key->ignorable)
             return json_error(r->root, r->diag, "'%.*s' cannot be ignored: the work depends on it",
@@ -148,7 +81,30 @@ static enum status check_ignored(const struct reader *r)
     return STATUS_OK;
 }
 
-static enum status check_keys(const struct reader *r)
+/* Says in one note which keys change numbers and no work. */
+static void note_scales(const struct hf_reader *r)
+{
+    struct text names = {0};
+    struct json_node first = r->root;
+    for (size_t i = 0; i < json_members(r->root); i++) {
+        const char *name;
+        struct json_node node = json_member(r->root, i, &name);
+        const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
+        if (key == NULL || key->use != HF_KEY_SCALES || node.value == NULL || hf_ignored(r, name))
+            continue;
+        if (names.size == 0)
+            first = node;
+        text_printf(&names, "%s%s", names.size > 0 ? ", " : "", name);
+    }
+    if (names.size > 0)
+        diag_note(r->diag, json_loc(first),
+                  "keys that scale or turn numbers and change no amount of work: %s; predictions "
+                  "hold, and `run` and the reference of its check both leave them out",
+                  names.data);
+    text_release(&names);
+}
+
+static enum status check_keys(const struct hf_reader *r)
 {
     enum status status = check_ignored(r);
     for (size_t i = 0; i < json_members(r->root) && status == STATUS_OK; i++) {
@@ -156,165 +112,56 @@ static enum status check_keys(const struct reader *r)
         struct json_node node = json_member(r->root, i, &name);
         status = check_key(r, node, name);
     }
+    if (status == STATUS_OK)
+        note_scales(r);
     return status;
 }
 
-/* ---- what attention sees ---- */
+/* ---- rotary positions ---- */
 
-#define DEFAULT_WINDOW 4096    /* sliding_window of MistralConfig, Qwen2Config and Qwen3Config */
-#define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
-
-/* Whether the layers of the file may have windows at all. */
-static enum status read_window_switch(const struct reader *r, bool *on)
+/* Transformers 5 gives layers with a window and those without angles of their own: those of the latter are read. */
+static struct json_node of_full_layers(struct json_node parameters)
 {
-    *on = !r->family->window_needs_switch;
-    if (!counts(r, "use_sliding_window"))
+    struct json_node own = json_find(parameters, "full_attention");
+    return json_is_object(own) ? own : parameters;
+}
+
+/* Of every head only the first columns are turned. The others are copied by the same kernel, so the work is the same;
+ * a run turns all columns, and so does the reference. */
+static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
+{
+    static const char key[] = "partial_rotary_factor";
+    double share = r->family->rotary_share > 0 ? r->family->rotary_share : 1;
+    struct json_node from = json_find(holder, key).value != NULL ? holder : r->root;
+    struct json_node at = json_find(from, key);
+    if (hf_ignored(r, key))
         return STATUS_OK;
-    return json_get_bool(r->root, "use_sliding_window", on, r->diag);
-}
-
-/* Reads the window, and the number of layers before the first one that has it. */
-static enum status read_window(const struct reader *r)
-{
-    bool on;
-    enum status status = read_window_switch(r, &on);
-    if (status != STATUS_OK || !on || ignored(r, "sliding_window"))
-        return status;
-    if (has(r, "sliding_window")) {
-        if (!r->family->has_windows)
-            return json_error(
-                json_find(r->root, "sliding_window"), r->diag,
-                "Transformers' Llama has no windows: remove it (or --ignore sliding_window) to "
-                "model "
-                "full attention, or write \"model_type\": \"mistral\" for windows in all layers");
-        status = get_size(r, "sliding_window", "attention_window");
-    } else if (!is_written(r, "sliding_window") && r->family->has_windows) {
-        r->t->attention_window = DEFAULT_WINDOW;
-    }
-    if (status != STATUS_OK || !r->family->window_needs_switch)
-        return status;
-    r->t->window_from_layer = DEFAULT_FULL_LAYERS;
-    if (counts(r, "max_window_layers"))
-        return json_get_i64(r->root, "max_window_layers", 0, INT32_MAX, &r->t->window_from_layer,
-                            r->diag);
-    return STATUS_OK;
-}
-
-/* Reads layer_types as slides[layer]: "sliding_attention" or not. */
-static enum status read_slides(const struct reader *r, struct json_node types, bool *slides)
-{
-    for (size_t i = 0; i < json_count(types); i++) {
-        const char *type;
-        enum status status = json_as_string(json_at(types, i), &type, r->diag);
+    if (at.value != NULL) {
+        enum status status = json_get_double(from, key, 0, 1, &share, r->diag);
         if (status != STATUS_OK)
             return status;
-        slides[i] = strcmp(type, "sliding_attention") == 0;
-        if (!slides[i] && strcmp(type, "full_attention") != 0)
-            return json_error(json_at(types, i), r->diag,
-                              "layers of '%s' are not modelled: full_attention and "
-                              "sliding_attention are; --ignore "
-                              "layer_types models the layers as without this key",
-                              type);
     }
+    if (share < 1)
+        diag_note(r->diag, json_loc(at.value != NULL ? at : r->root),
+                  "%s: of every head %g of the columns are turned, and the others copied, which is "
+                  "as much work: predictions hold, and `run` and the reference of its check both "
+                  "turn all of them",
+                  key, share);
     return STATUS_OK;
-}
-
-static bool windows_are(const struct transformer *t, const bool *slides)
-{
-    for (int64_t l = 0; l < t->layers; l++)
-        if ((transformer_window(t, l) > 0) != slides[l])
-            return false;
-    return true;
-}
-
-/* Sets the first layer with a window and the period of the full ones so that they make this list. */
-static bool find_period(struct transformer *t, const bool *slides)
-{
-    int64_t first = 0, full;
-    while (first < t->layers && !slides[first])
-        first++;
-    for (full = first; full < t->layers && slides[full];)
-        full++;
-    for (int64_t every = full < t->layers ? full + 1 : 0; every != 1;
-         every = every == 0 ? 1 : every - 1) {
-        t->full_attention_every = every;
-        for (int from_first = 0; from_first < 2; from_first++) {
-            t->window_from_layer = from_first ? first : 0;
-            if ((every == 0 || (full + 1) % every == 0) && windows_are(t, slides))
-                return true;
-        }
-    }
-    return false;
-}
-
-static enum status set_layer_types(const struct reader *r, struct json_node types,
-                                   const bool *slides)
-{
-    struct transformer *t = r->t;
-    bool any = false;
-    for (int64_t l = 0; l < t->layers; l++)
-        any = any || slides[l];
-    if (!any) {
-        t->attention_window = t->window_from_layer = 0;
-        return STATUS_OK;
-    }
-    if (t->attention_window == 0)
-        return json_error(types, r->diag,
-                          "has layers of 'sliding_attention', and no window is set: give "
-                          "sliding_window%s, or --ignore "
-                          "layer_types for full attention",
-                          r->family->window_needs_switch ? " and \"use_sliding_window\": true"
-                                                         : "");
-    if (!find_period(t, slides))
-        return json_error(types, r->diag,
-                          "this order of layers is not modelled: from some layer on all must have "
-                          "a window, or all but "
-                          "every N-th; --ignore layer_types models the layers as without this key");
-    return STATUS_OK;
-}
-
-static enum status read_layer_types(const struct reader *r)
-{
-    struct json_node types;
-    if (!counts(r, "layer_types"))
-        return STATUS_OK;
-    enum status status = json_get_array(r->root, "layer_types", &types, r->diag);
-    if (status != STATUS_OK)
-        return status;
-    if (json_count(types) != (size_t)r->t->layers)
-        return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
-                          json_count(types), r->t->layers);
-    bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
-    status = read_slides(r, types, slides);
-    if (status == STATUS_OK)
-        status = set_layer_types(r, types, slides);
-    free(slides);
-    return status;
-}
-
-/* Reads the windows of the layers; a window that no layer has is dropped. */
-static enum status read_windows(const struct reader *r)
-{
-    struct transformer *t = r->t;
-    enum status status = read_window(r);
-    if (status == STATUS_OK)
-        status = read_layer_types(r);
-    if (status == STATUS_OK && transformer_windowed_layers(t) == 0)
-        t->attention_window = t->window_from_layer = t->full_attention_every = 0;
-    return status;
 }
 
 /* Angles scaled for longer contexts change no shape and no work. A run computes without them, and so does
  * the reference that it is checked against: a note says so. Types that we do not know may change more. */
-static enum status read_rope_type(const struct reader *r, const char *key)
+static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;
     const char *type;
-    if (!counts(r, key))
+    if (!hf_counts(r, key))
         return STATUS_OK;
     enum status status = json_get_object(r->root, key, &scaling, r->diag);
     if (status != STATUS_OK)
         return status;
+    scaling = of_full_layers(scaling);
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
@@ -323,10 +170,15 @@ static enum status read_rope_type(const struct reader *r, const char *key)
     if (status != STATUS_OK || strcmp(type, "default") == 0)
         return status;
     struct json_node at = json_find(r->root, key);
-    if (strcmp(type, "llama3") != 0 && strcmp(type, "yarn") != 0 && strcmp(type, "linear") != 0)
+    static const char *const known[] = {"llama3", "yarn", "linear", "longrope", "su"};
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        found = found || strcmp(type, known[i]) == 0;
+    if (!found)
         return json_error(at, r->diag,
-                          "RoPE scaling of type '%s' is not known: llama3, yarn and linear change "
-                          "angles and no work; --ignore %s models the step without it",
+                          "RoPE scaling of type '%s' is not known: llama3, yarn, linear and "
+                          "longrope change angles and no work; --ignore %s models the step without "
+                          "it",
                           type, key);
     diag_note(
         r->diag, json_loc(at),
@@ -336,7 +188,7 @@ static enum status read_rope_type(const struct reader *r, const char *key)
     return STATUS_OK;
 }
 
-static enum status read_rope(const struct reader *r)
+static enum status read_rope(const struct hf_reader *r)
 {
     enum status status = read_rope_type(r, "rope_scaling");
     if (status == STATUS_OK)
@@ -344,13 +196,17 @@ static enum status read_rope(const struct reader *r)
     if (status != STATUS_OK)
         return status;
     r->t->positions = POSITIONS_ROPE;
-    r->t->rope_theta = 10000; /* of all four classes */
+    r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
     struct json_node holder = r->root;
-    if (!has(r, "rope_theta") && has(r, "rope_parameters")) {
+    if (!hf_has(r, "rope_theta") && hf_has(r, "rope_parameters")) {
         status = json_get_object(r->root, "rope_parameters", &holder, r->diag);
         if (status != STATUS_OK)
             return status;
+        holder = of_full_layers(holder);
     }
+    status = read_rotary_share(r, holder);
+    if (status != STATUS_OK)
+        return status;
     if (json_find(holder, "rope_theta").value != NULL)
         status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
     return status;
@@ -358,7 +214,7 @@ static enum status read_rope(const struct reader *r)
 
 /* ---- sizes ---- */
 
-static enum status divide_heads(const struct reader *r, const char *hidden_key)
+static enum status divide_heads(const struct hf_reader *r, const char *hidden_key)
 {
     struct transformer *t = r->t;
     if (t->hidden % t->heads != 0)
@@ -370,79 +226,135 @@ static enum status divide_heads(const struct reader *r, const char *hidden_key)
     return STATUS_OK;
 }
 
-static enum status read_gated_heads(const struct reader *r)
+/* Reads a size that may have a default of the family; 0: it has none. */
+static enum status size_or(const struct hf_reader *r, const char *key, const char *name,
+                           int64_t otherwise)
+{
+    if (otherwise > 0 && !hf_has(r, key)) {
+        *transformer_field_size(r->t, transformer_field_find(name)) = otherwise;
+        return STATUS_OK;
+    }
+    return hf_get_size(r, key, name);
+}
+
+static enum status read_heads(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
-    enum status status = get_size(r, "num_attention_heads", "heads");
+    const struct hf_family *f = r->family;
+    enum status status = size_or(r, "num_attention_heads", "heads", f->heads);
     if (status != STATUS_OK)
         return status;
     /* a written null is how files say "as many as heads" */
-    if (has(r, "num_key_value_heads") ||
-        !(r->family->kv_heads_optional || is_written(r, "num_key_value_heads")))
-        status = get_size(r, "num_key_value_heads", "kv_heads");
+    if (hf_has(r, "num_key_value_heads") ||
+        !(f->kv_heads_optional || hf_is_written(r, "num_key_value_heads")))
+        status = size_or(r, "num_key_value_heads", "kv_heads", f->kv_heads);
     else
         t->kv_heads = t->heads;
     if (status != STATUS_OK)
         return status;
-    if (has(r, "head_dim") || !r->family->head_dim_optional)
-        return get_size(r, "head_dim", "head_dim");
+    const bool older = !hf_has(r, "head_dim") && f->bit == HF_NEMOTRON && hf_has(r, "kv_channels");
+    if (older || hf_has(r, "head_dim") || f->head_dim_required || f->head_dim > 0)
+        return size_or(r, older ? "kv_channels" : "head_dim", "head_dim", f->head_dim);
     return divide_heads(r, "hidden_size");
 }
 
-static enum status read_gated_activation(const struct reader *r)
+/* Reads the activation: silu or gelu's tanh form of a gate; of an FFN without one gelu's or the square of ReLU. */
+static enum status read_activation(const struct hf_reader *r)
 {
-    const char *act = "silu"; /* of all four classes */
-    enum status status = STATUS_OK;
-    if (has(r, "hidden_act"))
-        status = json_get_string(r->root, "hidden_act", &act, r->diag);
-    if (status == STATUS_OK && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
-        return json_error(json_find(r->root, "hidden_act"), r->diag,
-                          "activation '%s' is not modelled in a gated FFN: only silu is", act);
-    r->t->activation = ACTIVATION_SWIGLU;
+    static const struct {
+        const char *name;
+        bool gated;
+        enum activation activation;
+    } known[] = {
+        {"silu", true, ACTIVATION_SWIGLU},
+        {"swish", true, ACTIVATION_SWIGLU},
+        {"gelu_pytorch_tanh", true, ACTIVATION_GEGLU},
+        {"gelu_new", true, ACTIVATION_GEGLU},
+        {"gelu_pytorch_tanh", false, ACTIVATION_GELU},
+        {"gelu_new", false, ACTIVATION_GELU},
+        {"relu2", false, ACTIVATION_RELU2},
+    };
+    const char *key = r->family->act_key != NULL ? r->family->act_key : "hidden_act", *act;
+    const bool gated =
+        transformer_gated(&(struct transformer){.activation = r->family->activation});
+    r->t->activation = r->family->activation;
+    if (!hf_has(r, key))
+        return STATUS_OK;
+    enum status status = json_get_string(r->root, key, &act, r->diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (known[i].gated != gated || strcmp(act, known[i].name) != 0)
+            continue;
+        r->t->activation = known[i].activation;
+        return STATUS_OK;
+    }
+    return json_error(json_find(r->root, key), r->diag,
+                      gated ? "activation '%s' is not modelled in a gated FFN: silu and "
+                              "gelu_pytorch_tanh are"
+                            : "activation '%s' is not modelled in an FFN without a gate: "
+                              "gelu_pytorch_tanh and relu2 are",
+                      act);
+}
+
+static enum status read_biases(const struct hf_reader *r)
+{
+    struct transformer *t = r->t;
+    bool bias = false, out = false;
+    enum status status = get_bool(r, "attention_bias", r->family->attention_bias, &bias);
+    if (status == STATUS_OK)
+        status = get_bool(r, "attention_out_bias", bias && !r->family->bias_qkv_only, &out);
+    t->bias_qkv = bias || r->family->bias_qkv;
+    t->bias_o = out;
+    if (status == STATUS_OK &&
+        r->family->bit != HF_PHI3) /* Phi-4-mini has a key that no class reads */
+        status = get_bool(r, "mlp_bias", false, &t->bias_ffn);
+    if (status == STATUS_OK && r->family->bit == HF_STARCODER2) {
+        status = get_bool(r, "use_bias", true, &bias);
+        t->bias_qkv = t->bias_o = t->bias_ffn = bias;
+    }
     return status;
 }
 
-/* llama, mistral, qwen2, qwen3 */
-static enum status read_gated(const struct reader *r)
+static enum status read_norms(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
+    const struct hf_family *f = r->family;
+    const char *key = f->eps_key != NULL ? f->eps_key : "rms_norm_eps";
+    t->norm = f->norm;
+    t->norm_place = f->norm_place;
+    t->qk_norm = f->qk_norm;
+    t->qk_norm_wide = f->qk_norm_wide;
+    t->norm_eps = f->norm_eps > 0 ? f->norm_eps : 1e-6;
+    return hf_has(r, key) ? json_get_double(r->root, key, 0, 1, &t->norm_eps, r->diag) : STATUS_OK;
+}
+
+/* Reads all families but gpt2. */
+static enum status read_rotary(const struct hf_reader *r)
+{
     static const struct {
         const char *key, *field;
     } sizes[] = {
         {"hidden_size", "hidden"},
         {"num_hidden_layers", "layers"},
         {"intermediate_size", "ffn"},
-        {"vocab_size", "vocab"},
+    };
+    static enum status (*const readers[])(const struct hf_reader *) = {
+        read_heads, read_activation, hf_read_windows, read_rope, read_norms, read_biases,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
-        status = get_size(r, sizes[i].key, sizes[i].field);
+        status = hf_get_size(r, sizes[i].key, sizes[i].field);
     if (status == STATUS_OK)
-        status = read_gated_heads(r);
-    if (status == STATUS_OK)
-        status = read_gated_activation(r);
-    if (status == STATUS_OK)
-        status = read_windows(r);
-    if (status == STATUS_OK)
-        status = read_rope(r);
-    if (status == STATUS_OK && has(r, "max_position_embeddings"))
-        status = get_size(r, "max_position_embeddings", "max_positions");
-    t->norm = NORM_RMSNORM;
-    t->norm_eps = 1e-6; /* of all four classes */
-    if (status == STATUS_OK && has(r, "rms_norm_eps"))
-        status = json_get_double(r->root, "rms_norm_eps", 0, 1, &t->norm_eps, r->diag);
-    bool bias = false;
-    if (status == STATUS_OK)
-        status = get_bool(r, "attention_bias", false, &bias);
-    t->bias_qkv = bias || r->family->bias_qkv;
-    t->bias_o = bias;
-    if (status == STATUS_OK)
-        status = get_bool(r, "mlp_bias", false, &t->bias_ffn);
-    t->qk_norm = r->family->qk_norm;
+        status = size_or(r, "vocab_size", "vocab", r->family->vocab);
+    for (size_t i = 0; i < ARRAY_LEN(readers) && status == STATUS_OK; i++)
+        status = readers[i](r);
+    if (status == STATUS_OK && hf_has(r, "max_position_embeddings"))
+        status = hf_get_size(r, "max_position_embeddings", "max_positions");
     return status;
 }
 
-static enum status read_gpt2(const struct reader *r)
+static enum status read_gpt2(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     static const struct {
@@ -454,7 +366,7 @@ static enum status read_gpt2(const struct reader *r)
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(sizes) && status == STATUS_OK; i++)
-        status = get_size(r, sizes[i].key, sizes[i].field);
+        status = hf_get_size(r, sizes[i].key, sizes[i].field);
     if (status != STATUS_OK)
         return status;
     t->kv_heads = t->heads;
@@ -462,15 +374,15 @@ static enum status read_gpt2(const struct reader *r)
     t->norm = NORM_LAYERNORM;
     t->bias_qkv = t->bias_o = t->bias_ffn = true;
     t->ffn = 4 * t->hidden;
-    if (has(r, "n_inner"))
-        status = get_size(r, "n_inner", "ffn");
+    if (hf_has(r, "n_inner"))
+        status = hf_get_size(r, "n_inner", "ffn");
     if (status == STATUS_OK)
         status = divide_heads(r, "n_embd");
     t->norm_eps = 1e-5;
-    if (status == STATUS_OK && has(r, "layer_norm_epsilon"))
+    if (status == STATUS_OK && hf_has(r, "layer_norm_epsilon"))
         status = json_get_double(r->root, "layer_norm_epsilon", 0, 1, &t->norm_eps, r->diag);
     const char *act = "gelu_new";
-    if (status == STATUS_OK && has(r, "activation_function"))
+    if (status == STATUS_OK && hf_has(r, "activation_function"))
         status = json_get_string(r->root, "activation_function", &act, r->diag);
     if (status == STATUS_OK && strcmp(act, "gelu_new") != 0 &&
         strcmp(act, "gelu_pytorch_tanh") != 0)
@@ -488,6 +400,26 @@ static enum status read_gpt2(const struct reader *r)
 
 /* ---- the whole file ---- */
 
+static const struct hf_family *family_of(const char *type)
+{
+    for (size_t i = 0; i < HF_FAMILIES; i++)
+        if (strcmp(type, hf_families[i].model_type) == 0)
+            return &hf_families[i];
+    return NULL;
+}
+
+/* Returns the text model of a model that has other parts around it, or the model itself. */
+static struct json_node text_model(struct json_node root)
+{
+    struct json_node inner = json_find(root, "text_config");
+    const char *outer_type, *type;
+    if (json_get_string(root, "model_type", &outer_type, NULL) != STATUS_OK ||
+        !json_is_object(inner) || json_get_string(inner, "model_type", &type, NULL) != STATUS_OK ||
+        family_of(outer_type) != NULL || hf_proxy_has(outer_type) || family_of(type) == NULL)
+        return root;
+    return inner;
+}
+
 static enum status find_family(struct json_node root, const struct hf_family **family,
                                struct diag *diag)
 {
@@ -495,14 +427,9 @@ static enum status find_family(struct json_node root, const struct hf_family **f
     enum status status = json_get_string(root, "model_type", &type, diag);
     if (status != STATUS_OK)
         return status;
-    const char *names[HF_FAMILIES];
-    for (size_t i = 0; i < HF_FAMILIES; i++) {
-        names[i] = hf_families[i].model_type;
-        if (strcmp(type, hf_families[i].model_type) == 0) {
-            *family = &hf_families[i];
-            return STATUS_OK;
-        }
-    }
+    *family = family_of(type);
+    if (*family != NULL)
+        return STATUS_OK;
     struct json_node at = json_find(root, "model_type");
     if (hf_proxy_has(type))
         return hf_proxy_refuse(root, type, diag);
@@ -511,12 +438,53 @@ static enum status find_family(struct json_node root, const struct hf_family **f
                           "'%s' is a mixture of experts, which is not modelled: only dense models "
                           "are",
                           type);
+    const char *names[HF_FAMILIES];
+    struct text all = {0};
+    for (size_t i = 0; i < HF_FAMILIES; i++) {
+        names[i] = hf_families[i].model_type;
+        text_printf(&all, "%s%s", i == 0 ? "" : i + 1 == HF_FAMILIES ? " and " : ", ", names[i]);
+    }
     const char *nearest = diag_nearest(type, names, HF_FAMILIES);
-    return json_error(at, diag,
-                      "family '%s' is not modelled: llama, mistral, qwen2, qwen3 and gpt2 "
-                      "are%s%s%s",
-                      type, nearest != NULL ? "; did you mean '" : "",
-                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    json_error(at, diag, "family '%s' is not modelled: %s are%s%s%s", type, all.data,
+               nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+               nearest != NULL ? "'?" : "");
+    text_release(&all);
+    return STATUS_BAD_INPUT;
+}
+
+/* True if the key caps scores or logits; of Gemma 2 an absent one does, too. */
+static bool caps(const struct hf_reader *r, const char *key)
+{
+    bool absent = !hf_is_written(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
+    return r->family->bit == HF_GEMMA && !hf_ignored(r, key) && (absent || hf_has(r, key));
+}
+
+/* Returns what this file has that is not modelled. */
+static unsigned parts_of(const struct hf_reader *r, bool inner)
+{
+    unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
+    if (caps(r, "attn_logit_softcapping") || caps(r, "final_logit_softcapping"))
+        parts |= PART_SOFTCAP;
+    if (r->family->bit == HF_EXAONE4 && r->t->attention_window == 0)
+        parts &= ~(unsigned)PART_NOPE; /* where no layer has a window, all of them rotate */
+    return inner ? parts | PART_VISION : parts;
+}
+
+static enum status read_family(const struct hf_reader *r)
+{
+    enum status status = check_keys(r);
+    if (status == STATUS_OK)
+        status = require_switch(r, "add_cross_attention", false, "cross-attention");
+    if (status == STATUS_OK)
+        status = require_switch(r, "is_encoder_decoder", false, "an encoder");
+    if (status == STATUS_OK)
+        status =
+            require_switch(r, "use_bidirectional_attention", false, "attention to later tokens");
+    if (status == STATUS_OK)
+        status = get_bool(r, "tie_word_embeddings", r->family->tied_by_default, &r->t->tied_head);
+    if (status != STATUS_OK)
+        return status;
+    return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_rotary(r);
 }
 
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
@@ -524,26 +492,25 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
 {
     *t = (struct transformer){0};
     t->name = arena_text(arena, name, strlen(name));
-    struct reader r = {.t = t, .root = root, .ignore = ignore, .diag = diag};
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object: a Hugging Face config.json");
     const char *type = NULL;
     if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
         hf_proxy_has(type))
         return hf_proxy_read(t, arena, name, root, type, diag);
-    enum status status = find_family(root, &r.family, diag);
+    struct hf_reader r = {.t = t, .root = text_model(root), .ignore = ignore, .diag = diag};
+    enum status status = find_family(r.root, &r.family, diag);
     if (status == STATUS_OK)
-        status = check_keys(&r);
-    if (status == STATUS_OK)
-        status = require_switch(&r, "add_cross_attention", false, "cross-attention");
-    if (status == STATUS_OK)
-        status = require_switch(&r, "is_encoder_decoder", false, "an encoder");
-    if (status == STATUS_OK)
-        status = get_bool(&r, "tie_word_embeddings", r.family->tied_by_default, &t->tied_head);
-    if (status == STATUS_OK)
-        status = r.family->bit == HF_GPT2 ? read_gpt2(&r) : read_gated(&r);
+        status = read_family(&r);
+    if (status != STATUS_OK)
+        return status;
     t->source = arena_printf(arena, "Hugging Face config (%s)", name);
-    return status;
+    const unsigned parts = parts_of(&r, r.root.value != root.value);
+    if (parts != 0)
+        hf_proxy_name(t, arena, name, parts);
+    if (parts != 0 && !dense)
+        return hf_proxy_refuse_parts(json_find(root, "model_type"), parts, t, diag);
+    return STATUS_OK;
 }
 
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,

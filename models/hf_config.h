@@ -1,11 +1,12 @@
 /* models/hf_config.h: a Hugging Face config.json as a struct transformer.
  *
- * Families (model_type): llama, mistral, qwen2, qwen3, gpt2. The default of an absent key differs
- * from family to family; models/hf_keys.h has it, after the configuration classes of the
- * Transformers library. A feature that changes the work and is not modelled is rejected by name: mixtures of experts,
- * orders of windowed layers without a period, activations other than silu (gated) and gelu's
- * tanh form, quantised weights. So is an unknown key. RoPE scaling of types llama3, yarn and
- * linear (its angles) changes no work: diag gets a note, and runs compute without it.
+ * Families (model_type): those of hf_families (models/hf_keys.h), which has the defaults of absent keys after the
+ * configuration classes of the Transformers library: Llama, Mistral, Qwen 2 and 3, GPT-2, Phi 3 and 4, Gemma 1 to 3,
+ * OLMo 2 and 3, Nemotron, StarCoder 2 and others. Of a model with pictures or sound around its text model (text_config)
+ * the text model is read. A feature that changes the work and is not modelled is rejected by name: mixtures of experts,
+ * orders of windowed layers without a period, caps of scores, activations other than those of enum activation,
+ * quantised weights. So is an unknown key. What changes numbers and no work (RoPE scaling of types llama3, yarn, linear
+ * and longrope, rotary positions of a part of each head, multipliers) gets a note in diag; runs compute without it.
  *
  * Dropout and numbers that only serve initialisation or generation are known and left unread.
  *

@@ -1,20 +1,11 @@
 #include "models/hf_proxy.h"
 
+#include "models/hf_keys.h"
 #include "models/transformer_fields.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum part {
-    PART_EXPERTS = 1 << 0,
-    PART_LATENT = 1 << 1,
-    PART_LINEAR = 1 << 2,
-    PART_ALIBI = 1 << 3,
-    PART_PARALLEL = 1 << 4,
-    PART_GATED_GELU = 1 << 5,
-    PART_SOFTCAP = 1 << 6,
-};
 
 static const struct {
     unsigned part;
@@ -26,8 +17,9 @@ static const struct {
      "layers of which the work does not grow with the square of the length"},
     {PART_ALIBI, "ALiBi", "a bias on attention scores"},
     {PART_PARALLEL, "parallel-layers", "attention and feed-forward part side by side"},
-    {PART_GATED_GELU, "gated-gelu", "GELU in place of SiLU, with the same products"},
-    {PART_SOFTCAP, "soft-caps", "of attention scores and logits"},
+    {PART_SOFTCAP, "soft-caps", "a tanh of attention scores, and one of logits"},
+    {PART_NOPE, "layers-without-rotary-positions", "some layers rotate nothing"},
+    {PART_VISION, "other-inputs", "encoders of pictures or sound before the text model"},
 };
 
 /* Transformers' configuration classes: what each has beside sizes. */
@@ -65,10 +57,12 @@ static const struct family {
     {"gptj",         PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, false, false, false, true, false},
     {"phi",          PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, false, true, true, true,  false},
     {"cohere",       PART_PARALLEL,              ACTIVATION_SWIGLU, NORM_LAYERNORM, POSITIONS_ROPE, true, false, false, false, false},
-    {"gemma",        PART_GATED_GELU,            ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, true,  false, false, false, false},
-    {"gemma2",       PART_GATED_GELU | PART_SOFTCAP, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, true, false, false, false, false},
-    {"gemma3_text",  PART_GATED_GELU,            ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, true,  false, false, false, true},
-    /* Without attention heads there is no nearest dense model. */
+    /* With few layers of attention, or none, there is no nearest dense model. */
+    {"nemotron_h",   PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
+    {"bamba",        PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
+    {"zamba2",       PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
+    {"falcon_h1",    PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
+    {"recurrent_gemma", PART_LINEAR,             ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
     {"mamba",        PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
     {"mamba2",       PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
     {"falcon_mamba", PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
@@ -207,6 +201,13 @@ static const char *name_parts(struct arena *arena, unsigned missing)
     return names;
 }
 
+void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing)
+{
+    t->proxy = name_parts(arena, missing);
+    t->name = arena_printf(arena, "%s (dense proxy)", name);
+    t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy);
+}
+
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, struct diag *diag)
 {
@@ -214,8 +215,9 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     struct json_node inner = json_find(root, "text_config");
     struct reader r = {.root = json_is_object(inner) ? inner : root, .diag = diag};
     if (f->activation == ACTIVATION_COUNT)
-        return json_error(root, diag, "'%s' has no attention heads, and no dense model is near it",
-                          model_type);
+        return json_error(
+            root, diag, "'%s' has few layers of attention, or none, and no dense model is near it",
+            model_type);
     *t = (struct transformer){
         .activation = f->activation,
         .norm = f->norm,
@@ -231,10 +233,33 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     t->tied_head = switch_of(&r, "tie_word_embeddings", f->tied);
     if (r.status == STATUS_OK && json_find(r.root, "rope_theta").value != NULL && t->rope_theta > 0)
         r.status = json_get_double(r.root, "rope_theta", 1e-3, 1e15, &t->rope_theta, diag);
-    t->proxy = name_parts(arena, f->parts);
-    t->name = arena_printf(arena, "%s (dense proxy)", name);
-    t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy);
+    hf_proxy_name(t, arena, name, f->parts);
     return r.status;
+}
+
+/* Reports parts that are missing; t: the nearest dense model, or NULL. */
+static enum status refuse(struct json_node at, const char *model_type, unsigned missing,
+                          const struct transformer *t, bool none_is_near, struct diag *diag)
+{
+    struct text what = {0}, line = {0};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if ((missing & parts[i].part) != 0)
+            text_printf(&what, "%s%s (%s)", what.size > 0 ? " and " : "", parts[i].name,
+                        parts[i].what);
+    if (t != NULL) {
+        transformer_put_line(&line, t, true);
+        json_error(at, diag,
+                   "'%s' has parts that are not modelled: %s. --as-dense takes the nearest dense "
+                   "model, of %.3g B parameters, as a proxy: %s",
+                   model_type, what.data, (double)transformer_parameters(t) / 1e9, line.data);
+    } else {
+        json_error(at, diag, "'%s' has parts that are not modelled: %s%s", model_type, what.data,
+                   none_is_near ? "; no dense model is near it"
+                                : "; --as-dense takes the nearest dense model");
+    }
+    text_release(&what);
+    text_release(&line);
+    return STATUS_BAD_INPUT;
 }
 
 enum status hf_proxy_refuse(struct json_node root, const char *model_type, struct diag *diag)
@@ -242,28 +267,21 @@ enum status hf_proxy_refuse(struct json_node root, const char *model_type, struc
     const struct family *f = find_family(model_type);
     struct transformer t;
     struct arena arena = {0};
-    struct text what = {0}, line = {0};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if ((f->parts & parts[i].part) != 0)
-            text_printf(&what, "%s%s (%s)", what.size > 0 ? " and " : "", parts[i].name,
-                        parts[i].what);
     bool near = hf_proxy_read(&t, &arena, "", root, model_type, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    if (near)
-        transformer_put_line(&line, &t, true);
-    const struct json_node at = json_find(root, "model_type");
-    if (near)
-        json_error(at, diag,
-                   "'%s' has parts that are not modelled: %s. --as-dense takes the nearest dense "
-                   "model, of %.3g B parameters, as a proxy: %s",
-                   model_type, what.data, (double)transformer_parameters(&t) / 1e9, line.data);
-    else
-        json_error(at, diag, "'%s' has parts that are not modelled: %s%s", model_type, what.data,
-                   f->activation == ACTIVATION_COUNT
-                       ? "; no dense model is near it"
-                       : "; --as-dense takes the nearest dense model");
-    text_release(&what);
-    text_release(&line);
+    refuse(json_find(root, "model_type"), model_type, f->parts, near ? &t : NULL,
+           f->activation == ACTIVATION_COUNT, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;
+}
+
+enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
+                                  const struct transformer *t, struct diag *diag)
+{
+    const char *type;
+    enum status status = json_as_string(at, &type, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = transformer_check(t, json_loc(at), diag);
+    return status != STATUS_OK ? status : refuse(at, type, missing, t, false, diag);
 }

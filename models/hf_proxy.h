@@ -20,6 +20,14 @@ bool hf_proxy_has(const char *model_type);
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, struct diag *diag);
 
+/* Makes *t, which was read without these parts (enum hf_part), a dense proxy: its name, source and missing parts. */
+void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
+
+/* Reports the error of a file with these parts, at its model_type; *t is the nearest dense model, named by
+ * hf_proxy_name(). */
+enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
+                                  const struct transformer *t, struct diag *diag);
+
 /* Reports the error of a family of the table: the part that is not modelled, and the nearest dense model. */
 enum status hf_proxy_refuse(struct json_node root, const char *model_type, struct diag *diag);
 

@@ -158,9 +158,8 @@ static void layers_of_other_families_compute_the_reference(void)
     for (size_t i = 0; i < ARRAY_LEN(models) * ARRAY_LEN(uses); i++) {
         const struct transformer *model = models[i % 3];
         const size_t u = i / 3;
-        const bool no_windows = uses[u].cp > 0 || strcmp(uses[u].strategy, "fpdt") == 0;
         const bool whole = uses[u].tp > 0 || strcmp(uses[u].strategy, "upipe") == 0;
-        if ((model->attention_window > 0 && no_windows) || (model->qk_norm_wide && whole) ||
+        if ((model->qk_norm_wide && whole) ||
             (uses[u].hp > 1 && model->kv_heads < 2 && strcmp(uses[u].strategy, "upipe") == 0))
             continue;
         struct request request = {.model = model,

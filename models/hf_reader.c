@@ -1,0 +1,63 @@
+#include "models/hf_reader.h"
+
+#include "models/transformer_fields.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Returns the next word of a list separated by commas, without blanks around it; NULL at the end. */
+const char *hf_next_ignored(const char **list, size_t *size)
+{
+    const char *at = *list;
+    while (at != NULL && (*at == ',' || *at == ' '))
+        at++;
+    if (at == NULL || *at == '\0')
+        return NULL;
+    *size = strcspn(at, ",");
+    *list = at + *size;
+    while (*size > 0 && at[*size - 1] == ' ')
+        (*size)--;
+    return at;
+}
+
+bool hf_ignored(const struct hf_reader *r, const char *key)
+{
+    const char *list = r->ignore, *word;
+    size_t size;
+    while ((word = hf_next_ignored(&list, &size)) != NULL)
+        if (strlen(key) == size && memcmp(word, key, size) == 0)
+            return true;
+    return false;
+}
+
+/* json_find() takes null for absent; a few keys mean different things by the two. */
+bool hf_is_written(const struct hf_reader *r, const char *key)
+{
+    const char *name;
+    for (size_t i = 0; i < json_members(r->root); i++) {
+        json_member(r->root, i, &name);
+        if (strcmp(name, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool hf_has(const struct hf_reader *r, const char *key)
+{
+    return json_find(r->root, key).value != NULL;
+}
+
+/* True if a key is present and not ignored by the caller. */
+bool hf_counts(const struct hf_reader *r, const char *key)
+{
+    return hf_has(r, key) && !hf_ignored(r, key);
+}
+
+/* Reads the size that the field of that name holds, within the field's limits. */
+enum status hf_get_size(const struct hf_reader *r, const char *key, const char *name)
+{
+    const struct transformer_field *field = transformer_field_find(name);
+    assert(field != NULL);
+    return json_get_i64(r->root, key, 1, (int64_t)field->high, transformer_field_size(r->t, field),
+                        r->diag);
+}

@@ -1,0 +1,42 @@
+/* models/hf_reader.h: a Hugging Face config.json while it is being read: what the files that read it share. */
+#ifndef MODELS_HF_READER_H
+#define MODELS_HF_READER_H
+
+#include "base/json.h"
+#include "models/hf_keys.h"
+#include "models/transformer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hf_reader {
+    struct transformer *t;
+    struct json_node root; /* of a model with other parts around it, its text_config */
+    const struct hf_family *family;
+    const char *ignore; /* keys that the caller leaves unread, separated by commas; NULL: none */
+    struct diag *diag;
+};
+
+/* Returns the next word of a list separated by commas, without blanks around it, and its size; NULL at the end. */
+const char *hf_next_ignored(const char **list, size_t *size);
+
+/* True if the caller leaves the key unread. */
+bool hf_ignored(const struct hf_reader *r, const char *key);
+
+/* True if a key is present, also as null: json_find() takes null for absent, and a few keys mean different things by
+ * the two. */
+bool hf_is_written(const struct hf_reader *r, const char *key);
+
+/* True if a key is present and not null. */
+bool hf_has(const struct hf_reader *r, const char *key);
+
+/* True if a key is present, not null, and not ignored by the caller. */
+bool hf_counts(const struct hf_reader *r, const char *key);
+
+/* Reads the size that the model's field of that name holds, within the field's limits. */
+enum status hf_get_size(const struct hf_reader *r, const char *key, const char *name);
+
+/* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
+enum status hf_read_windows(const struct hf_reader *r);
+
+#endif

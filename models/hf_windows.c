@@ -1,0 +1,172 @@
+/* The windows of layers in a Hugging Face config.json. */
+#include "models/hf_reader.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
+
+/* Whether the layers of the file may have windows at all. */
+static enum status read_window_switch(const struct hf_reader *r, bool *on)
+{
+    *on = !r->family->window_needs_switch;
+    if (!hf_counts(r, "use_sliding_window"))
+        return STATUS_OK;
+    return json_get_bool(r->root, "use_sliding_window", on, r->diag);
+}
+
+/* Reads the window, and the number of layers before the first one that has it. */
+static enum status read_window(const struct hf_reader *r)
+{
+    bool on;
+    enum status status = read_window_switch(r, &on);
+    if (status != STATUS_OK || !on || hf_ignored(r, "sliding_window"))
+        return status;
+    if (hf_has(r, "sliding_window")) {
+        if (!r->family->has_windows)
+            return json_error(
+                json_find(r->root, "sliding_window"), r->diag,
+                "Transformers' %s has no windows: remove it (or --ignore sliding_window) to model "
+                "full attention, or write \"model_type\": \"mistral\" for windows in all layers",
+                r->family->bit == HF_LLAMA ? "Llama" : r->family->model_type);
+        status = hf_get_size(r, "sliding_window", "attention_window");
+    } else if (!hf_is_written(r, "sliding_window") && r->family->has_windows) {
+        r->t->attention_window = r->family->window;
+    }
+    if (status != STATUS_OK || !r->family->window_needs_switch)
+        return status;
+    r->t->window_from_layer = DEFAULT_FULL_LAYERS;
+    if (hf_counts(r, "max_window_layers"))
+        return json_get_i64(r->root, "max_window_layers", 0, INT32_MAX, &r->t->window_from_layer,
+                            r->diag);
+    return STATUS_OK;
+}
+
+/* Reads the period of the layers that see all keys. EXAONE 4 writes it as a word, "LLLG", whose last letter is that of
+ * such a layer. */
+static enum status read_pattern(const struct hf_reader *r)
+{
+    static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern"};
+    struct transformer *t = r->t;
+    t->full_attention_every = t->attention_window > 0 ? r->family->full_every : 0;
+    for (size_t i = 0; i < ARRAY_LEN(keys) && t->attention_window > 0; i++) {
+        const char *word;
+        if (!hf_counts(r, keys[i]) || hf_key_find(keys[i], strlen(keys[i]), r->family->bit) == NULL)
+            continue;
+        if (r->family->bit != HF_EXAONE4 ||
+            json_get_string(r->root, keys[i], &word, NULL) != STATUS_OK)
+            return json_get_i64(r->root, keys[i], 1, 1 << 14, &t->full_attention_every, r->diag);
+        const size_t size = strlen(word);
+        if (size < 1 || strspn(word, "L") != size - 1 || word[size - 1] != 'G')
+            return json_error(json_find(r->root, keys[i]), r->diag,
+                              "'%s' is not modelled: some letters L and a last G are", word);
+        t->full_attention_every = (int64_t)size;
+    }
+    return STATUS_OK;
+}
+
+/* Reads layer_types as slides[layer]: "sliding_attention" or not. */
+static enum status read_slides(const struct hf_reader *r, struct json_node types, bool *slides)
+{
+    for (size_t i = 0; i < json_count(types); i++) {
+        const char *type;
+        enum status status = json_as_string(json_at(types, i), &type, r->diag);
+        if (status != STATUS_OK)
+            return status;
+        slides[i] = strcmp(type, "sliding_attention") == 0;
+        if (!slides[i] && strcmp(type, "full_attention") != 0)
+            return json_error(json_at(types, i), r->diag,
+                              "layers of '%s' are not modelled: full_attention and "
+                              "sliding_attention are; --ignore "
+                              "layer_types models the layers as without this key",
+                              type);
+    }
+    return STATUS_OK;
+}
+
+static bool windows_are(const struct transformer *t, const bool *slides)
+{
+    for (int64_t l = 0; l < t->layers; l++)
+        if ((transformer_window(t, l) > 0) != slides[l])
+            return false;
+    return true;
+}
+
+/* Sets the first layer with a window and the period of the full ones so that they make this list. */
+static bool find_period(struct transformer *t, const bool *slides)
+{
+    int64_t first = 0, full;
+    while (first < t->layers && !slides[first])
+        first++;
+    for (full = first; full < t->layers && slides[full];)
+        full++;
+    for (int64_t every = full < t->layers ? full + 1 : 0; every != 1;
+         every = every == 0 ? 1 : every - 1) {
+        t->full_attention_every = every;
+        for (int from_first = 0; from_first < 2; from_first++) {
+            t->window_from_layer = from_first ? first : 0;
+            if ((every == 0 || (full + 1) % every == 0) && windows_are(t, slides))
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum status set_layer_types(const struct hf_reader *r, struct json_node types,
+                                   const bool *slides)
+{
+    struct transformer *t = r->t;
+    bool any = false;
+    for (int64_t l = 0; l < t->layers; l++)
+        any = any || slides[l];
+    if (!any) {
+        t->attention_window = t->window_from_layer = t->full_attention_every = 0;
+        return STATUS_OK;
+    }
+    if (t->attention_window == 0)
+        return json_error(types, r->diag,
+                          "has layers of 'sliding_attention', and no window is set: give "
+                          "sliding_window%s, or --ignore "
+                          "layer_types for full attention",
+                          r->family->window_needs_switch ? " and \"use_sliding_window\": true"
+                                                         : "");
+    if (!find_period(t, slides))
+        return json_error(types, r->diag,
+                          "this order of layers is not modelled: from some layer on all must have "
+                          "a window, or all but "
+                          "every N-th; --ignore layer_types models the layers as without this key");
+    return STATUS_OK;
+}
+
+static enum status read_layer_types(const struct hf_reader *r)
+{
+    struct json_node types;
+    if (!hf_counts(r, "layer_types"))
+        return STATUS_OK;
+    enum status status = json_get_array(r->root, "layer_types", &types, r->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (json_count(types) != (size_t)r->t->layers)
+        return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
+                          json_count(types), r->t->layers);
+    bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
+    status = read_slides(r, types, slides);
+    if (status == STATUS_OK)
+        status = set_layer_types(r, types, slides);
+    free(slides);
+    return status;
+}
+
+enum status hf_read_windows(const struct hf_reader *r)
+{
+    struct transformer *t = r->t;
+    enum status status = read_window(r);
+    if (status == STATUS_OK)
+        status = read_pattern(r);
+    if (status == STATUS_OK)
+        status = read_layer_types(r);
+    if (status == STATUS_OK && transformer_windowed_layers(t) == 0)
+        t->attention_window = t->window_from_layer = t->full_attention_every = 0;
+    return status;
+}
