@@ -127,6 +127,16 @@ static enum status check_part(const struct options *options, const struct predic
     return STATUS_OK;
 }
 
+/* True if what is asked for shows arenas, or offsets within them. */
+static bool asks_for_arenas(const struct options *options)
+{
+    static const char *const asking[] = {"all", "json", "o", "record", "verify"};
+    for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+        if (options_given(options, asking[i]))
+            return true;
+    return false;
+}
+
 /* Parses "1:20%" as rank 1 and a factor of 1.2. */
 static enum status read_late_rank(const struct options *options, struct prediction *p,
                                   struct diag *diag)
@@ -249,6 +259,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = documents_load(&packed, &setup, options, file != NULL,
                                 (size_t)options_count(options, "batches"), diag);
     report.documents = packed.count > 0 ? packed.batch : NULL;
+    prediction.skip_arenas = !asks_for_arenas(options);
     setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)

@@ -98,11 +98,11 @@ static void replay(struct prediction *p)
 /* Returns a bit mask of the memories whose arenas are planned. */
 static unsigned memories_of(const struct prediction *p)
 {
-    return p->verdict_only && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
+    return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
 /* Samples of a step are tried from the shortest to the longest, where its list is long. */
-static const uint32_t sample_lengths[] = {11, 16};
+static const uint32_t sample_lengths[] = {9, 10, 16};
 enum { LONG_LIST = 200000 };
 
 /* Builds a sample, of number `length` of these lengths or longer, that stands for the whole list. */
@@ -391,7 +391,7 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
     ir_release(&p->ir);
     if (!whole && make_sample(p, p->sample + 1))
         return STATUS_OK;
-    return compose_build(&p->ir, &p->choices, diag);
+    return compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
 }
 
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)

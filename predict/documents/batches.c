@@ -27,7 +27,7 @@ static void predict_one(void *context, size_t i, void *result)
     struct request request = job->first->setup->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.verdict_only = true,
+    struct prediction p = {.skip_arenas = true,
                            .slow_rank = job->first->slow_rank,
                            .slow_factor = job->first->slow_factor};
     struct diag diag = {0};

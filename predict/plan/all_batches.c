@@ -34,7 +34,7 @@ static void predict_one(void *context, size_t job, void *result)
     struct request request = row->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     double *step_s = result;
     packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
     request.documents = &documents;

@@ -128,7 +128,7 @@ static bool is_beyond_repair(const struct round *round, struct outcome *o)
         c.activations == CHOICE_ACTIVATIONS_RATIO)
         return false;
     if (!shortened_lacks(&verdict, round->setup, &request)) {
-        struct prediction p = {.verdict_only = true};
+        struct prediction p = {.skip_arenas = true};
         bool made = prediction_memory(&p, round->setup, &request, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
         prediction_release(&p);
@@ -149,7 +149,7 @@ static void time_it(struct round *round, struct outcome *o)
         return;
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
-        struct prediction p = {.verdict_only = true};
+        struct prediction p = {.skip_arenas = true};
         struct verdict early;
         if (!repair(&request, round, &repairs[i]))
             continue;
@@ -208,7 +208,7 @@ struct reach {
 static struct reach reach_of(const struct round *round, const struct request *request,
                              int64_t tokens)
 {
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     struct request asked = *request;
     struct reach reach = {0};
     asked.seq = tokens;
@@ -268,7 +268,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         o->verdict = longest.at;
         o->request = request;
     }
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     if (o->tokens > beaten &&
         prediction_make(&p, round->setup, &o->request, false, NULL) == STATUS_OK)
         take_times(o, &p);

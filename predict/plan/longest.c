@@ -142,7 +142,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 static bool fits(struct search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     struct request request = *s->request;
     struct diag own = {0};
     request.seq = ladder_length(s->ladder, rung);

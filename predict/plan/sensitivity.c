@@ -78,7 +78,7 @@ static void try_machine(void *context, size_t job, void *result)
 {
     struct trial *trial = context;
     struct sensitivity *out = result;
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     if (trial->setup->cluster.gpus != trial->request->ranks &&
         cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
                        NULL) != STATUS_OK)

@@ -33,7 +33,7 @@ static double step_s(const struct setup *setup, const struct request *asked,
                      const struct choices *c, int64_t micro_batches)
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     double seconds =
         prediction_make(&p, setup, &request, false, NULL) == STATUS_OK ? p.sim.step_s : 0;
     prediction_release(&p);
@@ -60,7 +60,7 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
     if (few == 0)
         return false;
     struct request shorter = of_micro_batches(request, &c, few);
-    struct prediction p = {.verdict_only = true};
+    struct prediction p = {.skip_arenas = true};
     if (prediction_memory(&p, setup, &shorter, NULL, NULL) == STATUS_OK)
         for (int limit = 0; limit < LIMIT_COUNT; limit++)
             lacks |= verdict_margin(&p.verdict, (enum prediction_limit)limit) <

@@ -91,12 +91,13 @@ static bool plan_role(struct offsets_job *p, uint32_t role, struct lifetimes_fig
         return true;
     }
     for (int m = 0; m < MEMORY_COUNT; m++) {
+        if (!is_planned(p, (uint8_t)m))
+            continue;
         live_ranges_of(&p->live_ranges, p->ir, p->order, p->first_uses, (uint8_t)m, p->alignment);
         if (p->ir->repeats.copies > 0 && p->live_ranges.count > 0 &&
             !live_ranges_repeat(&p->live_ranges, &p->ir->repeats, role))
             return false;
-        if (is_planned(p, (uint8_t)m))
-            plan_arena(p, (uint8_t)m, base[m], figures);
+        plan_arena(p, (uint8_t)m, base[m], figures);
     }
     return true;
 }

@@ -415,7 +415,7 @@ static bool sample_layers(struct choices *c, struct transformer *model, struct r
     model->layers = length * period + all % period;
     c->model = model;
     *r = (struct repeats){.copies = (uint32_t)((all - model->layers) / period),
-                          .turn = (int32_t)(length - 1) / 2,
+                          .turn = (int32_t)length / 2,
                           .near = 3,
                           .layers = (int32_t)period};
     return true;
