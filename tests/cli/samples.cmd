@@ -5,3 +5,4 @@ for layout in "--strategy fpdt --seq 512K --chunk 32K" "--strategy megatron-sp -
     $quick --exact > whole.txt
     diff whole.txt sample.txt | sed 's/, busiest link.*//'
 done
+rm sample.txt whole.txt
