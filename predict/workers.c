@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "predict/workers.h"
 
 #include "base/arena.h"
@@ -7,28 +8,40 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { CHILDREN_MAX = 256 };
 
+/* What children share with the parent. */
+struct shared {
+    _Atomic size_t next;                  /* the first job that no child has taken */
+    _Atomic size_t job_of[CHILDREN_MAX]; /* what the child in each place works on */
+};
+
 struct child {
     pid_t pid;
     int fd;
-    size_t job, received;
+    size_t place; /* in shared->job_of */
+    size_t received; /* bytes of the message under way */
+    char *message;   /* the number of a job, then its result */
 };
 
 struct workers {
     struct child child[CHILDREN_MAX];
-    size_t children, most, ended;
+    size_t children, count, ended;
     size_t result_size;
     workers_function *function;
     void *context;
     char *results;
+    struct shared *shared;
     bool ended_early; /* by an interrupt: children are killed */
 };
 
@@ -48,21 +61,38 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-static _Noreturn void be_child(struct workers *w, size_t job, int fd)
+static size_t message_size(const struct workers *w)
+{
+    return sizeof(size_t) + w->result_size;
+}
+
+/* Takes one job after the other, as long as there are any, and sends each result. */
+static _Noreturn void be_child(struct workers *w, size_t place, int fd)
 {
     /* the pipes of children that were started before belong to the parent */
     for (size_t i = 0; i < w->children; i++)
         close(w->child[i].fd);
-    char *result = heap_zalloc(1, w->result_size);
-    w->function(w->context, job, result);
-    _exit(write_all(fd, result, w->result_size) ? 0 : 2);
+    char *message = heap_alloc(1, message_size(w));
+    for (;;) {
+        size_t job = atomic_fetch_add(&w->shared->next, 1);
+        if (job >= w->count)
+            _exit(0);
+        atomic_store(&w->shared->job_of[place], job);
+        memset(message, 0, message_size(w));
+        memcpy(message, &job, sizeof job);
+        w->function(w->context, job, message + sizeof job);
+        if (!write_all(fd, message, message_size(w)))
+            _exit(2);
+        atomic_store(&w->shared->job_of[place], SIZE_MAX);
+    }
 }
 
-static enum status start(struct workers *w, size_t job, struct diag *diag)
+static enum status start(struct workers *w, size_t place, struct diag *diag)
 {
     int ends[2];
     if (pipe(ends) != 0)
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
+    atomic_store(&w->shared->job_of[place], SIZE_MAX);
     pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
         enum status status =
@@ -74,44 +104,60 @@ static enum status start(struct workers *w, size_t job, struct diag *diag)
     if (pid == 0) {
         process_ends_with(parent);
         close(ends[0]);
-        be_child(w, job, ends[1]);
+        be_child(w, place, ends[1]);
     }
     close(ends[1]);
-    w->child[w->children++] = (struct child){.pid = pid, .fd = ends[0], .job = job};
+    w->child[w->children++] = (struct child){.pid = pid,
+                                             .fd = ends[0],
+                                             .place = place,
+                                             .message = heap_alloc(1, message_size(w))};
     return STATUS_OK;
+}
+
+/* Lets a child go that has closed its pipe, and says so if it was at work on a job. */
+static enum status release(struct workers *w, size_t i, struct diag *diag)
+{
+    struct child ended = w->child[i];
+    int code = 0;
+    close(ended.fd);
+    while (waitpid(ended.pid, &code, 0) < 0 && errno == EINTR)
+        ;
+    free(ended.message);
+    w->child[i] = w->child[--w->children];
+    size_t job = atomic_load(&w->shared->job_of[ended.place]);
+    if (w->ended_early || job == SIZE_MAX)
+        return STATUS_OK;
+    w->ended++;
+    enum status status = start(w, ended.place, diag); /* goes on with the other jobs */
+    if (status != STATUS_OK)
+        return status;
+    if (WIFSIGNALED(code))
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
+                          job + 1, strsignal(WTERMSIG(code)),
+                          WTERMSIG(code) == SIGKILL ? "; memory may have run out" : "");
+    return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu ended with code %d",
+                      job + 1, WIFEXITED(code) ? WEXITSTATUS(code) : -1);
 }
 
 /* Takes what a child has written; at its end, lets it go. */
 static enum status receive(struct workers *w, size_t i, struct diag *diag)
 {
     struct child *child = &w->child[i];
-    char *to = w->results + child->job * w->result_size + child->received, spare;
-    size_t left = w->result_size - child->received;
-    ssize_t got = read(child->fd, left > 0 ? to : &spare, left > 0 ? left : 1);
+    ssize_t got = read(child->fd, child->message + child->received,
+                       message_size(w) - child->received);
     if (got < 0 && errno == EINTR)
         return STATUS_OK;
-    if (got > 0) {
-        child->received += (size_t)got;
+    if (got <= 0)
+        return release(w, i, diag);
+    child->received += (size_t)got;
+    if (child->received < message_size(w))
         return STATUS_OK;
-    }
-    int code = 0;
-    close(child->fd);
-    while (waitpid(child->pid, &code, 0) < 0 && errno == EINTR)
-        ;
-    struct child ended = *child;
-    *child = w->child[--w->children];
+    size_t job;
+    memcpy(&job, child->message, sizeof job);
+    memcpy(w->results + job * w->result_size, child->message + sizeof job, w->result_size);
+    child->received = 0;
     w->ended++;
-    if (ended.received == w->result_size)
-        return STATUS_OK;
-    memset(w->results + ended.job * w->result_size, 0, w->result_size);
-    if (w->ended_early)
-        return STATUS_OK;
-    if (WIFSIGNALED(code))
-        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
-                          ended.job + 1, strsignal(WTERMSIG(code)),
-                          WTERMSIG(code) == SIGKILL ? "; memory may have run out" : "");
-    return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu ended with code %d",
-                      ended.job + 1, WIFEXITED(code) ? WEXITSTATUS(code) : -1);
+    return STATUS_OK;
 }
 
 static enum status wait_some(struct workers *w, struct diag *diag)
@@ -134,40 +180,47 @@ static enum status wait_some(struct workers *w, struct diag *diag)
     return status;
 }
 
+static void *share(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
 enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
                         void *results, struct progress *progress, struct diag *diag)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    struct workers *w = heap_zalloc(1, sizeof *w);
-    w->most = cores < 1 ? 1 : cores > CHILDREN_MAX ? CHILDREN_MAX : (size_t)cores;
-    w->result_size = result_size;
-    w->function = function;
-    w->context = context;
-    w->results = results;
-    if (count > 0)
-        memset(results, 0, count * result_size);
+    size_t most = cores < 1 ? 1 : cores > CHILDREN_MAX ? CHILDREN_MAX : (size_t)cores;
     enum status status = STATUS_OK;
-    size_t next = 0;
-    while (next < count || w->children > 0) {
-        enum status one;
+    if (count == 0)
+        return STATUS_OK;
+    memset(results, 0, count * result_size);
+    struct workers *w = heap_zalloc(1, sizeof *w);
+    *w = (struct workers){.count = count,
+                          .result_size = result_size,
+                          .function = function,
+                          .context = context,
+                          .results = results,
+                          .shared = share(sizeof *w->shared)};
+    if (w->shared == NULL)
+        status = diag_error(diag, nowhere, STATUS_SYSTEM, "cannot share a page with children: %s",
+                            strerror(errno));
+    for (size_t i = 0; status == STATUS_OK && i < most && i < count; i++)
+        status = start(w, i, diag);
+    while (w->children > 0) {
         if (interrupted() != 0 && !w->ended_early) {
             w->ended_early = true;
-            next = count;
             for (size_t i = 0; i < w->children; i++)
                 kill(w->child[i].pid, SIGKILL);
             continue;
         }
         if (progress != NULL)
             progress_update(progress, progress->base + w->ended, "");
-        if (next < count && w->children < w->most) {
-            one = start(w, next++, diag);
-            if (one != STATUS_OK)
-                next = count;
-        } else {
-            one = wait_some(w, diag);
-        }
+        enum status one = wait_some(w, diag);
         status = one != STATUS_OK ? one : status;
     }
+    if (w->shared != NULL)
+        munmap(w->shared, sizeof *w->shared);
     free(w);
     return status;
 }

@@ -8,13 +8,13 @@
 
 #include <stddef.h>
 
-/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child: what
- * it changes outside result is lost. */
+/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child that does several jobs:
+ * the parent sees only result, and what one job changes beside it the next one in the same child may see. */
 typedef void workers_function(void *context, size_t job, void *result);
 
 /* Runs jobs 0..count. results holds count * result_size bytes. progress, if not NULL, has begun, and goes on
  * from its base. A child that dies leaves an error that names its job, and ends the run with STATUS_SYSTEM
- * when all others have ended. After a signal that base/interrupt.h has noted, children are ended and results of
+ * when all other jobs are done. After a signal that base/interrupt.h has noted, children are ended and results of
  * jobs that were not done stay zero. */
 enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
                         void *results, struct progress *progress, struct diag *diag);

@@ -83,8 +83,9 @@ static void try_machine(void *context, size_t job, void *result)
         cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
                        NULL) != STATUS_OK)
         return;
-    machines[job].change(trial->setup); /* this process' own */
-    if (prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK)
+    struct setup changed = *trial->setup;
+    machines[job].change(&changed);
+    if (prediction_make(&p, &changed, trial->request, false, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;
     prediction_release(&p);
 }

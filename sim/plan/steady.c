@@ -20,6 +20,11 @@ static bool same(const struct steady *x, double a, double b)
     return fabs(a - b) <= x->same_s;
 }
 
+static inline double later(double a_s, double b_s)
+{
+    return a_s > b_s ? a_s : b_s;
+}
+
 static uint32_t role_of(const struct steady *x, uint32_t class)
 {
     return x->plan->role_of_rank[x->fold->rank_of_class[class]];
@@ -191,6 +196,8 @@ static bool is_sync(const struct ir *ir, uint32_t op)
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = &c->x->plan->ir->repeats;
+    if (r->copies == 0) /* the list is whole */
+        return c->t.end_s[op];
     struct repeat_place at = repeats_seen_at(r, from, copy, op);
     if (at.run == NULL)
         return c->t.end_s[op] + shift_s(c->x, c->role, op);
@@ -219,11 +226,11 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
         c->host_s += costs->issue_s[shape];
-    double need_s = fmax(c->host_s, before_s);
+    double need_s = later(c->host_s, before_s);
     *needed = need_bit(c, start_s, c->host_s, 0) | need_bit(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         double wait_s = end_seen_s(c, op, copy, ir_waits(ir, op)[w].i);
-        need_s = fmax(need_s, wait_s);
+        need_s = later(need_s, wait_s);
         *needed |= need_bit(c, start_s, wait_s, 2 + w);
     }
     if (!sync)
@@ -308,7 +315,7 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     c.needed = heap_alloc((size_t)role->op_count + 1, sizeof *c.needed);
     bool right = starts_are_right(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        *step_s = fmax(*step_s, end_seen_s(&c, op, 0, op));
+        *step_s = later(*step_s, end_seen_s(&c, op, 0, op));
     free(c.last_s);
     free(c.needed);
     return right;
@@ -319,7 +326,7 @@ void steady_begin(struct steady *x)
     double until_s = 0;
     find_rows(x);
     for (size_t i = 0; i < x->row[x->fold->class_count]; i++)
-        until_s = fmax(until_s, x->times.end_s[i]);
+        until_s = later(until_s, x->times.end_s[i]);
     x->same_s = SAME_S + SAME_SHARE * until_s;
 }
 
