@@ -156,7 +156,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
                               .sm = c->sm,
                               .gpus_per_node = ranks};
     if (compose_resolve(&small, &request, NULL, NULL) == STATUS_OK &&
-        compose_build(&ir, &small, NULL) == STATUS_OK) {
+        compose_build_planned(&ir, &small, 0, NULL) == STATUS_OK) {
         uint32_t rows = activations_table(&ir, 0, row, ROWS_MAX);
         for (uint32_t i = 0; i < rows; i++)
             if (row[i].class == ACTIVATION_ONCE)

@@ -101,9 +101,10 @@ static unsigned memories_of(const struct prediction *p)
     return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
-/* Samples of a step are tried from the shortest to the longest, where its list is long. */
+/* Samples of a step are tried from the shortest to the longest, where its list is long: longer than LONG_LIST ops for
+ * its memory, than LONG_TO_SIMULATE for its time, since the scheduler itself passes over what repeats. */
 static const uint32_t sample_lengths[] = {9, 10, 16};
-enum { LONG_LIST = 200000 };
+enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds a sample, of number `length` of these lengths or longer, that stands for the whole list. */
 static bool make_sample(struct prediction *p, size_t length)
@@ -397,7 +398,8 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
 enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 {
     struct shape_costs costs = {0};
-    bool stands = !exact || p->ir.repeats.copies == 0;
+    bool stands = p->ir.repeats.copies == 0 ||
+                  (!exact && compose_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
     enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
@@ -439,7 +441,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     struct prediction whole = *p;
     whole.ir = (struct ir){0};
     sim_result_release(sim);
-    status = compose_build(&whole.ir, &p->choices, diag);
+    status = compose_build_planned(&whole.ir, &p->choices, 0, diag);
     if (status == STATUS_OK)
         status = prediction_without_kernels(sim, &whole, exact, diag);
     ir_release(&whole.ir);

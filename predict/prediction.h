@@ -33,7 +33,8 @@ struct prediction {
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
     size_t sample; /* number of the sample length that ir has */
-    bool skip_arenas; /* set by a caller that shows no arena: arenas that the verdict does not depend on are not
+    bool
+        skip_arenas; /* set by a caller that shows no arena: arenas that the verdict does not depend on are not
                          planned, which takes half of the time, and are 0 bytes */
     struct ir ir;
     struct reserved reserved;

@@ -22,14 +22,14 @@ enum { CHILDREN_MAX = 256 };
 
 /* What children share with the parent. */
 struct shared {
-    _Atomic size_t next;                  /* the first job that no child has taken */
+    _Atomic size_t next;                 /* the first job that no child has taken */
     _Atomic size_t job_of[CHILDREN_MAX]; /* what the child in each place works on */
 };
 
 struct child {
     pid_t pid;
     int fd;
-    size_t place; /* in shared->job_of */
+    size_t place;    /* in shared->job_of */
     size_t received; /* bytes of the message under way */
     char *message;   /* the number of a job, then its result */
 };
@@ -107,10 +107,8 @@ static enum status start(struct workers *w, size_t place, struct diag *diag)
         be_child(w, place, ends[1]);
     }
     close(ends[1]);
-    w->child[w->children++] = (struct child){.pid = pid,
-                                             .fd = ends[0],
-                                             .place = place,
-                                             .message = heap_alloc(1, message_size(w))};
+    w->child[w->children++] = (struct child){
+        .pid = pid, .fd = ends[0], .place = place, .message = heap_alloc(1, message_size(w))};
     return STATUS_OK;
 }
 
@@ -143,8 +141,8 @@ static enum status release(struct workers *w, size_t i, struct diag *diag)
 static enum status receive(struct workers *w, size_t i, struct diag *diag)
 {
     struct child *child = &w->child[i];
-    ssize_t got = read(child->fd, child->message + child->received,
-                       message_size(w) - child->received);
+    ssize_t got =
+        read(child->fd, child->message + child->received, message_size(w) - child->received);
     if (got < 0 && errno == EINTR)
         return STATUS_OK;
     if (got <= 0)

@@ -93,7 +93,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked, const st
             cost_check_attention(&setup->cost, (enum attention_impl)choices.attention_impl,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
-        status = compose_build(&ir, &choices, diag);
+        status = compose_build_planned(&ir, &choices, 0, diag);
     if (status == STATUS_OK) {
         double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
         double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;

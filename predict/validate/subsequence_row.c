@@ -74,7 +74,7 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
                               .gpus_per_node = 1};
     enum status status = compose_resolve(&choices, &request, NULL, diag);
     if (status == STATUS_OK)
-        status = compose_build(&ir, &choices, diag);
+        status = compose_build_planned(&ir, &choices, 0, diag);
     uint32_t rows = status == STATUS_OK ? activations_table(&ir, 0, row, ROWS_MAX) : 0;
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
