@@ -8,8 +8,8 @@
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
 
-/* As ir_load(); where the file gives no buffer an offset (text with loops never does), offsets are then planned as
- * compose_build() plans them, unless ops wait for later ones, which the verifier reports. */
+/* Does the same as ir_load(). If the file gives no buffer an offset (text with loops never does), it then plans
+ * offsets as compose_build() does, unless some op waits for a later one, which the verifier reports. */
 enum status schedule_load(struct ir *ir, const char *path, struct diag *diag);
 
 #endif

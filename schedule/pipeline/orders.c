@@ -26,8 +26,8 @@ static uint32_t at_most(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Returns the unit whose backward is the j-th: micro-batches in order, subsequences of each from the last to the
- * first, since gradients of early keys and values need all later queries. */
+/* Returns the unit whose backward is the j-th: micro-batches are in order, and the subsequences of each go from the
+ * last to the first, because the gradients of early keys and values need all later queries. */
 static uint32_t backward_unit(const struct choices *c, uint32_t j)
 {
     uint32_t k = c->subsequences;
@@ -74,8 +74,8 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
         actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
 }
 
-/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same
- * through the second, and so on; N is a multiple of P. Backward the same from the last chunk, where each chunk
+/* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same units
+ * through the second, and so on; N is a multiple of P. Backward, the order of chunks is reversed, and each chunk
  * takes its units in the order of backward_unit(). */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i)
@@ -122,9 +122,9 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
         add_interleaved(a, c, ACTION_BACKWARD, i);
 }
 
-/* Orders actions as ZB-H1 does (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B whose gradients of
- * weights come p units late, so that stages hold as much as 1F1B's first one does, and fill the drain. Over
- * subsequences it does the same to Seq1F1B. */
+/* Orders actions as ZB-H1 does (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B in which the gradients
+ * of weights come p units late and fill the drain; every stage then holds as much as the first stage of 1F1B. Over
+ * subsequences, Seq1F1B is changed in the same way. */
 void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
 {
     uint32_t units = pipeline_units(c), weights = 0;
@@ -142,10 +142,10 @@ void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
         actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
-/* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The
- * pattern is written for 2 P - 1 micro-batches or more; with fewer, those that are not there are
- * left out of it. Over subsequences the first backward is that of a micro-batch's last one, so k - 1 more
- * units go through both chunks before it, and after the last forward as many come back. */
+/* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The pattern is written
+ * for at least 2 P - 1 micro-batches; if there are fewer, the actions of missing ones are left out. Over
+ * subsequences, the first backward is that of the last subsequence of a micro-batch, so k - 1 more units go through
+ * both chunks before it, and as many more backwards follow the last forward. */
 struct zb_v {
     struct actions *actions;
     const struct choices *choices;

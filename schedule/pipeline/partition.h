@@ -1,13 +1,14 @@
-/* schedule/pipeline/partition.h: a sequence in N subsequences.
+/* schedule/pipeline/partition.h: a sequence cut into N subsequences.
  *
- * Equal lengths, or lengths that make every piece take as long: attention looks back at all tokens
- * before, so the first pieces are the longest. With l flops per token in products and attention that
- * grows as m x^2 over a prefix of x tokens, prefixes of i / N of the flops end at (SPPO, arXiv
- * 2503.10377, section 5.1; Seq1F1B, arXiv 2406.03488)
+ * Lengths are equal, or such that every piece takes equally long: attention looks back at all earlier tokens, so then
+ * the first pieces are the longest. With l flops per token in products and attention that grows as m x^2 over a
+ * prefix of x tokens, prefixes of i / N of the flops end at (SPPO, arXiv 2503.10377, section 5.1; Seq1F1B, arXiv
+ * 2406.03488)
  *
  *     x_i = (-l + sqrt(l^2 + 4 m (i / N) (l S + m S^2))) / (2 m)
  *
- * By predicted time there is no closed form: the pieces' common time and then each boundary are roots. */
+ * For equal predicted time there is no closed form: the common time of the pieces, and then each boundary, are found
+ * as roots. */
 #ifndef SCHEDULE_PIPELINE_PARTITION_H
 #define SCHEDULE_PIPELINE_PARTITION_H
 
@@ -33,8 +34,9 @@ struct partition {
     const void *context;
 };
 
-/* Fills length with the tokens of each piece, first piece first; they add up to all. Every piece is rounded down
- * to the unit, and what is left goes to the first. More pieces than the rule can give a unit each is an error. */
+/* Fills length with the tokens of each piece, first piece first; they add up to all tokens. Every piece is rounded
+ * down to a multiple of the unit, and the remainder goes to the first piece. It is an error if a piece would get less
+ * than one unit. */
 enum status partition_make(int64_t *length, const struct partition *partition, struct diag *diag);
 
 #endif

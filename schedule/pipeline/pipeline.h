@@ -1,15 +1,13 @@
 /* schedule/pipeline/pipeline.h: which stage does what in which order.
  *
- * The layers are cut into chunks, each of them placed on a stage (a coordinate of axis pp); with V
- * virtual stages a stage has V chunks. A step's work is units: unit m k + s is subsequence s of k of
- * micro-batch m. A stage's program is a list of actions, each one unit through one chunk: forward,
- * backward, or, where a pipeline splits the backward, the gradients of inputs and later those of
- * weights. A pipeline is the order of these actions; all else (messages, what is kept, what is
- * freed) follows from it (schedule/step/step.c).
+ * The layers are cut into chunks, each placed on a stage (a coordinate of axis pp); with V virtual stages a stage has
+ * V chunks. A step's work is units: unit m k + s is subsequence s of k of micro-batch m. A stage's program is a list
+ * of actions, each of which takes one unit through one chunk: forward, backward, or, if a pipeline splits the
+ * backward, first the gradients of inputs and later those of weights. A pipeline is the order of these actions;
+ * messages, what is saved and what is freed follow from it (schedule/step/step.c).
  *
- * Orders respect what the chunks need of each other on any timing: actions that send and those
- * that receive the same message stand in the same order on both sides, and no cycle of stages waits
- * for itself. Tests check that, and the verifier every schedule made of them.
+ * An order must work whatever the ops cost: the two sides of a message have their actions in the same order, and no
+ * cycle of stages waits for itself. Tests check that, and the verifier checks it in every schedule.
  *
  * The folder schedule/pipeline/ says which stage runs which part of the model, on which micro-batch or subsequence,
  * in which order. */
@@ -54,8 +52,8 @@ struct pipeline {
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);
 
-/* pipeline_has_remote_weights() is true if every stage holds only the weights of its own layers, and lends them to
- * those that share its subsequences; pipeline_replicates_weights() if all of them hold all weights. */
+/* pipeline_has_remote_weights() is true if every stage owns only the weights of its own layers, and sends them to the
+ * stages that share its subsequences; pipeline_replicates_weights() is true if all stages own all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
 /* True if the stages to which weights are lent hold an equal part each. */
@@ -72,13 +70,13 @@ uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
 /* True if the first and the last stage both hold a tied embedding. */
 bool pipeline_ends_tied(const struct choices *choices);
 
-/* True if every unit takes one way through all stages, each of which does a unit's forward and backward as a
- * whole: a stage waits for the first unit's forward through the stages before it, and they wait for that unit's
- * backward. */
+/* True if every unit passes once through all stages, and each stage does a unit's forward and backward as a whole.
+ * Then a stage waits while the first unit's forward passes the stages before it, and those stages wait for that
+ * unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
-/* True if the host waits for each message (profile switch messages_sync): only in plain pipelines, since
- * Megatron-LM overlaps the messages of interleaved ones, and zero-bubble schedules are not its own. */
+/* True if the host waits for each message (profile switch messages_sync). This holds only in plain pipelines, since
+ * Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
 /* Returns the number of micro-batches after which a stage repeats its order of work, between warm-up and
@@ -87,9 +85,9 @@ uint32_t pipeline_period(const struct choices *choices);
 /* Returns the most units of which a stage has done some actions and not all. */
 uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
 
-/* Fills returns, for each of a stage's actions, with the first action that starts from what another stage made
- * after it had received what the former sends; PIPELINE_NEVER: there is none, or nothing is sent. Not for
- * pipelines whose stages share subsequences. */
+/* Fills returns, for each of a stage's actions: the stage's first later action whose input another stage made after
+ * it had received this action's message, so that the input proves that the message arrived. PIPELINE_NEVER: there is
+ * no such action, or nothing is sent. Not for pipelines whose stages share subsequences. */
 #define PIPELINE_NEVER UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);

@@ -1,27 +1,26 @@
-/* schedule/pipeline/ratios.h: how much of each unit's activations goes to the host.
+/* schedule/pipeline/ratios.h: which part of each unit's activations is offloaded to the host.
  *
- * Units 0 .. N-1 run forward one after the other, and backward in the opposite order. While unit i runs,
- * what leaves of unit i - 1 can be copied; what one unit's computation hides is M_thr = rate x time
- * (SPPO, arXiv 2503.10377, section 5.2). Units of equal time have fewer and fewer bytes the later they
- * come, since attention grows: so ratios do not fall. The last unit's backward comes at once, and
- * nothing of it leaves. (The paper prints the sizes and the ratios the other way round, and its
- * M_max drops the sum: this is the reading that its figures follow.) */
+ * Units 0 .. N-1 run forward one after the other, and backward in the opposite order. The activations of unit i - 1
+ * that are offloaded can be copied while unit i runs; one unit's computation hides M_thr = rate x time bytes (SPPO,
+ * arXiv 2503.10377, section 5.2). Where units take equal time, later units are shorter, because attention grows, and
+ * have fewer bytes: so ratios do not fall. The backward of the last unit follows at once, and nothing of it is
+ * offloaded. (The paper prints sizes and ratios in reverse, and its M_max drops the sum: the reading here is the one
+ * that its figures follow.) */
 #ifndef SCHEDULE_PIPELINE_RATIOS_H
 #define SCHEDULE_PIPELINE_RATIOS_H
 
 #include <stdint.h>
 
-/* Returns min(1, hidden / bytes): the part of `bytes` that leaves during a computation that hides `hidden` of
- * them. */
+/* Returns min(1, hidden / bytes): the part of `bytes` that is offloaded if a computation hides `hidden` bytes. */
 double ratio_hidden(double bytes, double hidden);
 
-/* Fills alpha[i], the part of bytes[i] that leaves; the last one is 0. hidden[i]: bytes that go to the host while
- * unit i computes, which are those of the unit before it. */
+/* Fills alpha[i], the part of bytes[i] that is offloaded; the last one is 0. hidden[i]: bytes that can be copied to
+ * the host while unit i computes; they belong to the unit before it. */
 void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, const double *hidden);
 
 /* Returns the bytes on the device when unit i has run forward: M_i = A_i + sum over j < i of (1 - alpha_j) A_j. */
 double ratios_kept(const double *alpha, const double *bytes, uint32_t i);
-/* Returns the most bytes on the device while unit i runs and unit i - 1 is still leaving: M_i + alpha_(i-1)
+/* Returns the most bytes on the device while unit i runs and unit i - 1 is still being copied: M_i + alpha_(i-1)
  * A_(i-1). */
 double ratios_live(const double *alpha, const double *bytes, uint32_t i);
 

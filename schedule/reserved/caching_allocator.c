@@ -73,8 +73,8 @@ static void free_size(struct caching_size *size)
     free(size);
 }
 
-/* Returns the row at which a size is or belongs. A search without branches: which half the size lies in cannot be
- * predicted. */
+/* Returns the row at which a size is, or would be inserted. The search has no branches, because the processor could
+ * not predict which half the size lies in. */
 static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
 {
     const uint64_t *low = list->bytes;
@@ -87,8 +87,8 @@ static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
     return (uint32_t)(low - list->bytes);
 }
 
-/* Moves sizes without free blocks to the spare rows: what splitting leaves of large blocks often has sizes that
- * are seen only once. */
+/* Moves sizes without free blocks to the spare rows: the remainders of large blocks often have sizes that occur only
+ * once. */
 static void forget_empty_sizes(struct caching_free *list)
 {
     uint32_t kept = 0;
@@ -118,8 +118,8 @@ static void make_room(struct caching_free *list)
         list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
 }
 
-/* Finds or adds the free blocks of a size. Rarely called, and not inlined into size_of(), which would save
- * registers for it. */
+/* Finds or adds the free blocks of a size. It is called rarely, and is not inlined, because size_of() would then have
+ * to save registers for it. */
 __attribute__((noinline)) static struct caching_size *find_size(struct caching_free *list,
                                                                 uint64_t bytes)
 {

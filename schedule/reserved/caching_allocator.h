@@ -1,14 +1,14 @@
 /* schedule/reserved/caching_allocator.h: what a caching allocator holds of a device while tensors come and go.
  *
- * A model of PyTorch's CUDA allocator with its default settings (c10/cuda/CUDACachingAllocator.cpp,
- * torch 2.1 to 2.5; Z. DeVito, "A guide to PyTorch's CUDA Caching Allocator"): sizes are rounded to
- * 512 bytes; up to 1 MiB they are cut from segments of 2 MiB, below 10 MiB from segments of 20 MiB,
- * above they get a segment of their own in multiples of 2 MiB; the smallest free block that is large
- * enough is taken, and split when the rest is worth keeping; freed neighbours merge; a segment goes
- * back only when a new one would exceed the device, and then only when nothing of it is in use.
+ * A model of PyTorch's CUDA allocator with its default settings (c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.5;
+ * Z. DeVito, "A guide to PyTorch's CUDA Caching Allocator"): sizes are rounded to 512 bytes; up to 1 MiB they are cut
+ * from segments of 2 MiB, below 10 MiB from segments of 20 MiB, and larger ones get a segment of their own in
+ * multiples of 2 MiB; the smallest free block that is large enough is taken, and split when the rest is worth
+ * keeping; freed neighbours merge; a segment is given back only when a new one would exceed the device, and only if
+ * none of it is in use.
  *
- * Streams are not told apart: a block freed on one stream is free for all. It holds no memory of
- * the device, only sizes. All-zero but for limit is empty. */
+ * Streams are not modelled: a block freed on one stream is free for all. The model holds sizes, and no memory of the
+ * device. All-zero except for `limit` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 
@@ -65,13 +65,13 @@ struct caching_allocator {
 
 void caching_release(struct caching_allocator *allocator);
 
-/* Makes a block of at least bytes (rounded; 0 counts as 1) and returns its row. Beyond the limit
- * it goes on all the same, so that the peak says how much was needed, and sets exceeded. */
+/* Makes a block of at least `bytes` bytes (rounded; 0 counts as 1) and returns its row. Beyond the limit it sets
+ * `exceeded` and goes on, so that the peak says how much was needed. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* Return what an allocation of `bytes` takes: its own rounded size, and the size of the segment made for it when
- * no free block will do. */
+/* Return what an allocation of `bytes` takes: caching_round() its own rounded size, and the other function the size
+ * of the segment that is made for it when no free block fits. */
 uint64_t caching_round(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 

@@ -63,8 +63,8 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-/* Adds the persistent buffers that an op touches. Those of a layer that a sample has copies of come as often, one
- * layer's after the other's. */
+/* Adds the persistent buffers that an op touches. If the op's layer has left-out copies in the whole list, their
+ * buffers are added too, one layer's after the other's. */
 static void add_held(struct replay *r, const struct coming *c)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {

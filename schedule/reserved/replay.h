@@ -1,15 +1,15 @@
-/* schedule/reserved/replay.h: the buffers of a role pass through a caching allocator, in list order.
+/* schedule/reserved/replay.h: passes the buffers of a role through a caching allocator, in list order.
  *
- * A buffer takes memory when the host issues the first op that touches it and gives it back when the
- * host has issued the last op of its free set; persistent ones take theirs first, and keep it. */
+ * A buffer takes memory when the host issues the first op that touches it, and gives it back when the host has issued
+ * the last op of its free set. Persistent buffers are allocated first and stay. */
 #ifndef SCHEDULE_REPLAY_H
 #define SCHEDULE_REPLAY_H
 
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/caching_allocator.h"
 
-/* When buffers come and go: with which ops, counted from the role's first; of a sample, in the whole list. All-zero
- * is empty. */
+/* The ops with which buffers come and go, counted from the role's first op; for a sample, counted in the whole list.
+ * All-zero is empty. */
 struct replay {
     const struct ir *ir;
     uint32_t ops, count;

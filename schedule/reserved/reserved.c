@@ -187,7 +187,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-/* Runs the allocator of a role's device: what is there throughout, then the tensors of its ops as they come and
+/* Runs the allocator of a role's device: first the persistent buffers, then the tensors of its ops as they come and
  * go. */
 static void run_device(struct caching_allocator *a, const struct replay *replay,
                        uint64_t workspaces, struct reserved_held held)
@@ -204,8 +204,8 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     replay_run(replay, MEMORY_HBM, a);
 }
 
-/* Returns the power of two that a pinned block takes. c10's CachingHostAllocator rounds sizes up to powers of two
- * and gives nothing back, so of each power there are as many as are in use at once at most. */
+/* Returns log2 of the bytes that a pinned block takes. c10's CachingHostAllocator rounds sizes up to powers of two
+ * and gives nothing back, so for each power it holds as many blocks as were ever in use at once. */
 static uint8_t power_of(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
@@ -222,8 +222,8 @@ static uint32_t first_after(const struct replay_stay *row, uint32_t count, uint3
     return (uint32_t)(low - row);
 }
 
-/* Returns the pinned bytes. Each block that goes is counted as gone when the next one comes after it: before that
- * no more are in use. */
+/* Returns the bytes of pinned memory. A block that is freed counts as free only when the next block is allocated,
+ * since the count cannot rise before that. */
 static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
     uint32_t count = 0;

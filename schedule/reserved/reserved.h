@@ -1,13 +1,12 @@
 /* schedule/reserved/reserved.h: the device memory that a published framework would hold for a schedule.
  *
- * The arena is what the schedule needs; a framework holds more: the process' CUDA context, buffers
- * of every NCCL communicator, workspaces of libraries, and whatever its caching allocator keeps
- * beyond the tensors that live. Every constant stands in one table with its source
- * (reserved_constants()); `longhaul list reserved` prints them.
+ * The arena is what the schedule needs; a framework holds more: the process' CUDA context, buffers of every NCCL
+ * communicator, workspaces of libraries, and the memory that its caching allocator keeps beyond live tensors. Every
+ * constant stands in one table with its source (reserved_constants()); `longhaul list reserved` prints them.
  *
- * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues
- * the first op that touches it and gives it back when the host has issued the last op of its free
- * set, which is how a framework that frees by reference counting does it.
+ * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues the first op that
+ * touches it and gives it back when the host has issued the last op of its free set, as in a framework that frees by
+ * reference counting.
  *
  * The folder schedule/reserved/ models the device memory that a training framework reserves beyond what its tensors
  * take. */
@@ -34,9 +33,8 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* A chosen share of the available memory, within which a verdict is too close to call. torchtitan's
- * two printed peaks of reserved memory are 9 and 11 % below ours (docs/accuracy.md): no measurement
- * says yet how far off a verdict may be. */
+/* A chosen share of the available memory: a verdict within it is too close to call. torchtitan's two printed peaks of
+ * reserved memory are 9 and 11 % below ours (docs/accuracy.md); how far off a verdict may be has not been measured. */
 #define RESERVED_ERROR 0.03
 
 struct reserved {
@@ -50,8 +48,8 @@ struct reserved {
                         keeps them for blocks of the same size */
 };
 
-/* The memory that a framework holds beside a schedule's tensors, inside the allocator: compose_bucket_bytes() and
- * compose_tables(), or nothing for a schedule that no framework runs. */
+/* The memory that a framework holds inside the allocator in addition to a schedule's tensors: compose_bucket_bytes()
+ * and compose_tables(). Zero for a schedule that no framework runs. */
 struct reserved_held {
     uint64_t buckets;
     uint64_t table[COMPOSE_TABLES]; /* a block each */

@@ -44,8 +44,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
     return ir_add_buffer(e->ir, &desc);
 }
 
-/* Makes the inputs: tokens are read by the first stage, labels by the last, positions where layers rotate by them
- * or the embedding looks them up. */
+/* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, if layers
+ * rotate by them or the embedding looks them up. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -75,7 +75,7 @@ static void make_inputs(struct emit *e)
         e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
-/* Adds the streams of a ring: one of more than one rank has a communicator for keys and values, and one for their
+/* Adds the streams of a ring: a ring of several ranks has one communicator for keys and values, and one for their
  * gradients. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
@@ -152,8 +152,8 @@ double compose_ops_at_most(const struct choices *c)
            pipeline_units(c) / c->pp;
 }
 
-/* Returns the rows that the staging tables have room for from the start. Rows that are not needed are never
- * touched, but their memory is asked of the system: no more than some hundred megabytes. */
+/* Returns the number of rows for which the staging tables have room from the start. Rows that are not used are never
+ * touched, but the system is asked for their memory: at most some hundred megabytes. */
 static uint64_t room_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
@@ -294,9 +294,8 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
     return row;
 }
 
-/* Builds the finished schedule of choices whose model is what one tensor rank sees; whole: all of the model.
- * repeats: what its list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the
- * whole list. */
+/* Builds the finished schedule. c: its model is what one tensor rank sees; whole: the whole model. repeats: what the
+ * list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {
@@ -387,8 +386,8 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 
 /* ---- samples ---- */
 
-/* Returns the number of layers after which the schedules of layers repeat: a bundle of several, or the distance of
- * layers without a window. 0: there is no such number. */
+/* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle, or the distance
+ * between layers without a window. 0: there is no such number. */
 static int64_t layers_of_period(const struct choices *choices)
 {
     struct transformer share;
@@ -403,8 +402,8 @@ static int64_t layers_of_period(const struct choices *choices)
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 
-/* Leaves `length` periods of the model's layers, and those beyond whole periods. False: there is nothing to leave
- * out. */
+/* Shortens the model to `length` periods of layers, plus the layers beyond whole periods. False: there is nothing to
+ * leave out. */
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {

@@ -1,7 +1,7 @@
-/* schedule/step/build.h: the finished schedule of resolved choices, and what its framework holds beside it.
+/* schedule/step/build.h: the finished schedule of resolved choices, and the memory that its framework holds besides.
  *
- * Building emits every layer as if weights were whole and activations kept, rewrites the list (recomputation,
- * weight sharding, offload) and finishes it: waits, free sets, arena offsets. */
+ * Building emits every layer as if weights were whole and activations saved, rewrites the list (recomputation, weight
+ * sharding, offload) and finishes it: waits, free sets, arena offsets. */
 #ifndef SCHEDULE_STEP_BUILD_H
 #define SCHEDULE_STEP_BUILD_H
 
@@ -11,23 +11,23 @@
 
 #include <stdint.h>
 
-/* Time of attention kernels with dropout relative to those without: a random number per score, and no mask
- * that is kept. Inferred; docs/accuracy.md. */
+/* Time of attention kernels with dropout relative to those without: they draw a random number per score, and keep no
+ * mask. Inferred; docs/accuracy.md. */
 #define COMPOSE_DROPOUT_SLOWDOWN 1.15
 
-/* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step beside the
- * schedule's buffers; 0 when it holds none. */
+/* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the
+ * schedule's buffers; 0 if it holds none. */
 int64_t compose_bucket_bytes(const struct choices *choices);
-/* Fills the bytes of the rotary tables that the framework holds in the same way, a block each: angles in fp32
- * where they are kept, cosine, sine. */
+/* Fills the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own:
+ * angles in fp32 if it keeps them, cosine, sine. */
 enum { COMPOSE_TABLES = 3 };
 void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
 
 /* Returns the time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);
 
-/* Fills the shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although
- * the model does not need them: all that hold the same key and value heads project them, and padding rows of the
+/* Fills the shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
+ * model does not need them: ranks that hold the same key and value heads all project them, and padding rows of the
  * vocabulary stand for no token. */
 void compose_products_again(const struct choices *choices, double *layers, double *head);
 
@@ -35,8 +35,9 @@ void compose_products_again(const struct choices *choices, double *layers, doubl
  * empty. Too large a schedule (ids are 32 bits) is an error. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* As compose_build(), with the arenas of some memories only, for a prediction that does not ask for the others.
- * Bit m of memories: memory m. Buffers of the others have no offset, and their arenas 0 bytes. */
+/* Does the same as compose_build(), but plans the arenas of some memories only, for a prediction that does not need
+ * the others. Bit m of `memories` selects memory m. Buffers in other memories have no offset, and their arenas have 0
+ * bytes. */
 enum status compose_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
                                   struct diag *diag);
 
@@ -44,8 +45,8 @@ enum status compose_build_planned(struct ir *ir, const struct choices *choices, 
 double compose_ops_at_most(const struct choices *choices);
 
 /* Builds a sample of about `length` layers or units that stands for the whole schedule (ir->repeats): its arenas are
- * the whole one's, and so are all sizes that depend on the number of units. Returns false, and leaves ir empty, when
- * the schedule is short or its layers or units do not repeat each other. memories: as above. */
+ * those of the whole schedule, and so are all sizes that depend on the number of units. Returns false, and leaves ir
+ * empty, if the schedule is short or its layers or units do not repeat. memories: as in compose_build_planned(). */
 bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length,
                     unsigned memories);
 

@@ -12,8 +12,8 @@ static int64_t part_of(const struct emit *e)
     return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
 }
 
-/* Returns the positions of the rank's own rows. Where stages share a subsequence, the rank takes its part of those
- * of all tensor ranks. */
+/* Returns the positions of the rank's own rows. If stages share a subsequence, these are its part of the positions of
+ * all tensor ranks. */
 static struct view own_positions(struct emit *e)
 {
     if (e->unit.shared.count > 1 && e->tensor.size > 1)
@@ -31,8 +31,8 @@ static struct view positions_of_sequence(struct emit *e, struct view positions, 
     return own_positions(e);
 }
 
-/* Returns tokens or labels of the unit's rows. Those of a subsequence lie apart where a micro-batch has several
- * sequences, and are brought together. */
+/* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, those of a subsequence are
+ * not contiguous, and are copied together. */
 static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
 {
     const struct choices *c = e->choices;
@@ -112,11 +112,11 @@ void embedding_backward(struct emit *e, buffer_id dx)
     }
 }
 
-/* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the
- * compute dtype. loss_f32: as Megatron-DeepSpeed's sequence-parallel cross entropy, which materialises fp32
- * logits, softmax and its logarithm beside the logits, 14 bytes per element, and reuses the softmax for the
- * gradient. Otherwise the kernel recomputes the softmax and writes over the logits, or, with loss_apart, into a
- * buffer of their size. */
+/* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
+ * dtype. loss_f32: as in Megatron-DeepSpeed's sequence-parallel cross entropy, fp32 logits, softmax and its logarithm
+ * are materialised in addition to the logits (14 bytes per element), and the softmax is reused for the gradient.
+ * Otherwise the kernel recomputes the softmax and writes over the logits, or, with loss_apart, into another buffer of
+ * their size. */
 static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -161,10 +161,10 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
     return gradient;
 }
 
-/* As loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
- * entropy): statistics of each part are gathered, and every rank has the whole loss and the gradient of its own
- * logits. loss_f32: fp32 logits and a second copy of them, in which the gradient is made, are beside the logits:
- * 10 bytes per element. */
+/* Does the same as loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
+ * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
+ * own logits. loss_f32: fp32 logits, and a second copy of them that becomes the gradient, exist in addition to the
+ * logits: 10 bytes per element. */
 static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -235,8 +235,8 @@ static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
     return wide;
 }
 
-/* True if a piece of the loss keeps only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and
- * the backward of each computes the logits again, and from them the softmax. */
+/* True if a piece of the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the
+ * backward of each piece computes its logits again, and from them the softmax. */
 static bool goes_twice(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;

@@ -1,4 +1,4 @@
-/* schedule/step/embedding_head.h: what comes before and after the layers: embedding, final norm, head and loss.
+/* schedule/step/embedding_head.h: the parts before and after the layers: embedding, final norm, head and loss.
  *
  * Forward functions return the activation [N, h], backward ones its gradient. */
 #ifndef SCHEDULE_STEP_EMBEDDING_HEAD_H

@@ -1,9 +1,8 @@
-/* The last pass: rows in list order, waits, free sets, offsets.
+/* The last pass: writes rows in list order and adds waits, free sets and offsets.
  *
- * Tables of the emitted ir that the order of rows does not touch (shapes, sizes, names, groups,
- * bindings) are handed over as they are, so their ids stay good; ops, operands and buffers are
- * written anew, each column front to back. Roles are staged and finished one after the other, so
- * that only one of them is staged at a time. */
+ * Tables that the order of rows does not affect (shapes, sizes, names, groups, bindings) are moved from the emitted
+ * ir as they are, so their ids stay valid. Ops, operands and buffers are written anew, each column front to back. One
+ * role is emitted and finished before the next one, so that only one is in the staging tables at a time. */
 #include "schedule/step/finalize.h"
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"

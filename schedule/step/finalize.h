@@ -5,10 +5,10 @@
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
-/* Adds role e->role with its list to *out: ops in list order, buffers that are touched, waits for
- * every data dependency between streams that nothing else implies, free sets, arena offsets. Of several
- * roles each is packed quickly, and lifetimes_tighten() has the last word; *figures: what packing took.
- * The staging tables e->ir then have no ops and buffers, and keep the others for the next role. Returns false for a
+/* Adds role e->role with its list to *out: ops in list order, buffers that are touched, waits for every data
+ * dependency between streams that no other wait implies, free sets, arena offsets. If there are several roles, each
+ * is packed quickly, and lifetimes_tighten() packs the largest again; *figures: the result of packing. Afterwards the
+ * staging tables e->ir have no ops and buffers, and keep their other rows for the next role. Returns false for a
  * sample (out->repeats) that does not stand for the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct lifetimes_figures *figures);

@@ -1,11 +1,11 @@
-/* The exchange of keys and values: those of the subsequences that a stage does by itself go to the stages before it,
- * which will share its last ones (schedule/pipeline/multiplex.h); gradients for them, which those stages sum, come
- * back.
+/* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage
+ * sends those of the subsequences that it computes by itself to the stages before it, which will share its last
+ * subsequences; these stages sum the gradients for them and send the sums back.
  *
- * They go from stage to stage as soon as a unit is done, long before they are needed: sent all at once when the
- * first shared subsequence comes, they would take as long as several units. Gradients go back by subsequences,
- * each a few units before the owner needs it, so that those of one chunk do not keep those of another waiting;
- * until then the owner sums those of its own queries apart. */
+ * Keys and values are sent stage by stage as soon as a unit is done, long before they are needed: sent all at once
+ * when the first shared subsequence starts, they would take as long as several units. Gradients are returned by
+ * subsequence, each a few units before the owner needs it, so that one chunk's do not delay another's; until then the
+ * owner keeps its own queries' sums separately. */
 #include "schedule/attention/attention.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"

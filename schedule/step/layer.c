@@ -1,5 +1,5 @@
-/* One transformer layer as every strategy emits it: norms, projections and the feed-forward part,
- * forward and backward. What lies between norm1 and wo is the attention choice's business. */
+/* One transformer layer as every strategy emits it: norms, projections and the feed-forward part, forward and
+ * backward. The attention choice emits what lies between norm1 and wo. */
 #include "schedule/step/layer.h"
 #include "schedule/attention/attention.h"
 #include "schedule/choices/pieces.h"
@@ -45,8 +45,8 @@ static bool norms_after(const struct emit *e)
     return e->choices->model->norm_place != NORM_BEFORE;
 }
 
-/* Returns the bias that a product adds: none where its result is scattered, since then the bias is added
- * afterwards, once, with the residual. */
+/* Returns the bias that a product adds: none if its result is reduce-scattered, since then the bias is added once,
+ * afterwards, together with the residual. */
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
@@ -57,8 +57,8 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
-/* True if pieces keep only their input, as FPDT's do and those of the tiled MLP that runs beside UPipe (ALST,
- * arXiv 2506.13996, section 3.1): otherwise pieces would save nothing in the backward. */
+/* True if pieces save only their input, as FPDT's do and those of the tiled MLP that UPipe uses (ALST, arXiv
+ * 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
 static bool computed_again(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -68,11 +68,11 @@ static bool computed_again(const struct emit *e)
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
-/* Returns how often an element is read or written where kernels follow each other; 0: one kernel does it all. GELU
- * is counted in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included, for the forward, for what the backward
- * computes again (the bias, tanh of the polynomial, the activation) and for the gradient (the derivative in ten
- * operations, and the product). It has no SwiGLU: that is taken to be written in the same way, silu and a product;
- * then sigmoid and two products; then the gradients of both factors and their concatenation. */
+/* Returns how often an element is read or written by a chain of kernels; 0: one kernel does it all. GELU is counted
+ * in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included: for the forward, for what the backward computes again (the
+ * bias, tanh of the polynomial, the activation) and for the gradient (the derivative in ten operations, and the
+ * product). FPDT_FFN has no SwiGLU. SwiGLU is assumed to be written in the same way: forward silu and a product;
+ * again, sigmoid and two products; then the gradients of both factors and their concatenation. */
 static int64_t touches(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -83,9 +83,9 @@ static int64_t touches(const struct emit *e, enum chain chain)
     return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
 }
 
-/* Returns into how many parts a piece's rows are cut, of which one stays and one is computed again. Of w1 and w3,
- * every second product, one stays; they are one product here, of which the first half of the rows stays: as many
- * bytes and flops. */
+/* Returns into how many parts the rows of a piece are cut; all but one of them are computed again. Selective
+ * checkpointing saves every second product: one of w1 and w3. Here these are one product, so the first half of its
+ * rows is saved instead: the bytes and flops are the same. */
 static uint32_t wide_parts(const struct emit *e, int64_t rows)
 {
     bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&
@@ -185,8 +185,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
-        /* what the second product reads arrives after the first one, and the result of the first leaves after the
-         * second */
+        /* the gather of the second product's input is issued after the first product, and the scatter of the first
+         * product's result after the second product */
         struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),
                                            h, TENSOR_ANY, "norm_all", true);
         struct view product = tensor_product(e, dx_rows, h, "dx_all");

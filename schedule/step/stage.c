@@ -1,16 +1,17 @@
 /* Messages between stages. A stage posts the receive for an action when the action before it starts, on a stream of
- * its own: one message ahead, and no more memory than that. It sends what an action makes as soon as that is there.
- * Where the host awaits messages, a stage posts the receive only after the action before.
+ * its own: it is one message ahead, and needs memory for one only. It sends the result of an action as soon as it is
+ * complete. If the host awaits messages, a stage posts the receive only after the action before.
  *
- * Sends and receives of one pass in one direction stand in the same order on both sides, so one stream each cannot
- * block. A folded pipeline has both passes in both directions, hence lanes. Where stages share subsequences, each
- * pair of stages has streams, and messages are received in the order in which the other stages make them.
+ * The sends and receives of one pass in one direction are in the same order on both sides, so one stream for each
+ * cannot deadlock. A folded pipeline has both passes in both directions, and so needs a stream for each (a lane).
+ * Where stages share subsequences, each pair of stages has streams of its own, and messages are received in the order
+ * in which the other stages send them.
  *
- * A stage of several tensor ranks cuts its rows over them, so where the next chunk cuts subsequences differently
- * (a seam), rows change their tensor rank too. The rows are gathered; for each stage that goes on with some of
- * them, every tensor rank sends an equal part to its counterpart there. That stage gathers the parts, and each
- * rank takes its own rows. So little crosses between stages (as with Megatron-LM's
- * scatter_gather_tensors_in_pipeline), and all tensor ranks do the same. */
+ * The tensor ranks of a stage divide its rows. Where the next chunk cuts subsequences differently (a seam), rows move
+ * to another tensor rank as well. Then the rows are gathered; to each stage that takes some of them, every tensor
+ * rank sends an equal part, to the rank with its own index there. That stage gathers the parts, and each rank takes
+ * its own rows. So few bytes cross between stages (as with Megatron-LM's scatter_gather_tensors_in_pipeline), and all
+ * tensor ranks do the same. */
 #include "schedule/step/stage.h"
 
 #include "schedule/choices/pieces.h"
@@ -85,8 +86,8 @@ static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
 
 /* ---- units ---- */
 
-/* Returns the tokens of all subsequences of a chunk that the stage sees, with room to fill up the pieces of the
- * last of them. Stages after the owner share only its first ones. */
+/* Returns the tokens of all subsequences of a chunk that this stage computes on, rounded up so that the pieces of the
+ * last one are full. Stages after the owner share only its first subsequences. */
 static int64_t most_keys(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
@@ -205,8 +206,8 @@ void stage_begin(struct stage *s)
         }
 }
 
-/* Emits torch.cuda.synchronize(): what is on the other streams has ended before a message starts, or is waited for
- * by the action that comes next. */
+/* Emits torch.cuda.synchronize(): all other streams are done before a message starts, or before the next action that
+ * waits for one. */
 void stage_await_messages(struct stage *s)
 {
     struct work work = {.kind = WORK_HOST_SYNC};

@@ -1,8 +1,7 @@
-/* schedule/step/stage.h: one stage while its step is emitted, and what it hands to others.
+/* schedule/step/stage.h: the state of one stage while its step is emitted, and what stages pass to each other.
  *
- * A passage is a unit on its way through a chunk that the stage has a part in. What a passage starts
- * from is what the one before made: here, on another stage, or, where stages share subsequences, in
- * pieces on several of them. */
+ * A passage is one unit's way through one chunk in which the stage has a part. Its input is the result of the passage
+ * before it: on this stage, on another stage, or, where stages share subsequences, in pieces on several stages. */
 #ifndef SCHEDULE_STEP_STAGE_H
 #define SCHEDULE_STEP_STAGE_H
 
@@ -18,8 +17,7 @@ struct passage {
     struct deferrals deferrals;
 };
 
-/* A message to this stage; where stages share subsequences, they are received in the order in which
- * they are made. */
+/* A message to this stage. If stages share subsequences, messages are received in the order in which they are made. */
 struct inbound {
     uint8_t pass;
     bool posted;

@@ -128,8 +128,8 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 
 /* ---- what was sent has arrived ---- */
 
-/* Nothing else tells what computes that the bytes of a message are free; with what comes back it is known
- * without a wait of its own. */
+/* Which messages have arrived. A compute op has no other way to know that the bytes of a sent message are free; the
+ * data that comes back from the receiver proves it, and no extra wait is needed. */
 struct arrivals {
     uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
     uint32_t *first;   /* per action: one that has returned by it */
@@ -152,8 +152,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     return a;
 }
 
-/* Notes that action i has been emitted, from op `begin` on: its first compute op waits for the messages that it
- * acknowledges. */
+/* Notes that action i has been emitted, from op `begin` on: its first compute op waits, at no cost, for the messages
+ * whose arrival its input proves. */
 static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;

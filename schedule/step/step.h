@@ -1,4 +1,4 @@
-/* schedule/step/step.h: what one stage does in a training step, from its layers and its ends.
+/* schedule/step/step.h: the ops of one stage in a training step, from its layers, its embedding and its head.
  *
  * The folder schedule/step/ puts a whole training step together: embedding, layers, head and loss of each stage, and
  * the finished schedule. */

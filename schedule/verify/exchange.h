@@ -1,9 +1,9 @@
-/* schedule/verify/exchange.h: which ranks meet in which ops.
+/* schedule/verify/exchange.h: which ranks communicate in which ops.
  *
- * Ranks that look the same to those they talk with are one actor: the ranks of a role; or, where
- * sends and receives tell them apart (by guards, or by a place at the end of a pipeline), the ranks at
- * the same place of components that look the same. A component is a set of ranks that messages
- * connect. So a pipeline of 8 stages over 512 replicas has 8 actors, not 4096. */
+ * Ranks whose messages look the same are merged into one actor: the ranks of a role; or, if sends and receives
+ * distinguish them (by guards, or by a place at the end of a pipeline), the ranks at the same place of equal
+ * components. A component is a set of ranks that messages connect. So a pipeline of 8 stages over 512 replicas has 8
+ * actors, not 4096. */
 #ifndef SCHEDULE_VERIFY_EXCHANGE_H
 #define SCHEDULE_VERIFY_EXCHANGE_H
 

@@ -1,15 +1,14 @@
-/* Rules on what ops touch: races, reads of nothing, life and death of buffers.
+/* Rules on accesses: races, reads of unwritten data, accesses outside a buffer's live range.
  *
- * A race is looked for in one walk over a role's ops. For each slot of a buffer (rules.h) the
- * walk keeps the accesses that a later op could still race with. An access drops out when a later
- * one is ordered after it and would race with all that it would: writes stand for everything
- * before them, reads for earlier reads. So a slot holds about one write, and one read per
- * stream, and the walk is linear in the operands.
+ * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that
+ * a later op could still race with. An access drops out when a later one is ordered after it and would race with
+ * every op that it would race with: a write replaces everything before it, a read replaces earlier reads. So a slot
+ * holds about one write, and one read per stream, and the walk is linear in the operands.
  *
- * Guards: an access is kept for the ranks that run it and on which nothing stands for it yet. Two
- * ops race only when some such rank runs both. Each rank of a ring may have read a slot last
- * at another step; since what is ordered after an access is ordered after all earlier ones
- * of the stream, a new op looks at the latest few of each stream only. */
+ * Guards: an access is kept for the ranks that run it and on which no later access has replaced it. Two ops race only
+ * if some such rank runs both. Each rank of a ring may have read a slot last in another step. What is ordered after
+ * an access is ordered after all earlier accesses of that stream, so a new op is compared with only the latest few of
+ * each stream. */
 #include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
 
@@ -103,8 +102,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
 
 enum { LATEST = 4 }; /* accesses of a pile that a guarded op may make drop out */
 
-/* Reports races of the new access with a pile, and drops from the pile what it stands for from now on; returns the
- * pile's top, or IR_NONE when all of it drops out. */
+/* Reports races between the new access and a pile, and drops from the pile the accesses that the new one replaces.
+ * Returns the pile's top; IR_NONE: nothing is left. */
 static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
 {
     uint32_t *link = &top;
@@ -173,8 +172,8 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
     *link = a;
 }
 
-/* Checks that an op works in place only where its kind can, and on the same elements; a partial overlap would
- * depend on how its kernel is written. */
+/* Checks that an op works in place only if its kind can, and on the same elements: with a partial overlap, the result
+ * would depend on how the kernel is written. */
 static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;

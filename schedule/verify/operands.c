@@ -1,5 +1,5 @@
-/* operand-size: how many operands each kind asks for, of which sizes (models/work_operands.h), per shape and then
- * per op. */
+/* The rule operand-size: how many operands each kind has, and of which sizes (models/work_operands.h), checked per
+ * shape and then per op. */
 #include "schedule/verify/rules.h"
 
 #include "models/work_operands.h"

@@ -1,9 +1,9 @@
-/* Rules on order: waits, and deadlock by running the schedule without time (run.h). What has
- * not ended then waits for itself round some cycle.
+/* Rules on order: waits, and deadlock, which is found by running the schedule without time (run.h). Ops that have not
+ * ended then wait for each other in a cycle.
  *
- * Actors are merged ranks. If the merged run ends, so does the real one: a cycle of ranks would be
- * a cycle of their actors. If it does not end, the cycle may be an artefact of merging, and the
- * schedule is run again with every rank on its own, when that is not too large. */
+ * Actors are merged ranks. If the merged run ends, the real one does: a cycle of ranks would be a cycle of their
+ * actors. If it does not end, the cycle may be an artefact of merging; the schedule is then run again with every rank
+ * as an actor, unless it is too large. */
 #include "schedule/verify/run.h"
 
 #include <assert.h>
@@ -133,8 +133,8 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* --- the rule --- */
 
-/* True if no cycle is possible: with only backward waits and collectives that a role holds with itself, whatever
- * holds an op is earlier in the same list. */
+/* True if no cycle is possible: if there are only waits for earlier ops, and collectives among ranks of one role,
+ * then an op can be held only by earlier ops of its own list. */
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;

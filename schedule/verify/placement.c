@@ -126,8 +126,8 @@ static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct bin
     return 0;
 }
 
-/* Returns the elements of the buffer of a rank that holds `parameters` of a bundle: a moment in 8 bits has its
- * scales too. */
+/* Returns the elements of the buffer of a rank that holds `parameters` parameters of a bundle; a moment in 8 bits has
+ * its scales in addition. */
 static uint64_t held_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                               uint64_t parameters)
 {

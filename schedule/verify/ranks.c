@@ -1,5 +1,5 @@
-/* Sets of ranks, each stored once, with what came of combining two of them remembered: schedules
- * have few guards, and walks over millions of ops meet the same sets again and again. */
+/* Sets of ranks. Each set is stored once, and the results of combining two sets are remembered: schedules have few
+ * guards, and walks over millions of ops combine the same sets again and again. */
 #include "schedule/verify/rules.h"
 
 #include <stdlib.h>

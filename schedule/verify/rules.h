@@ -1,8 +1,8 @@
 /* schedule/verify/rules.h: what the rules of the verifier share. Only files of this folder include it.
  *
- * A rule is a function that looks at v->ir and calls verify_fail() for each fault it finds, with
- * the fault's text alone; verify.c adds the names and counts. What is costly to make and used by
- * several rules is made at its first use and kept in struct verifier. */
+ * A rule is a function that inspects v->ir and calls verify_fail() for each fault that it finds, with the fault's
+ * text only; verify.c adds names and counts. Data that is costly to make and that several rules use is made at its
+ * first use and kept in struct verifier. */
 #ifndef SCHEDULE_VERIFY_RULES_H
 #define SCHEDULE_VERIFY_RULES_H
 
@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-/* Where ranges cut buffers into slots that every op touches whole. Slots of a buffer are
- * consecutive; a buffer that is only touched whole has one. */
+/* Buffers cut at the ends of all ranges into slots, so that every op touches a slot as a whole or not at all. Slots
+ * of a buffer are consecutive; a buffer that is only touched as a whole has one. */
 struct slots {
     uint32_t *first;                 /* per buffer, and one more */
     uint64_t *begin;                 /* per slot: element it starts with */

@@ -1,8 +1,8 @@
 /* schedule/verify/run.h: running a schedule without time, for the deadlock rule.
  *
- * Every actor (exchange.h) goes through its role's list as its host and its streams would; an op
- * ends as soon as nothing holds it. An actor's collective waits for all actors that any of its
- * ranks meets in the group. */
+ * Every actor (exchange.h) goes through its role's list as its host and its streams would; an op ends as soon as
+ * nothing holds it. An actor's collective waits for all actors that have a rank in the same instance of the group as
+ * one of its own ranks. */
 #ifndef SCHEDULE_VERIFY_RUN_H
 #define SCHEDULE_VERIFY_RUN_H
 

@@ -1,10 +1,10 @@
-/* schedule/verify/verify.h: is a schedule right? Rules by name, each with the guarantee it gives.
+/* schedule/verify/verify.h: checks whether a schedule is right. Rules have names, and each gives a guarantee.
  *
- * All rules run and all failures are reported, each with a counterexample: the ops, the buffers
- * and element ranges, and a rank on which it goes wrong. A schedule that passes can neither
- * deadlock nor race nor read what was not written, whatever the ops cost. Order inside a rank is
- * checked once per role (guards never change it); what ranks say to each other is checked once for
- * all instances of a group that look the same. docs/ir.md, "Verifier rules", is the reference.
+ * All rules run and all failures are reported, each with a counterexample: the ops, the buffers and element ranges,
+ * and a rank on which it goes wrong. A schedule that passes can neither deadlock nor race nor read what was not
+ * written, whatever the ops cost. Order inside a rank is checked once per role (guards never change it);
+ * communication between ranks is checked once for all instances of a group that look the same. docs/ir.md, "Verifier
+ * rules", is the reference.
  *
  * The folder schedule/verify/ checks a schedule against rules, and shows a counterexample for each rule that it
  * breaks. */
@@ -38,10 +38,9 @@ struct verify_report {
 const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 
-/* Runs all rules. STATUS_NO when one fails: diag then has a message per failure, "name: error:
- * rule: what", at most VERIFY_SHOWN of a rule and a note with the number of the others. name
- * stands for the schedule in messages. limits, report and diag may be NULL. Only the look-up
- * tables of ir's names may change. */
+/* Runs all rules. Returns STATUS_NO if one fails: diag then has a message per failure, "name: error: rule: what", at
+ * most VERIFY_SHOWN per rule, and a note with the number of further ones. name stands for the schedule in messages.
+ * limits, report and diag may be NULL. The schedule is not changed, except for the look-up tables of its names. */
 enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag);
 

@@ -1,9 +1,9 @@
 /* Weights as bundles: tensors laid end to end, gathered, reduced and updated together.
  *
- * The embedding is a bundle, each layer (or, where weights stay whole, a run of layers of at least
- * the profile's bucket size) is one, the head is one. A bundle is padded so that every rank's part
- * (and, where stages hold parts of each other's weights, every stage's) is a multiple of 8 elements (16 bytes
- * in bf16). docs/strategies.md, "Weights". */
+ * The embedding is a bundle, the head is one, and each layer is one (or, where weights stay whole, consecutive layers
+ * of together at least the profile's bucket size). A bundle is padded so that every rank's part (and, where stages
+ * hold parts of each other's weights, every stage's) is a multiple of 8 elements (16 bytes in bf16).
+ * docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
@@ -89,8 +89,8 @@ static struct part_tensors tensors_of(const struct emit *e, const struct tensor_
 
 enum { NAME_SIZE = 112 };
 
-/* Appends text to the `at` characters that a name has so far; returns the new length. A deep model has a thousand
- * names: printing one takes longer than all else that is done for it. */
+/* Appends text to the first `at` characters of a name and returns the new length. A deep model has a thousand names,
+ * and formatted printing would take longer than everything else here. */
 static size_t append(char name[NAME_SIZE], size_t at, const char *text)
 {
     size_t size = strlen(text);
@@ -99,8 +99,8 @@ static size_t append(char name[NAME_SIZE], size_t at, const char *text)
     return at + size;
 }
 
-/* Adds one tensor, or the blocks of it that tensor ranks cut apart, to the ir. What a rank has of it lies at
- * *offset, which then moves past it. Returns the first row. */
+/* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. A rank's part of it
+ * lies at *offset, which is then moved past it. Returns the first row. */
 static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
                            uint64_t *offset)
 {
@@ -308,9 +308,10 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
            !(bundle->at_both_ends && last);
 }
 
-/* Makes what the optimizer updates and keeps of a bundle, in the dtypes of the choice of states. one_copy: it
- * updates the sharded parameters themselves. Where bf16 parameters are the only copy, it updates those that
- * computation reads, or, where these are whole and their updates shared, this rank's part of them. */
+/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of the choice of states.
+ * one_copy: it updates the sharded parameters themselves. If bf16 parameters are the only copy, it updates the ones
+ * that computation reads, or, if these are whole and their updates are divided among ranks, this rank's part of
+ * them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
@@ -386,7 +387,7 @@ static bool each_has_its_own(const struct emit *e)
     return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
-/* Fills with zeros the gradients of chunks that a stage has no part in: with weights on all stages, they all
+/* Fills with zeros the gradients of chunks in which a stage has no part: with weights on all stages, all stages
  * reduce all gradients. */
 static void fill_others(struct emit *e)
 {

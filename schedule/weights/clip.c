@@ -1,12 +1,13 @@
 /* Clipping by the norm of all gradients together, between the last reduction and the first update. One pass over a
- * rank's gradients sums their squares; one all-reduce of one number then sums over the ranks that together have all
+ * rank's gradients sums their squares; an all-reduce of one number then sums over the ranks that together have all
  * gradients (Megatron-LM, clip_grads.py: multi_tensor_l2norm; DeepSpeed, scaled_global_norm();
- * torch.nn.utils.clip_grad_norm_). A gradient that several of these ranks hold counts once: a norm's weights on
- * tensor ranks by the op's own rule (docs/ir.md), the second copy of a tied embedding because it is left out.
+ * torch.nn.utils.clip_grad_norm_). A gradient that several of these ranks hold must count once: the op's own rule
+ * does that for weights of norms on tensor ranks (docs/ir.md), and the second copy of a tied embedding is left out of
+ * the sum.
  *
  * The factor max_norm / (norm + 1e-6), at most 1, then scales what AdamW reads, or, in a pass of its own, the
- * gradients. Megatron-LM has that pass only where the factor is below 1, which a schedule cannot know: its
- * gradients are scaled by AdamW here, at no cost. */
+ * gradients. Megatron-LM makes that pass only if the factor is below 1, which a schedule cannot know: here its
+ * gradients are scaled by AdamW, at no cost. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"

@@ -1,5 +1,5 @@
-/* Gradients of sharded and replicated weights: padded, summed over tensor ranks, reduced over those that share a
- * copy of the weights, and given back to the stage that owns them. */
+/* Gradients of sharded and replicated weights: they are padded, summed over tensor ranks, reduced over the ranks that
+ * share a copy of the weights, and sent back to the stage that owns them. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
@@ -7,7 +7,7 @@
 #include "schedule/weights/shard.h"
 #include "schedule/weights/weights.h"
 
-/* Emits what a framework's host thread does once a step between backward and optimizer: it reads the norm of all
+/* Emits the work of a framework's host thread once a step, between backward and optimizer: it reads the norm of all
  * gradients, so the device must have finished, and then waits for all ranks. */
 void shard_end_backward(struct shard *s, struct op_list *out)
 {
@@ -77,9 +77,9 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     op_list_push(out, s->reduced[row]);
 }
 
-/* Sums over tensor ranks the gradients of weights that each of them holds whole: a rank has them only of its own
- * tokens (norms, biases after a scatter), of its own heads (norms of heads), or of the queries of its own key and
- * value heads where these are copied. */
+/* Sums over tensor ranks the gradients of weights that each of them holds whole. A rank's gradient covers only its
+ * own tokens (norms, biases after a scatter), its own heads (norms of heads), or, if key and value heads are copied,
+ * the queries of its own ones. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct op_list *out)
 {
     const struct emit *e = s->e;
@@ -124,10 +124,10 @@ static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
     op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1));
 }
 
-/* PyTorch's FSDP1 concatenates the gradients of a unit's parameters in 16 bits (4 bytes an element),
- * casts them to fp32 (6) and divides these in place (8), where here products write fp32 at once (2
- * less): as many bytes as a copy in fp32 and back. Its stream of its own computes on the
- * multiprocessors of the backward, so the passes stand between the backward's ops. */
+/* PyTorch's FSDP1 concatenates the gradients of a unit's parameters in 16 bits (4 bytes an element), casts them to
+ * fp32 (6) and divides these in place (8). Here products write fp32 at once (2 less), so the rest is as many bytes as
+ * a copy in fp32 and back. Its reduction stream computes on the multiprocessors that the backward uses, so here these
+ * passes stand between the backward's ops. */
 static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
 {
     buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->weights.grad_dtype,
@@ -152,9 +152,8 @@ static buffer_id widen(struct shard *s, buffer_id grad, struct op_list *out)
     return wide;
 }
 
-/* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it on all ranks and copies the
- * parts back. Here the copies come before the sum, and the division in place is one more copy there. Returns
- * the flat tensor. */
+/* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it over all ranks and copies the parts
+ * back. Here all copies come before the sum, and the division in place is one more copy. Returns the flat tensor. */
 static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -213,8 +212,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
         sum_over_replicas(s, row, part, out);
 }
 
-/* Returns the reduced part of a gradient in the dtype in which gradients are kept: in the kept part itself, where
- * nothing else has been reduced. */
+/* Returns the reduced part of a gradient in the dtype in which gradients are kept; it lies in the kept part itself if
+ * no other reduction has been added there. */
 static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -229,8 +228,8 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     return to;
 }
 
-/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before position i.
- * The gradient of a tied embedding begins first and ends last, and delays no other. */
+/* Casts and adds the reduced parts of gradients before row `end` if the last op that adds to them stands before
+ * position i. The gradient of a tied embedding begins first and ends last, and delays no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -295,8 +294,8 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list
     op_list_push(out, s->reduced[row]);
 }
 
-/* Returns the last op that adds to the stage's own gradients and not to those of shared units; IR_NONE: there is
- * none. */
+/* Returns the last op that adds to the gradients that only this stage makes, not to those of shared units; IR_NONE:
+ * there is none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
@@ -337,8 +336,8 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_l
     }
 }
 
-/* True if all stages reduce and update in the order of the bundles: stages that share subsequences use weights in
- * different orders, and add to gradients until the end. */
+/* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
+ * in different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s)
 {
     return pipeline_of(s->e->choices)->multiplexed;

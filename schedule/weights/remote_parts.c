@@ -1,7 +1,8 @@
-/* Each of the stages that share units holds an equal part of the chunk's bundles, in the order of stages.
+/* The shard form of remote weights (remote_weights.h): each of the stages that share units holds an equal part of the
+ * chunk's bundles, in the order of stages.
  *
- * The parts of the owner are in what it has of the bundle anyway: its parameters, from which it sends, and
- * its gradients, to which its part of each sum is added. */
+ * The owner's part lies in the bundle that it has anyway: in its parameters, from which it sends, and in its
+ * gradients, to which its part of each sum is added. */
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/remote_weights.h"

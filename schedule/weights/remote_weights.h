@@ -1,25 +1,24 @@
 /* schedule/weights/remote_weights.h: weights of one stage on the stages that share its subsequences
  * (schedule/pipeline/multiplex.h), where each stage holds the states of its own layers only.
  *
- * A shared unit's stages use a bundle at the same place of the same list, so before each use it comes to
- * all of them, ahead of the computation as sharded parameters do (schedule/weights/shard.c). With w bytes
- * of a bundle's parameters, g of its gradient, k stages that share U units of a chunk:
+ * The stages of a shared unit use a bundle at the same place of the same list. Before each use the bundle is sent to
+ * all of them, ahead of the computation, as sharded parameters are (schedule/weights/shard.c). Let w be the bytes of
+ * a bundle's parameters, g those of its gradient, and let k stages share U units of a chunk:
  *
- * broadcast: the owner sends w at each use. What a stage makes of the gradient stays until the last of the
- * units; then the sum over all stages goes to the owner (g a stage), which adds it to its own. A helper holds g
- * throughout these units, of each bundle.
+ * broadcast: the owner sends w at each use. Each stage keeps its gradient until the last of the units; then the sum
+ * over all stages goes to the owner (g per stage), which adds it to its own. A helper (a stage that is not the owner)
+ * holds g of each bundle throughout these units.
  *
- * shard: each of the k holds a part. The owner sends w at the first use in a step, and of what came each
- * keeps its part; from then on the parts are gathered (w (k - 1) / k a stage). The gradient of each unit
- * is summed into parts at once (g (k - 1) / k a stage and unit), which go to the owner when it has been
- * through the units that it does not share. A helper holds (w + g) / k of each bundle, and all g of two.
+ * shard: each of the k stages holds a part. The owner sends w at the first use in a step, and each stage keeps its
+ * part of it; from then on the parts are gathered (w (k - 1) / k per stage). The gradient of each unit is summed into
+ * parts at once (g (k - 1) / k per stage and unit), and the owner gets the parts when it has done the units that it
+ * does not share. A helper holds (w + g) / k of each bundle, and the whole g of two bundles.
  *
- * So parts save (1 - 1 / k) g of each bundle; broadcast sends gradients once.
+ * So shard saves (1 - 1 / k) g of each bundle, and broadcast sends gradients only once.
  *
- * All sums of a group stand in one order on all of its stages, and those of different groups in the order
- * of tasks that all stages keep (multiplex_order()), so that no cycle of stages waits for itself. Parts
- * go back on streams of their own, in one order of all stages, and nothing but the end of the step waits
- * for them. */
+ * All sums of a group are in one order on all of its stages, and those of different groups are in the order of tasks
+ * that all stages follow (multiplex_order()), so that no cycle of stages waits for itself. Parts go back on streams
+ * of their own, in one order for all stages, and only the end of the step waits for them. */
 #ifndef SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 
@@ -37,8 +36,8 @@ bool remote_is_shared(const struct emit *e, struct remote_task task);
 void remote_begin(struct emit *e);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
-/* Brings a bundle's parameters to all stages of a shared task, into a new buffer. The owner gets one too: its other
- * units read its own parameters meanwhile. *kept is the op that stores the stage's part of them; IR_NONE: none does. */
+/* Brings a bundle's parameters to all stages of a shared task, into a new buffer, also on the owner: its other units
+ * read its own parameters in the meantime. *kept is the op that stores the stage's part of them; IR_NONE: none does. */
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
                         op_id *kept);
 /* Emits the sum of a shared task's gradients over its stages. */
@@ -49,8 +48,8 @@ op_id remote_add(struct emit *e, const struct remote_grad *remote_grad);
 void remote_return(struct emit *e, op_id alone, struct op_list *out);
 
 /* --- schedule/weights/remote_parts.c: where stages hold parts --- */
-/* Returns the least number of parts of a chunk's bundles such that `parts` of them, and those of all stages that
- * share its units, are whole numbers of them. */
+/* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
+ * hold parts of weights: bundles cut into that many parts can be divided evenly in all of these ways. */
 uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared);
@@ -61,8 +60,8 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 
-/* From now on backward ops add to the unit's gradients: the stage's own, or, if the unit is shared, those that its
- * stages will sum. */
+/* Makes backward ops add to the unit's gradients from now on: to the stage's own, or, if the unit is shared, to those
+ * that its stages will sum. */
 void weights_of_unit(struct emit *e);
 
 #endif

@@ -1,13 +1,13 @@
-/* ZeRO (Rajbhandari et al., arXiv 1910.02054), HSDP and plain data parallelism as a rewriting:
- * sharded parameters are gathered before each run of ops that reads them, gradients are reduced
- * after the last op that adds to them, and the optimizer follows. Weight gradients are partial
- * over data, context and head ranks alike, so all of them share the reduction.
+/* ZeRO (Rajbhandari et al., arXiv 1910.02054), HSDP and plain data parallelism as a rewriting of the list: sharded
+ * parameters are gathered before each run of ops that reads them, gradients are reduced after the last op that adds
+ * to them, and the optimizer follows. Weight gradients are partial over data, context and head ranks alike, so one
+ * reduction covers all of these.
  *
- * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are alive: a gather
- * waits for the end of the run whose memory it may take, and the first op that writes a gradient
- * buffer waits for the reduction of the one before the last. The part of a gradient that a later
- * micro-batch reduced is added to the kept part there, where computation waits for the reduction
- * anyway: after the reduction itself it would stop computation until that has ended. */
+ * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are live: a gather waits for the end of
+ * the run whose memory it may take, and the first op that writes a gradient buffer waits for the reduction before the
+ * previous one. In a later micro-batch, the reduced part of a gradient is added to the kept part at that point, where
+ * computation waits for the reduction anyway; directly after the reduction, the addition would stall computation
+ * until the reduction has ended. */
 #include "schedule/weights/shard.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
@@ -105,9 +105,9 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
                                   IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
-/* Finds the runs that use an earlier run's gathered copy: a bundle that is read again before `reuse_elements` of
- * other bundles have been read is kept (DeepSpeed's stage3_max_reuse_distance). That concerns the last layers and
- * the head, from forward to backward. */
+/* Finds the runs that use the gathered copy of an earlier run: a bundle that is read again before `reuse_elements`
+ * elements of other bundles have been read stays gathered (DeepSpeed's stage3_max_reuse_distance). This concerns the
+ * last layers and the head, between forward and backward. */
 static void find_kept(struct shard *s)
 {
     const struct emit *e = s->e;
@@ -215,8 +215,8 @@ static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
             op_list_redirect(s->ir, op, k, run->gathered);
 }
 
-/* Fills final with the rows of gradients that are kept, in the order in which they become final: a bundle's last
- * one, and those of a tied embedding at both ends after all others. Returns how many. */
+/* Fills final with the last gradient row of each bundle, in the order in which the rows become final: that of a tied
+ * embedding, which two stages hold, comes after all others. Returns their number. */
 static uint32_t final_rows(const struct shard *s, uint32_t *final)
 {
     uint32_t count = 0;
@@ -330,8 +330,8 @@ static void shard_release(struct shard *s)
     free(s->marked);
 }
 
-/* Begins the gradients, from *next on, that the op at position i is the first to write: adds what has been reduced
- * before, fills padding, and adds the waits for reductions. */
+/* Begins the gradients, from *next on, that the op at position i is the first to write: adds earlier reduced parts,
+ * fills padding, and adds the waits for reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
                             struct op_list *out)
 {

@@ -1,5 +1,4 @@
-/* schedule/weights/shard.h: what gathering (shard.c) and reducing (reduce.c) know of each other. Private to
- * schedule/weights/. */
+/* schedule/weights/shard.h: what gathering (shard.c) and reducing (reduce.c) share. Private to schedule/weights/. */
 #ifndef SCHEDULE_SHARD_H
 #define SCHEDULE_SHARD_H
 
@@ -41,9 +40,10 @@ struct shard {
     uint8_t *marked;  /* per position: 1 if something is to be done there, which is rare */
     uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
     op_id *reduced;   /* per gradient: its reduction */
-    buffer_id *to_add; /* per gradient: this rank's part of its sum, until it has been cast or
-                               added to the kept part; IR_NONE: nothing is to be done */
-    uint32_t next_add; /* gradients before it are added */
+    /* for each gradient: this rank's part of its sum, until it has been cast or added to the kept part; IR_NONE:
+     * nothing is left to do */
+    buffer_id *to_add;
+    uint32_t next_add;           /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
 };
@@ -55,30 +55,30 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
 op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out);
 
 /* --- schedule/weights/reduce.c --- */
-/* Emits what a framework's host thread does once a step between backward and optimizer: it waits for the last reduction,
- * to read the norm of all gradients, and then all ranks meet in a barrier. */
+/* Emits the work of a framework's host thread once a step, between backward and optimizer: it waits for the last
+ * reduction, to read the norm of all gradients, and then all ranks meet in a barrier. */
 void shard_end_backward(struct shard *s, struct op_list *out);
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
-/* Casts and adds the reduced parts of gradients before row `end` whose last part has been added before position i.
- * The gradient of a tied embedding begins first and ends last, and delays no other. */
+/* Casts and adds the reduced parts of gradients before row `end` if the last op that adds to them stands before
+ * position i. The gradient of a tied embedding begins first and ends last, and delays no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
 void shard_reduce_ends(struct shard *s, struct op_list *out);
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
 void shard_finalize(struct shard *s, uint32_t k, struct op_list *out);
-/* Returns the last op that adds to the stage's own gradients and not to those of shared units; IR_NONE: there is
- * none. */
+/* Returns the last op that adds to the gradients that only this stage makes, not to those of shared units; IR_NONE:
+ * there is none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list);
 /* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
 void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
 /* Reduces the gradients that the op at position i was the last to add to; it may write several parts of one. */
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
-/* True if all stages reduce and update in the order of the bundles: stages that share subsequences use weights in
- * different orders, and add to gradients until the end. */
+/* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
+ * in different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s);
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);

@@ -1,5 +1,5 @@
-/* The optimizer's step on what a stage has of its bundles: clipping, then AdamW on each, on the device or
- * on the host, and the new parameters to where they are read. */
+/* The optimizer's step on a stage's part of its bundles: clipping, then AdamW on each bundle, on the device or on the
+ * host, and copies of the new parameters to the buffers from which they are read. */
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
@@ -11,8 +11,8 @@ static op_id copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id
                    1);
 }
 
-/* Emits AdamW on this rank's part of a bundle, with the gradient scaled by `norm` where there is one, and copies
- * the new parameters to where they are read. */
+/* Emits AdamW on this rank's part of a bundle, with the gradient scaled by `norm` if there is one, and copies the new
+ * parameters to the buffers from which they are read. */
 static void update(struct emit *e, uint32_t b, buffer_id norm, struct op_list *out)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];

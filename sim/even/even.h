@@ -1,15 +1,15 @@
 /* sim/even/even.h: long rings, in which every rank is taken to run the same work.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
- * choose which (docs/strategies.md, "ring"). No two ranks choose alike throughout, so a ring does not fold, and what its
- * simulation takes grows with the square of its ranks. Where guards tell more than `above` ranks apart, their groups are
- * "even" instead: every rank runs the variants that the last rank of its group runs. The last rank of a zigzag ring
- * runs the variant with all queries throughout, the longer one, and sets the pace.
+ * choose which (docs/strategies.md, "ring"). No two ranks make the same choice in every step, so a ring does not
+ * fold, and the time of its simulation grows with the square of its ranks. If guards distinguish more than `above`
+ * ranks, their groups are made "even" instead: every rank runs the variants that the last rank of its group runs. The
+ * last rank of a zigzag ring always runs the variant with all queries, which is the longer one, and sets the pace.
  *
- * A group is even only if its guards come in pairs (below N, from N on), guard only computation, and the flops of
- * both sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has more
- * work; a group whose guards choose who sends. Only times are even: sim_flops() counts what ranks really execute, and
- * buffers and offsets are the schedule's.
+ * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops
+ * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has
+ * more work; a group whose guards choose which rank sends. Only times are made even: sim_flops() counts what ranks
+ * really execute, and buffers and offsets are the schedule's.
  *
  * The folder sim/even/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */
@@ -30,12 +30,12 @@ enum {
 
 /* The share by which two variants' flops may differ. Those of a zigzag ring differ by their merges. */
 #define EVEN_FLOPS 0.1
-/* The share by which an even step may be shorter or longer than the exact one, of every case of
+/* The largest relative difference between an even step and the exact one, in both directions, over the cases of
  * tests/cli/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 
-/* Returns an array [ir->guard_count + 1], 1 for a guard of an even group, which the caller frees. above: ranks; 0
- * means EVEN_ABOVE. */
+/* Returns an array [ir->guard_count + 1] with 1 for each guard of an even group; the caller frees it. above: the
+ * number of ranks; 0 means EVEN_ABOVE. */
 uint8_t *even_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups tell apart; 0: no group is even. */

@@ -1,9 +1,9 @@
 /* sim/memory/memory.h: live bytes over simulated time.
  *
- * A buffer is live from the start of its first writer (first in list order) to the end of
- * the last op of its free set, or of the step when it has none; persistent and bound buffers
- * are live during the whole step. At one date, buffers that end return their bytes before
- * buffers that start take theirs. Host memories are also added up over the ranks of a node.
+ * A buffer is live from the start of its first writer (first in list order) to the end of the last op of its free
+ * set, or to the end of the step if it has none; persistent and bound buffers are live during the whole step. At one
+ * date, buffers that end return their bytes before buffers that start take theirs. Host memory is also summed over
+ * the ranks of a node.
  *
  * The folder sim/memory/ follows the bytes that are live over simulated time. */
 #ifndef SIM_MEMORY_H
@@ -29,7 +29,7 @@ struct memory_event {
     int64_t bytes;
 };
 
-/* Fills *events with those of one rank, in the order of time, and returns their number; the caller frees the
+/* Fills *events with the events of one rank, in the order of time, and returns their number; the caller frees the
  * array. */
 size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                      struct memory_event **events);

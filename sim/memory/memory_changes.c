@@ -88,8 +88,8 @@ static void merge(const struct change *a, const struct change *a_end, const stru
         *out++ = *b++;
 }
 
-/* Sorts the rows by a stable merge sort of the sorted runs that they have. Returns where they then are: `row` or
- * `room`. */
+/* Sorts the rows by a stable merge sort that starts from the runs which are sorted already. Returns where the result
+ * is: `row` or `room`. */
 static struct change *merge_runs(struct change *row, struct change *room, size_t count, size_t *run)
 {
     size_t runs = 0;
@@ -181,7 +181,7 @@ static void add(struct change *row, size_t *at, const struct lifetimes *l, uint3
 }
 
 /* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
- * end with them, are listed in sorted runs, of which few have to be merged. */
+ * end with them, are listed as sorted runs, and few runs have to be merged. */
 void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *l, const struct sim_class *class)
 {

@@ -1,8 +1,8 @@
 /* sim/memory/memory_gaps.h: how the periods that a sample leaves out ("copies") change the live bytes after them.
  *
  * At a gap of a sample, memory changes periodically: each copy repeats the changes of the last period before it. So
- * after the gap memory is fuller (or emptier) by the growth of all copies, and no copy is fuller than both the period
- * before the gap and the period after it. */
+ * after the gap the live bytes are higher (or lower) by the growth of all copies, and in no copy do they exceed both
+ * the period before the gap and the period after it. */
 #ifndef SIM_MEMORY_GAPS_H
 #define SIM_MEMORY_GAPS_H
 

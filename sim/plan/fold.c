@@ -26,8 +26,8 @@ void fold_release(struct fold *fold)
 
 enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 
-/* Colours are 64-bit hashes of all that a node has been told apart by. A node's next colour is
- * made from its own and the sum of its neighbours' mixed ones, so order does not matter. */
+/* Colours are 64-bit hashes of everything that distinguishes a node so far. A node's next colour is computed from its
+ * own and the sum of its neighbours' mixed colours, so their order does not matter. */
 struct colours {
     uint32_t count[SORTS];
     uint64_t *now[SORTS], *sum[SORTS];

@@ -1,22 +1,20 @@
 /* sim/plan/fold.h: rank folding: of ranks that do the same at the same times, one is simulated.
  *
- * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel
- * starts flows, a flow crosses links. The coarsest equitable partition of that graph which
- * tells apart roles, guards, durations, sizes, latencies and capacities is found by colour refinement:
- * nodes of one class have, for every class, equally many neighbours in it.
+ * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel starts flows, a flow
+ * crosses links. Colour refinement finds the coarsest equitable partition of that graph that distinguishes roles,
+ * guards, durations, sizes, latencies and capacities: nodes of one class have, for every class, equally many
+ * neighbours in it.
  *
- * Why that is exact. Claim: at any time, nodes of one class are in the same state (ranks: the
- * same ops issued, started and ended; channels: the same events open; flows: the same bytes
- * left). It holds at the start. While nothing begins or ends, the flows that run are a union
- * of classes; progressive filling raises all rates together and freezes the flows of the
- * links that fill up: links of one class carry equally many flows of every class, so they
- * fill up together, and the flows of a class freeze together: their rates are equal. So they
- * end together, an event ends on all channels of a class together, and all ranks of a
- * class see the same happen at the same time: the claim holds after it too.
+ * Why that is exact. Claim: at any time, nodes of one class are in the same state (ranks: the same ops issued,
+ * started and ended; channels: the same events open; flows: the same bytes left). It holds at the start. While
+ * nothing begins or ends, the flows that run are a union of classes. Progressive filling raises all rates together
+ * and freezes the flows of the links that fill up. Links of one class carry equally many flows of every class, so
+ * they fill up together and the flows of a class freeze together: their rates are equal. So they end together, an
+ * event ends on all channels of a class together, and all ranks of a class see the same happen at the same time: the
+ * claim holds afterwards, too.
  *
- * So one rank of each class is executed, and its events stand for all channels of their
- * class. Of the flows, only a few are needed (fold_flows.h). docs/simulation.md, "Rank folding",
- * has it at length. */
+ * So one rank of each class is executed, and its events stand for all channels of their class. Of the flows, only a
+ * few are needed (fold_flows.h). docs/simulation.md, "Rank folding", has the details. */
 #ifndef SIM_FOLD_H
 #define SIM_FOLD_H
 
@@ -39,8 +37,8 @@ struct fold {
     uint32_t *flow_begin; /* [transfer_count + 1] */
     uint32_t *flow;
 
-    /* The network they run in: flow f crosses link[link_begin[f]..link_begin[f + 1]), empty for
-     * flows that are not simulated; links have the width bytes_per_s[link]. */
+    /* The network in which flows run: flow f crosses link[link_begin[f]..link_begin[f + 1]), which is empty for flows
+     * that are not simulated; the width of a link is bytes_per_s[link]. */
     double *bytes_per_s;  /* [link_count of the platform] */
     uint32_t *link_begin; /* [flow count + 1] */
     uint32_t *link;

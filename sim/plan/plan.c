@@ -66,8 +66,8 @@ static void read_costs(struct sim_plan *plan)
     }
 }
 
-/* Fails on a wait for a later op, since the scheduler relies on waits that point back; the verifier has a better
- * message. */
+/* Fails if an op waits for a later op, since the scheduler relies on waits for earlier ones; the verifier's message
+ * says more. */
 static enum status check_waits(const struct sim_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;

@@ -144,8 +144,8 @@ static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)
     return work_payload_bytes(&plan->ir->shape[shape]);
 }
 
-/* True if two ops may be sides of one collective though their shapes differ: only the root of a broadcast reads, and
- * only the root of a reduction writes. */
+/* True if two ops may be sides of one collective although their shapes differ: only the root of a broadcast reads,
+ * and only the root of a reduction writes. */
 static bool are_sides_of_one(const struct sim_plan *plan, uint32_t a, uint32_t b)
 {
     const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];

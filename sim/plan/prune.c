@@ -27,8 +27,8 @@ static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
     return true;
 }
 
-/* True if another link limits all flows of link a at least as much: it is on the path of a's first flow, and no
- * wider. Of links with the same flows and width, the first stays. */
+/* True if another link limits all flows of link a at least as much: that link is on the path of a's first flow and is
+ * no wider. Of links with the same flows and width, only the first is kept. */
 static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
                          const struct index *users, uint32_t a)
 {

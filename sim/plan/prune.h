@@ -1,9 +1,8 @@
-/* sim/plan/prune.h: links that can never limit a flow are not given to the engine.
+/* sim/plan/prune.h: omits links that can never limit a flow, so that the engine does not see them.
  *
- * When every flow that may cross link A also crosses link B, and B is no wider than A, then
- * A carries at most what B carries: A is never full before B is, and max-min
- * sharing is the same without A. A ring over 16 ports that nothing else uses becomes one
- * link; a cap wider than the port after it is dropped. Times stay exact, and SimGrid's work per
+ * If every flow that may cross link A also crosses link B, and B is no wider than A, then A carries at most what B
+ * carries: A is never full before B is, and max-min sharing is the same without A. A ring over 16 ports that nothing
+ * else uses becomes one link; a cap wider than the port after it is dropped. Times stay exact, and SimGrid's work per
  * flow shrinks with its path. */
 #ifndef SIM_PRUNE_H
 #define SIM_PRUNE_H

@@ -2,8 +2,8 @@
 
 #include "schedule/ir/visible.h"
 
-/* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain;
- * where leaf switches limit, as many domains as fill whole leaves. */
+/* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain,
+ * or, if leaf switches limit, as many domains as fill whole leaves. */
 static uint64_t part_ranks(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
@@ -40,8 +40,8 @@ static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool on
     return axes;
 }
 
-/* Returns the axes along which ranks see different keys of packed documents: those of context ranks always, those of
- * data-parallel ranks where their sequences are packed differently. */
+/* Returns the axes along which ranks see different keys of packed documents: always those of context ranks, and those
+ * of data-parallel ranks if their sequences are packed differently. */
 static uint32_t document_axes(const struct ir *ir)
 {
     uint32_t replicas, axes = ir_axes_named(ir, "cp"), dp = ir_axes_named(ir, "dp");

@@ -1,10 +1,11 @@
-/* sim/plan/replicas.h: of replicas, the parts of the machine that all do the same, one is planned.
+/* sim/plan/replicas.h: replicas are parts of the machine that all do the same; one of them is planned.
  *
- * A rotation along an axis of the mesh is an automorphism of a simulation if it maps whole fabric domains (and leaf
- * switches, where these limit) onto such, nothing tells the axis's coordinates apart (roles, guards, explicit
- * sets, packed documents), and only collectives whose flows do not depend on the order of their members cross it.
- * Then the orbits of ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one
- * replica is crossed only by flows of that replica and of the collectives between replicas: one replica is planned.
+ * A rotation along an axis of the mesh is an automorphism of the simulation if three things hold: it maps whole
+ * fabric domains (and leaf switches, where these limit) onto such; nothing distinguishes the axis's coordinates
+ * (roles, guards, explicit sets, packed documents); and the only communication across the axis is collectives whose
+ * flows do not depend on the order of their members. Then the orbits of ranks, channels, flows and links are an
+ * equitable partition (sim/plan/fold.h), and a link of one replica is crossed only by flows of that replica and of
+ * the collectives between replicas: one replica is planned.
  *
  * The planned mesh has the same axes, shorter along those that rotate. Its groups keep their real members where
  * bytes, latencies and algorithms depend on them (plan_channels.c). */

@@ -1,5 +1,5 @@
-/* Three conditions under which the times of copies follow from the iterations at a gap (docs/simulation.md,
- * "Repeated iterations"), and the check of every start. */
+/* Derives the times of copies: three conditions under which they follow from the iterations at a gap
+ * (docs/simulation.md, "Repeated iterations"), and the check of every start. */
 #include "sim/plan/steady.h"
 
 #include "base/arena.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dates that are one date: SimGrid joins events within 1e-12 s, and sums of dates round. What that
- * leaves in a time between iterations is at most multiplied by their number. */
+/* Dates closer than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are rounded. The error
+ * of a time between iterations is at most multiplied by the number of iterations. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
 /* Events that begin within this share of a period before its end belong to the next period. */
@@ -104,8 +104,8 @@ static double first_event_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if all events that are open at some time in the period from from_s on belong to the runs, up to the iteration
- * after the gap. *lag: the most iterations by which one of them lies before that iteration. */
+/* True if, at some time in the period from from_s on, all open events belong to the runs, up to the iteration after
+ * the gap. *lag: by how many iterations the earliest of these events lies before that iteration. */
 static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
                      uint32_t *lag)
 {
@@ -129,8 +129,8 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
     return true;
 }
 
-/* Finds the period of every role's run number `gap`; false: roles differ, or iterations around the gap do not
- * repeat. */
+/* Finds the period of run number `gap` of every role. False: the periods of roles differ, or iterations around the
+ * gap do not repeat. */
 static bool find_period(struct steady *x, uint32_t gap)
 {
     double period_s = -1;
@@ -214,7 +214,7 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
 }
 
 /* True if the op starts when the last of its dependencies has ended, as in scheduler.c. *needed: a bit for each
- * dependency that ends then. Afterwards the op counts as issued, and as the last of its stream. */
+ * dependency that ends at that date. Afterwards the op counts as issued, and as the last op of its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
 {
     const struct ir *ir = c->x->plan->ir;
@@ -241,7 +241,7 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
 }
 
 /* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
- * the first and in the last copy, since the dates of all other copies lie on lines between those two. */
+ * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
 static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_t copy)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
@@ -256,8 +256,8 @@ static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_
     return true;
 }
 
-/* Moves the host and the streams on by `left_out` copies, to the start of the last one: by a period each where an op
- * holds the host, else by host_s each. */
+/* Advances the host and the streams by `left_out` copies, to the start of the last copy: by a period for each copy if
+ * an op holds the host, else by host_s for each. */
 static void leave_out(struct check *c, const struct steady_run *run, uint32_t left_out,
                       double host_s)
 {

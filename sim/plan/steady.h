@@ -1,10 +1,10 @@
 /* sim/plan/steady.h: derives the times of iterations that were not simulated from those that were.
  *
- * When iterations around a gap follow each other after the same time (the period), on all ranks and streams, and no
- * other event is open meanwhile, the left-out iterations can only do the same again, and every op after the gap comes
- * later by one period for each. docs/simulation.md proves it; every start is then checked against all that it waits
- * for. Gaps are those of a sample, which stands for a longer list (schedule/ir/repeats.h), or of a whole list that
- * the scheduler has simulated in part (sim/plan/depth.h). */
+ * If the iterations around a gap follow each other after the same time (the period), on all ranks and streams, and no
+ * other event is open meanwhile, then the left-out iterations can only do the same again, and every op after the gap
+ * comes later by one period for each of them. docs/simulation.md proves it; every start is then checked against all
+ * that it waits for. The gaps are those of a sample, which stands for a longer list (schedule/ir/repeats.h), or those
+ * of a whole list that the scheduler has simulated in part (sim/plan/depth.h). */
 #ifndef SIM_STEADY_H
 #define SIM_STEADY_H
 
@@ -45,8 +45,8 @@ bool steady_find_periods(struct steady *steady);
  * ends. */
 bool steady_starts_are_right(const struct steady *steady, double *step_s);
 
-/* Does all of the above for a sample: fills period_s[run], and *step_s of the whole list. Returns false when the
- * times of the whole list do not follow from those of the sample. */
+/* Does all of this for a sample: fills period_s[run], and *step_s of the whole list. Returns false when the times of
+ * the whole list do not follow from those of the sample. */
 bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
                     double *period_s, double *step_s);
 

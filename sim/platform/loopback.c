@@ -1,11 +1,11 @@
-/* Communication of ranks that share a GPU, as exec/cuda/loopback.c does it.
+/* Communication of ranks that share a GPU, as in exec/cuda/loopback.c.
  *
- * Each member's stream waits for all others, fetches its own part from their buffers by copies within
- * device memory, or sums it by one kernel that reads them all, and goes on when the others have fetched their
- * parts. A copy reads and writes each byte, so its time is that of the payload at loopback.bytes_per_s;
- * members' copies run at once and share the memory, also with kernels that memory limits. An op that reads r and
- * writes w bytes counts as (r + w) / 2 of payload. A member's copies start one after another, which is the
- * latency. docs/simulation.md, "Ranks that share a GPU". */
+ * Each member's stream waits for all others, then fetches its own part from their buffers, by copies within device
+ * memory or by one kernel that sums them, and continues when the others have fetched their parts. A copy reads and
+ * writes each byte, so its time is that of the payload at loopback.bytes_per_s. The copies of members run at once and
+ * share the memory, also with kernels that memory limits. An op that reads r and writes w bytes counts as (r + w) / 2
+ * bytes of payload. A member's copies start one after another, which is the latency. docs/simulation.md, "Ranks that
+ * share a GPU". */
 #include "sim/platform/collective.h"
 
 #include <assert.h>

@@ -10,8 +10,8 @@ struct transfer {
     uint32_t flow_begin, flow_count;
 };
 
-/* Makes the transfer of one message, of a shift or of a send and its receive. Messages of one key and number share
- * the rate that one pair's channel reaches. A message to oneself takes no time. */
+/* Makes the transfer of one message: a shift, or a send and its receive. Messages of one key and number share the
+ * rate that one pair's channel reaches. A message of a rank to itself takes no time. */
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t ranks, uint32_t key,
                              uint32_t number);
@@ -24,12 +24,12 @@ struct transfer copy_make(struct platform *platform, struct flow_table *flows, u
 struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                                double bytes, double alone_s, uint32_t key, uint32_t variant);
 
-/* Makes the transfer of a kernel that takes alone_s when no other kernel runs; by_memory: memory bandwidth limits it,
- * which ranks on one GPU share as well. */
+/* Makes the transfer of a kernel that takes alone_s seconds when no other kernel runs. by_memory: memory bandwidth
+ * limits it, which ranks on one GPU also share. */
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                             double alone_s, bool by_memory);
 
-/* Adds the one flow of a message that leaves its domain: out of one NIC and into another. Equal keys and
+/* Adds the flow of a message that leaves its domain, out of one NIC and into another. Messages with equal keys and
  * numbers share a cap. */
 void message_between_domains(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t key, uint32_t number);
@@ -37,7 +37,7 @@ void message_between_domains(struct platform *platform, struct flow_table *flows
 /* Makes the transfer of a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
 struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
                                  double bytes);
-/* Flows over processors and device memory carry time instead of bytes: a second of uncontended use is this many
+/* Flows over processors and device memory carry time instead of bytes: one second of uncontended use is this many
  * units. */
 extern const double device_time_per_s;
 

@@ -201,9 +201,9 @@ void route_exchange(struct platform *platform, struct flow_table *flows, uint32_
                    c->host.socket_link_bytes_per_s);
 }
 
-/* A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without it the bytes pass
- * through host memory: one GPU moves them at nic.staged_bandwidth, and the link to host memory
- * counts them once for the write and the read. */
+/* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without
+ * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link to host memory
+ * counts them twice, for the write and the read. */
 static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
@@ -242,8 +242,8 @@ void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t 
     add_nic_side(platform, flows, rank, false);
 }
 
-/* With rails, every NIC of a group of nodes has a leaf of its own, and traffic keeps to its
- * rail (NCCL changes GPU inside the node first): only other groups of nodes are across. */
+/* Returns the leaf of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic stays on
+ * its rail (NCCL changes the GPU inside the node first): only other groups of nodes lie behind other leaves. */
 static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;

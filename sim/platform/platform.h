@@ -18,8 +18,8 @@
 enum link_kind {
     LINK_FABRIC_OUT, /* a: rank. A GPU's port into its domain's switch */
     LINK_FABRIC_IN,
-    LINK_DEVICE, /* a: GPU. Its memory, where ranks share it: time of copies and of kernels that memory
-                    limits */
+    /* a: GPU. Its memory, if ranks share it: time of copies and of kernels that memory limits */
+    LINK_DEVICE,
     LINK_PAIR,       /* a, b: ranks. Mesh fabrics: from a to b */
     LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
     LINK_LANES_DOWN, /* to the GPU */
@@ -93,8 +93,8 @@ uint32_t platform_device(const struct platform *platform, uint32_t rank);
 /* Adds the links from one GPU to another of its domain to the flow opened last, as all route_ functions do. */
 void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);
 
-/* Adds the GPU's own links in both directions, its half of the way in an exchange with one or several peers of its
- * domain. On a mesh it adds the pair's link towards the peer. */
+/* Adds the GPU's own links in both directions: its half of an exchange with one or several peers of its domain. On a
+ * mesh it adds the pair's link towards the peer. */
 void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                     uint32_t peer);
 
@@ -105,8 +105,8 @@ void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t 
 /* Add the link from the leaf switch of a GPU's NIC upwards (up), and the one from above to that switch (down). */
 void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank);
 void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank);
-/* True if a message from one GPU's NIC to another's crosses links above the leaves, and these are
- * narrower than those below. */
+/* True if a message from one GPU's NIC to another's crosses links above the leaves, and these links are narrower than
+ * those below. */
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to);
 
 /* Adds the links of a copy between a GPU and the memory of its own socket. */

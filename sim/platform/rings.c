@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow: beyond this many a
- * ring is one flow per domain, which ends with the slowest of them all the same. */
+/* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow. A ring with more links than this becomes
+ * one flow per domain; it still ends with the slowest of them. */
 enum { RING_LINKS_MAX = 200 };
 
 /* ---- members by domain ---- */
@@ -113,9 +113,9 @@ static bool is_by_planned(const struct members *m, uint32_t d)
     return m->domain[before].planned || m->domain[d].planned || m->domain[after].planned;
 }
 
-/* The library builds one ring per NIC, each leaving the domains through another of them, so the
- * domain with the fewest NICs says how many rings there are. Row d of exit_rank[][largest] holds
- * the members through which they leave domain d, if it is by a planned one; others are replicas. */
+/* Finds how rings leave the domains. The library builds one ring per NIC, each of which leaves a domain through
+ * another NIC, so the domain with the fewest NICs decides how many rings there are. Row d of exit_rank[][largest]
+ * holds the members through which the rings leave domain d, if a planned rank does; the others are replicas. */
 static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
 {
     int64_t most = p->cluster->nic.ring_count;
@@ -135,8 +135,8 @@ static uint32_t *new_exits(const struct members *m)
     return heap_alloc((size_t)m->domain_count * m->largest, sizeof(uint32_t));
 }
 
-/* Domains stand in the order of their leaves, so each leaf is left and entered once per ring; with rails every ring
- * has leaves of its own. */
+/* Adds the links of rings between leaves. Domains are in the order of their leaves, so each ring leaves and enters a
+ * leaf once; with rails every ring has leaves of its own. */
 static void add_leaf_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                            const uint32_t *exit_rank, uint32_t rings, double bytes)
 {

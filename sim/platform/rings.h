@@ -1,6 +1,6 @@
-/* sim/platform/rings.h: the members of a group by the domains they lie in, and rings over them.
+/* sim/platform/rings.h: the members of a group by the domains that they lie in, and rings over them.
  *
- * A ring is pipelined, so the slowest port decides: the bytes that each port carries are one flow over all
+ * A ring is pipelined, so its slowest port decides: it is one flow, of the bytes that each port carries, over all
  * ports of the fabric, and one over all NICs. docs/simulation.md, "Collectives". */
 #ifndef SIM_RINGS_H
 #define SIM_RINGS_H

@@ -78,8 +78,9 @@ struct sim_depth {
 struct sim_result {
     double step_s;
     struct sim_depth depth;
-    /* For a sample (ir->repeats), step_s, loads, counts and peaks are of the whole list, and times of the sample.
-       unsteady: the times of the whole list do not follow from the sample's, and no figure here is valid. */
+    /* For a sample (ir->repeats), times are those of the sample, and step_s, loads, counts and peaks those of the
+     * whole list. unsteady: the times of the whole list do not follow from the sample's, and no figure here is
+     * valid. */
     bool unsteady;
     double *period_s;   /* per run of ir->repeats: the time of each copy */
     double simulated_s; /* when the list that was simulated ends: a sample's own step */

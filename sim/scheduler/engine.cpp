@@ -1,13 +1,13 @@
-/* sim/scheduler/engine.cpp: the C++ of the project but for base/decimal.cpp; SimGrid's C interface lacks what we need
- * (no asynchronous flow between hosts, no callback, no platform but from XML).
+/* sim/scheduler/engine.cpp: the only C++ of the project, except base/decimal.cpp. SimGrid's C interface lacks what we
+ * need: asynchronous flows between hosts, callbacks, and a platform that is not read from XML.
  *
- * No actors and no hosts: everything happens in callbacks of the engine's own loop. The engine asks each of its
- * models for its next date and jumps to the nearest; two models are ours, timers and flows. Flows share SimGrid's own
- * max-min solver: a link is a constraint of it, a flow an action with a variable in the constraints of its links.
- * That is what SimGrid's network model does below its activities, hosts and routes, which would cost more than the
- * solver: each activity is in a list that is searched when it ends.
+ * There are no actors and no hosts: everything happens in callbacks of the engine's own loop. The engine asks each of
+ * its models for its next date and jumps to the nearest; two models are ours, timers and flows. Flows share SimGrid's
+ * own max-min solver: a link is one of its constraints, a flow is an action with a variable in the constraints of its
+ * links. SimGrid's network model does the same below its activities, hosts and routes; those would cost more than the
+ * solver, because a list of all activities is searched whenever one ends.
  *
- * Written for SimGrid 3.32, guarded for the names of later ones. */
+ * Written for SimGrid 3.32, guarded for the names of later versions. */
 #include "sim/scheduler/engine.h"
 
 #include "base/arena.h"

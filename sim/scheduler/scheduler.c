@@ -51,8 +51,8 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
         leap_ended(s, rank_index, op, date_s);
 }
 
-/* The host issues ops until one holds it. What an op costs to issue is spent before it can
- * start; of a sync, after it ends. Ops that a guard leaves out cost nothing and hold as they would. */
+/* Lets the host issue ops until one holds it. The seconds to issue an op are spent before it can start; those of a
+ * sync are spent after it ends. Ops that a guard leaves out take no time, and hold the host as they otherwise would. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];

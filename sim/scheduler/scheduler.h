@@ -1,12 +1,12 @@
-/* sim/scheduler/scheduler.h: the event core: dependency counters, hosts that issue, events that meet.
+/* sim/scheduler/scheduler.h: the event core: dependency counters, hosts that issue, rendezvous.
  *
- * Every op counts the dependencies that have not ended: its issue, the op before it on its stream, its
- * waits. An op whose duration is known when it starts ends at a known date, which is handed to
- * its successors at once, ahead of the clock: kernels, hosts and rendezvous cost no
- * event of the engine. Only ops that move bytes over links do: one timer for the latency, and the
- * flows. Hence dates handed on are never before the engine's clock, and often after it.
+ * Every op counts the dependencies that have not ended: its issue, the op before it on its stream, its waits. If an
+ * op's duration is known when it starts, its end date is passed to its successors at once, ahead of the clock:
+ * kernels, hosts and rendezvous need no event of the engine. Only ops that move bytes over links do: one timer for
+ * the latency, and the flows. So the dates that are passed on are never before the engine's clock, and often after
+ * it.
  *
- * One call simulates one step and fills times of every class's ops.
+ * One call simulates one step and fills the times of every class's ops.
  *
  * The folder sim/scheduler/ runs the bound ops in simulated time: hosts issue them, streams run them, and links are
  * shared. */
@@ -21,9 +21,10 @@
 struct scheduler;
 
 struct schedule_times {
-    double *start_s, *end_s;  /* rows of one class after the other, all 0 before the run */
-    uint64_t *transfers_done; /* [transfer_count] events of each, by a class's lowest channel; of a
-                                 sample, those of the whole list */
+    double *start_s, *end_s; /* rows of one class after the other, all 0 before the run */
+    /* [transfer_count] the number of events of each transfer, by a class's lowest channel; for a sample, that of the
+     * whole list */
+    uint64_t *transfers_done;
     double step_s;
     uint64_t flows, timers; /* started in the engine */
     struct depth_run

@@ -7,8 +7,8 @@
 
 /* ---- who follows whom, per role ---- */
 
-/* Returns the op before this one on its stream, in the order of issue: for HOST_SYNC the last op on the stream
- * that it waits for, though it stands on none; for BARRIER none. */
+/* Returns the op that stands before this one on its stream, in the order of issue. For HOST_SYNC, which is on no
+ * stream, it is the last op on the stream that it waits for; for BARRIER there is none. */
 static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, uint32_t *last)
 {
     if (ir->op.kind[id] == WORK_BARRIER)
@@ -130,8 +130,8 @@ static struct side *side_of(struct scheduler *s, const struct rank_state *r, uin
     return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
 }
 
-/* Guards make each rank run different sends and receives, so which send meets which receive is worked out for each
- * rank. */
+/* Finds which send meets which receive, for each rank, because guards make each rank run different sends and
+ * receives. */
 static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
                       uint32_t count)
 {

@@ -31,8 +31,9 @@ struct rank_state {
         double taken;   /* share of the multiprocessors that messages have */
         uint32_t place; /* in scheduler.ending */
     } beside;
-    uint32_t **place; /* [line_count] of sends and receives: place[line][n] is the number that
-                          op n of the line has on its side; else NULL */
+    /* [line_count] for sends and receives: place[line][n] is the number that op n of the line has among those of its
+     * side; else NULL */
+    uint32_t **place;
 };
 
 /* One side of a channel class, whose op number n is ops[n]. */

@@ -37,8 +37,8 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     put(s, place, rank_index);
 }
 
-/* Returns the share of the multiprocessors that the kernel has. Messages never take more than half: they would have
- * to wait for multiprocessors themselves. */
+/* Returns the share of the multiprocessors that the kernel gets. Messages never take more than half, because they
+ * would have to wait for multiprocessors themselves. */
 static double speed(const struct beside *b)
 {
     return b->taken < 0.5 ? 1 - b->taken : 0.5;

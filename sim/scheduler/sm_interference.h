@@ -1,8 +1,8 @@
-/* sim/scheduler/sm_interference.h: kernels that run beside messages, which take a share of the multiprocessors.
+/* sim/scheduler/sm_interference.h: kernels that run while messages take a share of the multiprocessors.
  *
- * Such a kernel ends when it has had its seconds of all multiprocessors, so its end moves whenever a
- * message of its rank starts or ends. Until that happens the known ends hold: a heap keeps them by date,
- * one per class of ranks, and the scheduler takes them ahead of the engine's clock. */
+ * Such a kernel ends when it has had its seconds of all multiprocessors, so its end moves whenever a message of its
+ * rank starts or ends. Between such changes its end is known: a heap keeps the ends by date, one per class of ranks,
+ * and the scheduler handles them ahead of the engine's clock. */
 #ifndef SIM_BESIDE_H
 #define SIM_BESIDE_H
 
@@ -15,8 +15,8 @@ void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, d
 /* Adds `share` to the share of the rank's multiprocessors that messages take from now on; < 0 gives some back. */
 void interference_take(struct scheduler *s, uint32_t rank_index, double share);
 
-/* Ends the kernel that ends first, if it ends at until_s or before: sets *rank_state and *op to it and s->now_s to
- * its end. Returns false if there is none. */
+/* If the kernel with the earliest end ends at until_s or before, ends it: sets *rank_state and *op to it and s->now_s
+ * to its end. Returns false if there is no such kernel. */
 bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state, uint32_t *op);
 
 #endif

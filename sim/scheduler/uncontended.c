@@ -22,9 +22,9 @@ static double rate_of(const struct scheduler *s, const uint32_t *crossing, uint3
     return rate;
 }
 
-/* Returns the seconds until the last flow of a transfer ends when nothing else moves, and sets s->rate of each. Flows
- * that share a link must have one rate and one size: then each has a full link on which none is faster, as max-min
- * sharing demands, and none ends early and leaves its part to the others. Negative: they have not. */
+/* Returns the seconds until the last flow of a transfer ends if nothing else moves, and sets s->rate of each flow;
+ * negative: not known. It is known if flows that share a link have one rate and one size: then each flow has a full
+ * link on which none is faster, as max-min sharing demands, and no flow ends early and leaves its part to others. */
 static double time_alone(struct scheduler *s, uint32_t t, uint32_t *crossing, uint32_t *first)
 {
     const struct fold *fold = s->fold;

@@ -13,12 +13,12 @@
 void uncontended_init(struct scheduler *s);
 
 /* Starts an event's flows at s->now_s and sets *end_s to the end of the last one. Returns false, and starts nothing,
- * if the engine has to move them: other flows use one of their links, or the seconds of the transfer are not
- * known. */
+ * if the engine has to move the flows: because other flows use one of their links, or because the seconds of the
+ * transfer are not known. */
 bool uncontended_begin(struct scheduler *s, size_t e, double *end_s);
 
-/* To be called before the engine starts an event's flows: hands to the engine the remaining bytes of every
- * uncontended event that holds one of their links. */
+/* Moves to the engine the remaining bytes of every uncontended event that uses a link of event e. To be called before
+ * the engine starts the flows of e. */
 void uncontended_hand_over(struct scheduler *s, size_t e);
 
 /* To be called when the flows of an event have ended: frees their links. */
