@@ -1,9 +1,9 @@
 /* exec/backend.h: the functions that a kind of hardware must provide to run schedules, and the list of backends.
  *
- * The executor walks a role's list of ops on one host thread per rank and calls the functions below;
- * it knows no hardware. A backend owns the memory pools, the streams and the connections between ranks.
- * Each kind of work is one function: the CPU's are called by the worker of a stream when the op may start,
- * a device's by the host thread to enqueue it.
+ * The executor walks a role's list of ops on one host thread per rank and calls the functions below; it knows no
+ * hardware. A backend owns the memory pools, the streams and the connections between ranks. Each kind of work is one
+ * function: on the CPU, the worker of a stream calls it when the op may start; for a device, the host thread calls it
+ * to enqueue the op.
  *
  * Functions that wait return false when the run has been stopped (a thread called run_failed()): the caller then
  * returns at once. */
@@ -97,8 +97,8 @@ struct backend {
      * waits for. A guarded-out op keeps its place and does nothing. The op's times are written when it
      * ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* Block the host: until all ops issued on a stream have ended; until one op has; until all ranks of a barrier's
-     * group have come; until everything has ended, at the end of the step. */
+    /* Block the host: wait_stream() until all ops issued on a stream have ended, then: until one op has ended, until
+     * all ranks of a barrier's group have arrived, and until everything has ended, at the end of the step. */
     bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
     bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);

@@ -1,5 +1,5 @@
-/* exec/bootstrap.h: several processes that run one schedule, a rank each: their ranks, and small messages
- * between them over TCP.
+/* exec/bootstrap.h: connects several processes that run one schedule, one rank each: it finds their ranks, and
+ * carries small messages between them over TCP.
  *
  * A process learns its rank from the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
  * MASTER_PORT) or Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_LAUNCH_NODE_IPADDR). Rank 0 listens; all

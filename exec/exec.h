@@ -1,12 +1,11 @@
 /* exec/exec.h: runs a schedule on real hardware; exec_run() is the layer's one call.
  *
- * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks
- * the schedule and hands it op by op to a backend, and lets the caller read the results. It
- * knows no strategy and no costs: numbers are checked through bindings (exec/bindings.h), times
- * come from clocks. Ranks are threads of the calling process.
+ * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks the schedule and
+ * passes it op by op to a backend, and lets the caller read the results. It knows no strategy and no costs: numbers
+ * are checked through bindings (exec/bindings.h), times come from clocks. Ranks are threads of the calling process.
  *
- * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were
- * not written stop all ranks and become one message. docs/execution.md describes it all.
+ * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were not
+ * written stop all ranks and become one message. docs/execution.md describes the details.
  *
  * The folder exec/ runs schedules on real hardware, measures them, and checks their numbers against an unsharded
  * reference. */
@@ -32,8 +31,8 @@ struct exec_adamw {
     double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
 };
 
-/* An emulated link: an op that moves n bytes over it takes latency_s + n / bytes_per_s at least,
- * and ops that share it come one after the other. The waiting threads sleep. */
+/* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s, and ops that share
+ * it take turns. The waiting threads sleep. */
 struct exec_link {
     double bytes_per_s; /* 0: as fast as the machine is */
     double latency_s;
@@ -75,9 +74,9 @@ struct exec_options {
      * there are several processes, only that of rank 0 fills it. */
     struct diag *notes;
     struct exec_fault fault;
-    uint32_t
-        rob_sms; /* on a GPU: a kernel that keeps so many multiprocessors and copies runs beside
-                         every step, as a library's communication does; 0: none */
+    /* on a GPU: the number of multiprocessors that a kernel occupies beside every step while it copies memory, as
+     * a library's communication does; 0: none */
+    uint32_t rob_sms;
 };
 
 /* A bound buffer of one rank as callbacks see it. */
@@ -94,11 +93,11 @@ struct exec_buffer {
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
-/* Functions of the caller for bound buffers; all calls come from the thread of exec_run(), ranks in
- * ascending order. Gradients and losses are zero before every step. `fill` is called before the
- * first step for every other bound buffer (data is zero before, and the buffer holds what fill leaves in it), and
- * before each later step for tokens, labels and positions. `read` is called after each step for
- * the kinds in read_each, and after the last one also for the kinds in read_last. */
+/* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
+ * order. Gradients and losses are zero before every step. `fill` is called before the first step for every other
+ * bound buffer (the buffer is zero before, and keeps what fill leaves in it), and before each later step for tokens,
+ * labels and positions. `read` is called after each step for the kinds in read_each, and after the last step also for
+ * the kinds in read_last. */
 struct exec_io {
     void *user;
     exec_io_function *fill;        /* NULL: all stays zero */
@@ -112,17 +111,16 @@ struct exec_result {
     uint32_t median_step; /* the measured step whose time is the (lower) median */
     double median_s;
     uint64_t arena_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */
-    uint64_t peak_bytes[MEMORY_COUNT];  /* most that was live at once in the median step, of the
-                                           rank with the most; only with trace */
+    /* most bytes that were live at once in the median step, on the rank with the most; only with trace */
+    uint64_t peak_bytes[MEMORY_COUNT];
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
 };
 
-/* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not
- * fit their op's shape, no planned arena, an unknown backend). STATUS_NO: it ran and went wrong;
- * the message names rank, op and what was wrong, or which op waits for which. STATUS_SYSTEM: memory or
- * threads were refused, or the run was ended
- * (options.ended_by). `name` stands for the schedule in messages. *result must be all-zero, and
- * is so again unless STATUS_OK is returned; release it in either case. io may be NULL. */
+/* Runs warmup + steps steps. STATUS_BAD_INPUT: the schedule cannot be run (operands that do not fit their op's shape,
+ * no planned arena, an unknown backend). STATUS_NO: it ran and went wrong; the message names rank, op and what was
+ * wrong, or which op waits for which. STATUS_SYSTEM: memory or threads were refused, or the run was ended
+ * (options.ended_by). `name` stands for the schedule in messages. *result must be all-zero, and remains so unless
+ * STATUS_OK is returned; release it in either case. io may be NULL. */
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
                      const struct exec_io *io, struct exec_result *result, struct diag *diag);
 

@@ -28,7 +28,7 @@ static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_RO
 static const double STABLE = 0.02;
 static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
-/* Returns a guess of an op's time, to choose how often it runs: of one core, not fast. Kinds with an
+/* Returns a rough time of an op on one slow core, by which the number of its repetitions is chosen. Kinds with an
  * exponential per element take several times as long per byte. */
 static double guess_s(const struct work *work, bool gpu)
 {
@@ -261,8 +261,8 @@ static void emit_repeats(struct bench *b)
     b->stride = 1 + others;
 }
 
-/* While one op holds its stream the host issues a queue of others after it, between two dates
- * that barriers of one rank mark. */
+/* Emits a queue of ops that the host issues while an op before them holds their stream. Barriers of one rank mark the
+ * host's time before and after. */
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);

@@ -17,25 +17,25 @@
 struct microbench_options {
     const char *backend; /* NULL: "cpu" */
     double seconds;      /* of work per round, without the set-up of operands; 0: 0.06 */
-    uint32_t rounds;     /* at most, until the median is stable; 0: 2, on a GPU 1, since setting up
-                              takes longer than what is measured */
+    /* at most, until the median is stable; 0: 2, on a GPU 1, because setting up takes longer than the measurement */
+    uint32_t rounds;
     uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */
     uint32_t sms;          /* multiprocessors of the device, for the sizes that occupy it; 0: 132 */
     struct exec_link copies, messages; /* emulated, as in exec_options */
 };
 
-/* One point to measure. work: kind and parameters; a group is its number of members, 1 to 64, each a
- * rank. Fields in, out, reads and writes that are 0 are filled in with as few operands as the kind
- * allows; ADAMW also writes its copy for compute. */
+/* One point to measure. work: kind and parameters; a group is given as its number of members, 1 to 64, each a rank.
+ * Members in, out, reads and writes that are 0 are filled in with as few operands as the kind allows; ADAMW also
+ * writes its copy for compute. */
 struct microbench_case {
     uint8_t role; /* enum point_role */
     uint8_t impl; /* enum attention_impl, or POINT_NO_IMPL */
     struct work work;
 };
 
-/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; ROBBED runs beside a kernel that
- * only the cuda backend has. */
+/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; in ROBBED the op runs beside a
+ * kernel that only the cuda backend has. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose
  * median is not stable after the last round is returned all the same; its p10 and p90 show it. */
@@ -47,8 +47,8 @@ enum status microbench_run(const struct microbench_case *wanted,
  * which need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
-/* These let other programs measure in the way in which points are measured on a GPU: operands are random
- * numbers in [0.25, 1), their sets rotate through this many bytes, and this many runs precede those that count. */
+/* Constants for other programs that measure as points are measured on a GPU: operands are random numbers in [0.25,
+ * 1), their sets rotate through this many bytes, and this many runs precede those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Fills data with random indices below the limit and below 2^20. */
@@ -56,17 +56,17 @@ void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, u
 uint32_t microbench_warmup(uint32_t repeats);
 
 /* Makes the set of cases that calibrate needs: every kind of work over sizes that determine its numbers, start and
- * issue, host streams, copies and messages of `ranks` ranks. quick: only the fewest cases that suffice. The whole
- * set begins with these too, so that cases dropped from its end make fits less exact but none impossible. kinds:
- * only kinds with kinds[kind] set; NULL: all. Returns the number of cases, which live in arena. */
+ * issue, host streams, copies and messages of `ranks` ranks. quick: only the fewest cases that suffice. The whole set
+ * begins with these too, so that leaving out cases at its end makes fits less exact but none impossible. kinds: only
+ * kinds with kinds[kind] set; NULL: all. Returns the number of cases; the cases live in arena. */
 size_t microbench_set(const struct microbench_case **cases, struct arena *arena, bool quick,
                       uint32_t ranks, const bool *kinds);
 /* Makes the set of cases for a GPU; the arguments are those of microbench_set(). */
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds);
 
-/* A limit of time. A case is expected to take the guessed time of its ops plus the largest excess over the guess of
- * any case so far, `besides_s` (for plans, operands and wrong guesses). within_s 0: there is no limit. */
+/* A limit of time. The expected time of a case is the rough time of its ops, plus the largest excess over that of any
+ * case so far, `besides_s` (for plans, operands and wrong guesses). within_s 0: there is no limit. */
 struct microbench_budget {
     double within_s, spent_s, besides_s;
 };

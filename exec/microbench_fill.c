@@ -12,8 +12,8 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Numbers in [0.25, 1): no zeros, which draw less power; positive, as variances must be. Of any
- * floating-point dtype, since the exponent's low bits lie the same way in all: the bytes of 16-bit
+/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. It works for
+ * any floating-point dtype, because the low bits of the exponent are in the same place in all: the bytes of 16-bit
  * numbers are the upper half of an f32's. */
 static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
 {

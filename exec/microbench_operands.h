@@ -15,8 +15,8 @@ struct bench_operands {
     struct bench_operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 
-/* Fills *operands with the elements and dtypes of each operand of work whose group is a number of members. False if a
- * size exceeds what a buffer may hold. */
+/* Fills *operands with the elements and dtypes of each operand of work, whose group is given as a number of members.
+ * False if a size exceeds what a buffer may hold. */
 bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands);
 
 /* Returns the number below which indices are valid in a read of dtype I32: tokens, labels, positions. */

@@ -1,8 +1,8 @@
 /* exec/operands.h: checks the operands of an op against the counts and types of models/work_operands.h.
  *
- * Kernels take their sizes from the shape, so a view of another size would make them read or write outside
- * of it. Where the table says f32, any floating-point type is taken, since a schedule in f64 is
- * checked with f64 everywhere. */
+ * Kernels take their sizes from the shape, so a view of another size would make them read or write outside of it.
+ * Where the table says f32, any floating-point type is accepted, since a schedule that is checked in f64 has f64
+ * everywhere. */
 #ifndef EXEC_OPERANDS_H
 #define EXEC_OPERANDS_H
 

@@ -191,8 +191,8 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
     return status;
 }
 
-/* A buffer that some CROSS_ENTROPY writes as its softmax is read back as one: its dtype does not
- * distinguish it from fp32 logits. */
+/* Finds the buffers that hold a softmax: a buffer that some CROSS_ENTROPY writes as its softmax is read back as one.
+ * Its dtype does not distinguish it from fp32 logits. */
 static void find_softmax(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;
@@ -209,8 +209,8 @@ static void find_softmax(struct exec_plan *plan)
     free(is_softmax);
 }
 
-/* Finds the elements that each rank's SQUARE_SUM adds: of a bound buffer those of its tensors, so that elements which
- * several ranks hold count once; of any other buffer all. */
+/* Finds the elements that each rank's SQUARE_SUM adds: for a bound buffer those of its tensors, each weighted so that
+ * elements which several ranks hold count once; for any other buffer all. */
 static void find_shares(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;

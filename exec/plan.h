@@ -1,8 +1,8 @@
 /* exec/plan.h: the role, groups, messages and guards of each rank, derived from a schedule once before it runs.
  *
- * Roles, guards and places in groups are looked up per rank; every communication op gets the
- * number by which it is matched with its counterparts: members of a group match by issue order, sends
- * and receives first-in-first-out per (source, destination, channel). */
+ * Roles, guards and places in groups are looked up per rank. Every communication op gets the number by which it is
+ * matched with its counterparts: members of a group match by issue order, sends and receives first-in-first-out per
+ * (source, destination, channel). */
 #ifndef EXEC_PLAN_H
 #define EXEC_PLAN_H
 
@@ -53,9 +53,10 @@ struct exec_plan {
     uint32_t *pieces_row;       /* (shapes) row of pieces, or IR_NONE */
     struct plan_message *message;
     uint32_t message_count;
-    uint32_t *message_of; /* (ranks, op_stride) of a SEND or RECV that is not guarded out; NULL when
-                             there are none. Index: op less the role's first. */
-    uint32_t op_stride;   /* ops of the largest role */
+    /* (ranks, op_stride) for each SEND or RECV that is not guarded out; NULL when there are none. Index: op less the
+     * role's first. */
+    uint32_t *message_of;
+    uint32_t op_stride; /* ops of the largest role */
     struct arena arena;
 };
 
@@ -71,9 +72,9 @@ struct plan_stream {
     uint32_t op_count;
 };
 
-/* Fills, for a rank, the all-zero list (streams of the schedule), and place (ops of its role): each op's place on its
- * stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops. list[].op and *place are from
- * malloc(). */
+/* Lists the ops of a rank by stream. list (one row per stream, all-zero before) gets the ops of each stream, *place
+ * each op's place on its stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops. list[].op
+ * and *place are from malloc(). */
 void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_stream *list,
                        uint32_t **place);
 

@@ -135,8 +135,8 @@ static bool overlap(struct view a, struct view b)
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
-/* True if the op must overwrite every element of the operand without reading its old content. Workspaces (u8) need
- * not be used. */
+/* True if the op must overwrite every element of the operand without reading its old content. Workspaces (u8) are
+ * exempt, since a kernel need not use them. */
 static bool is_fresh(const struct exec_run *run, const struct call *call, struct view write)
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */

@@ -1,10 +1,9 @@
 /* exec/poison.h: checks that every element is written before it is read.
  *
- * Memory starts as signalling NaNs, and a shadow array records, for every two bytes of an arena,
- * which buffer was written there last. An op that reads an element which its buffer has not
- * written, or over which another buffer has written since, fails; so does an op that leaves an
- * element of what it says it writes untouched. Bound buffers count as written before op 0.
- * It works on backends whose kernels run on the host, in memory that the host can address. */
+ * Memory starts as signalling NaNs, and a shadow array records, for every two bytes of an arena, which buffer was
+ * written there last. An op fails if it reads an element that its buffer has not written, or over which another
+ * buffer has written since; so does an op that leaves an element untouched that it should write. Bound buffers count
+ * as written before op 0. It works on backends whose kernels run on the host, in memory that the host can address. */
 #ifndef EXEC_POISON_H
 #define EXEC_POISON_H
 

@@ -59,19 +59,19 @@ void reference_free(struct reference *reference); /* NULL is harmless */
 /* Returns a tensor by name; NULL if the model lacks it ("head.weight" of a model with a tied head, for instance). */
 struct reference_tensor *reference_find(const struct reference *reference, const char *name);
 
-/* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so
- * executors in f32 start from the same point; a tensor's values do not depend on other tensors.
+/* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so executors in f32
+ * start from the same point; a tensor's values do not depend on other tensors.
  *
- * Element i of a tensor is (float)(centre + width (2 u - 1)), u = (splitmix64's output number i of
- * the state seed + fnv1a64(name)) >> 11, times 2^-53. Weights of norms have centre 1, all others 0;
- * matrices have width sqrt(3 / cols), for variance 1 / cols; norms and biases have width 0.1, so
- * that none of them can be left out unseen. */
+ * Element i of a tensor is (float)(centre + width (2 u - 1)), u = (splitmix64's output number i of the state seed +
+ * fnv1a64(name)) >> 11, times 2^-53. Weights of norms have centre 1, all others 0; matrices have width sqrt(3 /
+ * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
 struct reference_batch {
     const int32_t *tokens; /* (sequences, seq_len) */
-    const int32_t *labels; /* the same shape: the token to predict, or -1: not counted. NULL: every
-                              sequence's tokens shifted by one, its last position not counted */
+    /* the same shape: the token to predict; -1: not counted. NULL: every sequence's tokens shifted by one, and its
+     * last position is not counted */
+    const int32_t *labels;
     int64_t sequences, seq_len;
     /* the documents of packed sequences: a token sees only those of its own; NULL: each sequence is one document */
     const struct documents *documents;

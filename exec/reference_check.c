@@ -192,8 +192,8 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *far if further roundings are unlikely to cover an error: of four normal variables one is 20 times as large as
- * the others once in 10^4 times. */
+/* Sets *far if further roundings are unlikely to cover an error: the chance that one of four normal variables is 20
+ * times as large as the other three is 10^-4. */
 static void far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;

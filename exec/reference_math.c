@@ -33,8 +33,8 @@ static double dot(const double *x, const double *y, size_t count)
     return sum;
 }
 
-/* y (m, n) += a b, with a (m, k) at a[i * row + l * col] and b (k, n), whose rows begin b_row
- * elements apart. Tiles only keep y near: every element adds its k products in their order. */
+/* Computes y (m, n) += a b, with a (m, k) at a[i * row + l * col] and b (k, n), whose rows begin b_row elements
+ * apart. Tiles keep y in the cache; they do not change the order in which an element adds its k products. */
 static void add_product(double *y, const double *a, size_t row, size_t col, const double *b,
                         size_t b_row, size_t m, size_t n, size_t k)
 {
@@ -104,8 +104,8 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
     return y;
 }
 
-/* With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g)); the last term
- * comes from the mean, so RMSNorm has none. */
+/* Computes the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx = rstd (g - n mean(g n) - mean(g));
+ * the last term comes from the mean, so RMSNorm has none. */
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows)
 {
@@ -204,8 +204,8 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
     return o;
 }
 
-/* With P = exp(scale q k^T - lse) and dS = scale P (dO V^T - dO . o): dV = P^T dO, dQ = dS K and
- * dK = dS^T Q. */
+/* Computes the gradient of attention. With P = exp(scale q k^T - lse) and dS = scale P (dO V^T - dO . o): dV = P^T
+ * dO, dQ = dS K and dK = dS^T Q. */
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
                                   double *dv, const double *dout, const double *q, const double *k,
                                   const double *v, const double *o, const double *lse)

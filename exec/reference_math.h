@@ -1,8 +1,8 @@
 /* exec/reference_math.h: the layers of a transformer, each forward and backward, in double.
  *
- * Private to the files of exec/reference*.c. Matrices are row-major.
- * A forward returns arrays in the arena it is given; a backward adds to the gradients it is given,
- * so the caller zeroes them. Gradients are of the loss, named d and the array's name. */
+ * Private to the files of exec/reference*.c. Matrices are row-major. A forward returns arrays in the arena that it is
+ * given; a backward adds to the gradients that it is given, so the caller zeroes them. A gradient (of the loss) is
+ * named d plus the array's name. */
 #ifndef EXEC_REFERENCE_MATH_H
 #define EXEC_REFERENCE_MATH_H
 
@@ -24,8 +24,8 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
 void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
                                const double *x, size_t rows);
 
-/* y = (x - mean) / sqrt(variance + eps) * weight + bias over each row of x, (rows, outputs).
- * RMSNorm takes 0 for the mean. */
+/* Returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). RMSNorm takes 0
+ * for the mean. */
 double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
                        double eps, const double *x, size_t rows);
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
@@ -43,8 +43,8 @@ struct reference_heads {
     size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
 };
 
-/* Causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim),
- * lse (rows, heads), the natural logarithm of the sum of the exponentials of the scores. */
+/* Computes causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim), lse
+ * (rows, heads) is the natural logarithm of the sum of the exponentials of the scores. */
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse);
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,

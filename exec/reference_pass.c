@@ -261,8 +261,8 @@ static void add_branch(struct storage *to, double *d, const double *branch, size
     stored(to, d, count);
 }
 
-/* d holds the gradient of the layer's output and then that of its input: the residual's share is
- * there already, each branch adds its own. */
+/* Adds the gradients of a layer. d holds the gradient of the layer's output before, and of its input after: the
+ * residual's part is already in it, and each branch adds its own. */
 static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
                            const struct layer_parameters *p, size_t layer,
                            const struct layer_values *l, double *d, const struct sequence *sequence)

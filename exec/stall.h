@@ -4,9 +4,9 @@
 
 #include "exec/run.h"
 
-/* Writes into text the chain of waits from the first op that has not ended to its cause, or until the chain
- * closes a circle: "rank 0: op 7 (all_reduce, stream comm) waits for rank 1 in group dp; rank 1:
- * ...". Ops may go on meanwhile; the text then describes one moment. */
+/* Writes into text the chain of waits from the first op that has not ended to its cause, or until it closes a cycle:
+ * "rank 0: op 7 (all_reduce, stream comm) waits for rank 1 in group dp; rank 1: ...". Ops may continue meanwhile; the
+ * text describes one moment. */
 void stall_explain(struct exec_run *run, char *text, size_t size);
 
 #endif

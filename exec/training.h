@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 /* The number of the first step: the start is that of a run in progress, with moments of matching size. So AdamW
- * divides by more than rounding noise wherever a gradient is 0 (a bias of keys without RoPE), and moments that go to
- * the wrong place are noticed. */
+ * divides by more than rounding noise even where a gradient is 0 (a bias of keys without RoPE), and moments in the
+ * wrong place are noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
@@ -50,8 +50,8 @@ enum status training_init(struct training *training, const struct ir *ir, const 
                           struct diag *diag);
 void training_release(struct training *training);
 
-/* Returns the reference's tensor that a schedule's tensor of this name is, or of which it is a block of rows; NULL:
- * there is none. */
+/* Returns the reference's tensor that corresponds to a schedule's tensor of this name, or of which that one is a
+ * block of rows; NULL: there is none. */
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
@@ -80,8 +80,8 @@ enum status training_rounded(const struct training *training, struct reference *
 /* True if the schedule clips its gradients by their norm. */
 bool training_clips(const struct ir *ir);
 
-/* Applies what a schedule does to given gradients: clipping, if it clips, and AdamW. Gradients are
- * left as the schedule leaves its own: scaled, where it scales them before AdamW reads them. */
+/* Applies to given gradients what the schedule does with its own: clipping, if it clips, and AdamW. Afterwards the
+ * gradients are as the schedule leaves them: scaled, if it scales them before AdamW reads them. */
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step);
 

@@ -11,8 +11,8 @@
 
 enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
-/* Ops of all predictions of one request's neighbours (a processor makes and simulates half a million to three
- * millions a second), and predictions that there are in any case. */
+/* The most ops that all predictions for one request may have together (a processor builds and simulates half a
+ * million to three million ops a second), and the least number of predictions. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option is named only if it shortens the step to less than this share. */
@@ -175,8 +175,8 @@ static double bound_of(const struct trials *trials, const struct perturbation *p
     return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
 }
 
-/* Keeps the `tries` perturbations with the lowest bounds, in the order of the table, and drops those whose bound is not
- * below `most`. Returns how many are left, from trials->perturbation[first] on. */
+/* Keeps the `tries` perturbations with the lowest bounds, in the order of the table, and drops those whose bound is
+ * not below `most`. Returns the number that is left, from trials->perturbation[first] on. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {

@@ -1,9 +1,9 @@
 /* predict/alternatives.h: the next option worth trying: neighbours of a request, predicted.
  *
- * Where a request fits, every option of a short table is tried by itself and the fastest that fits is
- * named. Where it does not, options are added one by one, each time the one that lowers the need
- * most, until it fits. Large schedules take as long each time: of them only as many options are predicted as
- * make a stated number of ops, those with the lowest bounds (predict/bounds.h).
+ * If a request fits in memory, every option of a short table is tried by itself, and the fastest that fits is named.
+ * If it does not, options are added one by one, each time the one that lowers the need most, until it fits. To bound
+ * the time for large schedules, only so many options are predicted that their ops stay below a limit: those with the
+ * lowest bounds (predict/bounds.h).
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options
  * and prints nothing. */
@@ -42,9 +42,9 @@ enum { REMEDIES_MAX = 160 };
 /* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
-/* Finds all remedies by the same short table, fastest first: those with inside bytes of at most
- * `most_bytes`, of which the host's memory fits too. Two options are combined only if together they are faster than each of them that helps by
- * itself. remedy[] has room for REMEDIES_MAX. */
+/* Finds all remedies by the same short table, fastest first: options with which the bytes of the device are at most
+ * `most_bytes`, and with which host memory fits, too. Two options are combined only if together they are faster than
+ * each that helps by itself. remedy[] has room for REMEDIES_MAX. */
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);

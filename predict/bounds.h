@@ -1,12 +1,13 @@
-/* predict/bounds.h: lower bounds of a configuration in closed form: seconds of a step and bytes of a
- * GPU. docs/planning.md derives them; tests/cli/test_space.c compares them with simulations. */
+/* predict/bounds.h: lower bounds of a configuration in closed form: seconds of a step and bytes of a GPU.
+ * docs/planning.md derives them; tests/cli/test_space.c compares them with simulations. */
 #ifndef PREDICT_BOUNDS_H
 #define PREDICT_BOUNDS_H
 
 #include "predict/setup/setup.h"
 
-/* Returns a lower bound of the step: the busiest stage's computation at the rates of the largest work, after the first
- * unit has reached that stage and before its gradients have travelled back. choices have their lengths. */
+/* Returns a lower bound of the step in seconds: the computation of the busiest stage at the rates of the largest
+ * work, plus the time until the first unit has reached that stage, and after its gradients have left it. choices must
+ * have their lengths. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
 /* bound_state_bytes() returns the bytes of a GPU's share of the parameters and of the process' context;
@@ -14,13 +15,13 @@ double bound_step_s(const struct setup *setup, const struct choices *choices);
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 
-/* Returns the bytes of activations that must lie on a GPU. Without stages and subsequences: the inputs of all layers,
- * unless they go to the host. With subsequences: all keys and values of a sequence, and the other saved activations
- * that do not go to the host, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
+/* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences: the inputs of all
+ * layers, unless they are offloaded. With subsequences: all keys and values of a sequence, and the other saved
+ * activations that are not offloaded, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
 double bound_kept_bytes(const struct choices *choices);
 
-/* Returns the bytes of activations that must lie in the host's memory, for each GPU: inputs of all layers but the last where they
- * go there, and sum of alpha_i A_i of subsequences but the last. */
+/* Returns, for each GPU, the bytes of activations that must be in host memory at once: the inputs of all layers but
+ * the last, if they are offloaded, and the sum of alpha_i A_i over all subsequences but the last. */
 double bound_host_bytes(const struct choices *choices);
 
 #endif

@@ -17,14 +17,14 @@ struct similarity {
     char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
     bool several;                    /* nodes */
 };
-/* similarity_of() returns the key of a prediction; similarity_run() returns the same key as models/interval.h takes
- * it. */
+/* similarity_of() returns the key of a prediction; similarity_run() returns the same key in the form that
+ * models/interval.h takes. */
 struct similarity similarity_of(const struct prediction *prediction);
 struct interval_run similarity_run(const struct similarity *similarity);
 
-/* The 90 % intervals of a whole step, for times and for device memory, by the residuals that ship. There are none
- * for a part of a model, for ideal hardware and profile ideal (no run can be like them), and where no residuals
- * are found. Plain bytes. */
+/* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
+ * There are none for a part of a model, for ideal hardware or profile ideal (no measured run is like them), and if no
+ * residuals are found. Plain bytes: it can be copied between processes. */
 struct intervals {
     struct similarity like;
     struct interval of[RESIDUAL_COUNT];
@@ -37,8 +37,7 @@ bool intervals_known(const struct intervals *intervals, enum residual_of of);
 /* Appends "54.3 to 80.6": a value's interval in units of unit_s or unit bytes, three digits each. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
-/* Appends, where there is an interval, `before`, the text of intervals_put() and a bracket: " (90 %: 54.3 to
- * 80.6)". */
+/* If there is an interval, appends `before`, the text of intervals_put() and a bracket: " (90 %: 54.3 to 80.6)". */
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit);
 

@@ -67,8 +67,8 @@ struct prediction_result {
     double cause_s[CAUSE_COUNT];
 };
 
-/* Reads the figures of a prediction that prediction_make(), prediction_memory() or both of the latter and
- * prediction_time() have made. */
+/* Reads the figures of a prediction after prediction_make(), after prediction_memory(), or after prediction_memory()
+ * and prediction_time(). */
 void prediction_read(struct prediction_result *result, const struct prediction *prediction);
 
 #endif

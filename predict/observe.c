@@ -75,8 +75,8 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
-/* Finds a factor on the predicted time of each kind with which the times of all gaps between blocks come as near as
- * possible to the measured ones. A kind that never fills a gap by itself keeps its relation to the others. */
+/* Finds, for each kind, a factor on its predicted time, such that the times of all gaps between blocks come as near
+ * as possible to the measured ones. A kind that is never the only one in a gap keeps its ratio to the others. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
                          const struct prediction *p, double factor[WORK_KIND_COUNT])
 {

@@ -117,8 +117,8 @@ static double model_share(const struct maker *m, uint32_t op)
     }
 }
 
-/* Adds a kernel's seconds to their causes: at every instant its equal part among the kernels that ran. A kernel of a
- * sample stands for its copies too. */
+/* Adds a kernel's seconds to their causes; of every instant in which several kernels ran, it has an equal part. A
+ * kernel of a sample counts for its copies too. */
 static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);
@@ -148,8 +148,8 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* Among ops that end at the same time, up to rounding (which depends on how ranks were folded), the last in the list
- * counts as the later one. */
+/* True if an op ends later than another. If both end at the same time, up to rounding (which depends on how ranks
+ * were folded), the later one in the list counts. */
 static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
@@ -190,8 +190,9 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
         m->cause_s[cause] += m->gap_times * ((wide)to_s - (wide)from_s);
 }
 
-/* Explains the time from floor_s to the start of an op: by the dependency that ended last, by that one's last
- * dependency, and so on back. Time between the end of all dependencies and the start is the host's. */
+/* Explains the time from floor_s to the start of an op: by the dependency that ended last, then by the last
+ * dependency of that one, and so on backwards. Time between the end of all dependencies and the start belongs to the
+ * host. */
 static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
@@ -317,8 +318,8 @@ static void find_turns(struct maker *m)
     }
 }
 
-/* Several compute streams share the processors equally, as the simulator lets them: kernels are taken
- * in the order of their starts, and every interval between starts and ends is cut among those that
+/* The kernels that run at once. Several compute streams share the processors equally, as in the simulator: kernels
+ * are taken in the order of their starts, and every interval between a start and an end is divided among those that
  * run in it. */
 struct running {
     uint32_t row[IR_STREAMS_MAX], count;

@@ -1,10 +1,9 @@
 /* sim/waterfall.h: the seconds of one rank's step by cause: every instant has one cause.
  *
- * While a compute stream works, the cause is the purpose of the work. While none does, it is
- * the dependency of the next compute op that ended last; before that dependency's start, the last
- * dependency of it, and so on until the gap is filled. At the end of the step it is the op that
- * the rank ended last. The intervals tile [0, step], so the causes add up to the step.
- * docs/simulation.md, "Waterfall", has the rules. */
+ * While a compute stream works, the cause is the purpose of the work. While none does, the cause is the dependency of
+ * the next compute op that ended last; before the start of that dependency it is the last dependency of that one, and
+ * so on until the gap is filled. At the end of the step it is the op that the rank ended last. The intervals tile [0,
+ * step], so the causes add up to the step. docs/simulation.md, "Waterfall", has the rules. */
 #ifndef SIM_WATERFALL_H
 #define SIM_WATERFALL_H
 
@@ -12,12 +11,14 @@
 #include "sim/sim.h"
 
 enum cause {
-    CAUSE_USEFUL,    /* flops that the model needs at the device's peak: the mean of all ranks over
+    CAUSE_USEFUL, /* flops that the model needs at the device's peak: the mean of all ranks over
                            the step is MFU by convention longhaul */
-    CAUSE_IMBALANCE, /* flops on pairs that the mask hides: none where tiles follow the mask, as
-                           all our kinds do (work_flops() counts visible pairs) */
-    CAUSE_RECOMPUTE, /* all of phase recompute; at peak, the scores that attention's backward makes
-                           again, and what several tensor ranks compute alike */
+    /* flops on pairs that the mask hides: 0 if tiles follow the mask, as they do in all our kinds (work_flops()
+     * counts visible pairs) */
+    CAUSE_IMBALANCE,
+    /* all of phase recompute; at peak: the scores that attention's backward computes again, and flops that several
+     * tensor ranks duplicate */
+    CAUSE_RECOMPUTE,
     CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */

@@ -74,8 +74,8 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Scores of one query row within a tile of keys become probabilities relative to the row's running
- * maximum; *scale is what the row's earlier sums are worth now. */
+/* Turns the scores of one query row within a tile of keys into probabilities relative to the row's running maximum.
+ * *scale: the factor by which the row's earlier sums must be multiplied. */
 static void tile_row(float *score, int64_t begin, int64_t end, int64_t width, float *maximum,
                      float *sum, float *scale)
 {
@@ -160,8 +160,8 @@ const char *cpu_attention(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* The stable merge of ring-flash-attention (pull request 34): with s = sigmoid(l_b - l),
- * out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+/* Merges two partial outputs as ring-flash-attention does (pull request 34), without overflow: with s = sigmoid(l_b -
+ * l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
 const char *cpu_merge(const struct call *call, float *scratch)
 {
     (void)scratch;

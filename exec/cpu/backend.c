@@ -12,9 +12,9 @@ enum { PAGE = 4096, LINE = 64 };
 
 /* ---- one thread ---- */
 
-/* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS. OpenBLAS calls it when it is loaded, before
- * main(), and would start a thread for each core, which spins for 25 ms. Products run on the calling thread, so none
- * is started. A library that does not ask this way is set to one thread when a run opens. */
+/* Replaces OpenBLAS's reader of the variable OPENBLAS_NUM_THREADS, which OpenBLAS calls when it is loaded, before
+ * main(). It would then start a thread for each core, which spins for 25 ms. Products run on the calling thread, so
+ * this function makes OpenBLAS start none. A BLAS that does not call it is set to one thread when a run opens. */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)
 {

@@ -2,8 +2,8 @@
  *
  * The members of a group's n-th collective rendezvous: each publishes the addresses of its operands, and once all
  * have arrived, each computes its own part from the others' operands. Sums run over members in index order, so
- * results do not depend on timing. A send meets its receive the same way. No member leaves before all are done, so
- * that buffers may be reused when the op has ended. */
+ * results do not depend on timing. A send meets its receive in the same way. No member leaves before all are done, so
+ * buffers may be reused as soon as the op has ended. */
 #ifndef EXEC_CPU_COMM_H
 #define EXEC_CPU_COMM_H
 

@@ -1,16 +1,15 @@
-/* exec/cpu/fast_exp.h: exp() in fp32 that compilers turn into vector code.
+/* exec/cpu/fast_exp.h: exp() in fp32 that compilers can vectorise.
  *
- * x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2^n exp(r), exp(r) by its Taylor polynomial of
- * degree 7, whose error there is below 2^-27. Relative error below 2e-7; x below -87 gives
- * about 1e-38, above 88 is taken as 88. x must be neither NaN nor infinite. */
+ * x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2^n exp(r), exp(r) by its Taylor polynomial of degree 7, whose error
+ * there is below 2^-27. The relative error is below 2e-7; x below -87 gives about 1e-38, x above 88 counts as 88. x
+ * must be neither NaN nor infinite. */
 #ifndef EXEC_CPU_FAST_EXP_H
 #define EXEC_CPU_FAST_EXP_H
 
 #include <stdint.h>
 
-/* GCC's jump threading would carry the constant of a clamped exponential into what follows and
- * compute that for every element, too: products near 1e-38, which are denormal, and ten times
- * slower. */
+/* Turns off GCC's jump threading. It would carry the constant of a clamped exponential into the code that follows,
+ * and compute that code for every element as well: products near 1e-38, which are denormal and ten times slower. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-thread-jumps")
 #endif

@@ -1,9 +1,9 @@
 /* exec/cpu/kernels.h: the arithmetic of every kind of work on one processor, in fp32.
  *
- * Operands come as fp32 (index operands as i32): cpu_compute() converts what is stored otherwise
- * before and after. Products go through CBLAS on the calling thread; sums over many terms are kept
- * in fp64. Copies are memmove: operands of a broken schedule may overlap, which is wrong but defined.
- * docs/ir.md, "Kinds", says what each kind computes. */
+ * Kernels take operands as fp32 (index operands as i32); cpu_compute() converts other dtypes before and after.
+ * Products go through CBLAS on the calling thread; sums over many terms are kept in fp64. Copies use memmove:
+ * operands of a broken schedule may overlap, which is wrong but defined. docs/ir.md, "Kinds", says what each kind
+ * computes. */
 #ifndef EXEC_CPU_KERNELS_H
 #define EXEC_CPU_KERNELS_H
 
@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-/* Does the work of a call; returns NULL, or the words for what is wrong with its data. scratch holds as many floats
- * as the row's function `scratch` returns and is aligned to 64 bytes. */
+/* Does the work of a call. Returns NULL, or the text that says what is wrong with its data. scratch holds as many
+ * floats as the row's function `scratch` returns and is aligned to 64 bytes. */
 typedef const char *cpu_math(const struct call *call, float *scratch);
 
 struct cpu_math_row {

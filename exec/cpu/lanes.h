@@ -1,8 +1,7 @@
-/* exec/cpu/lanes.h: sums and maxima over rows in an order that compilers turn into vector code.
+/* exec/cpu/lanes.h: sums and maxima over rows in an order that compilers can vectorise.
  *
- * Element i goes to lane i mod 16; lanes are joined in ascending order at the end. So the order of
- * additions is fixed, whatever the machine, and rounding errors are those of sums of 1/16th the
- * length. */
+ * Element i goes to lane i mod 16; lanes are joined in ascending order at the end. So the order of additions is the
+ * same on every machine, and rounding errors are those of sums of 1/16th the length. */
 #ifndef EXEC_CPU_LANES_H
 #define EXEC_CPU_LANES_H
 

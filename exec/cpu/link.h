@@ -1,8 +1,7 @@
 /* exec/cpu/link.h: an emulated link with a given bandwidth and latency.
  *
- * Ops that move bytes over a link come one after the other in the order in which they reach it.
- * The thread that waits sleeps, so that overlap of computation and transfers can be measured on
- * the cores that are there. */
+ * Ops that move bytes over a link take turns in the order in which they reach it. The thread that waits sleeps, so
+ * that the cores of the machine are free to compute, and the overlap of computation and transfers can be measured. */
 #ifndef EXEC_CPU_LINK_H
 #define EXEC_CPU_LINK_H
 

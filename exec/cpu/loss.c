@@ -155,8 +155,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Reads the statistics of all parts, (parts, rows, 3) as an all-gather leaves them, and merges
- * them in this order. */
+/* Merges the statistics of all parts, (parts, rows, 3) as an all-gather leaves them, in this order. */
 const char *cpu_cross_entropy_finish(const struct call *call, float *scratch)
 {
     (void)scratch;

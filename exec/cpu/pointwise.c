@@ -13,8 +13,8 @@ static float sigmoid(float x)
 
 static const float GELU_SCALE = 0.79788456f, GELU_CUBE = 0.044715f; /* sqrt(2 / pi) */
 
-/* tanh u = 1 - 2 / (1 + exp 2u): an absolute error of some 1e-7, which is what a factor 1 + tanh asks
- * for. */
+/* Returns tanh. tanh u = 1 - 2 / (1 + exp 2u) has an absolute error of some 1e-7, which suffices in the factor 1 +
+ * tanh. */
 static float gelu_tanh(float x)
 {
     return 1 - 2 / (1 + fast_exp(2 * GELU_SCALE * (x + GELU_CUBE * x * x * x)));
@@ -192,8 +192,8 @@ const char *cpu_clip(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Loshchilov and Hutter (arXiv 1711.05101) in the order in which PyTorch's AdamW computes it:
- * p <- p (1 - lr wd); m, v; p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
+/* Computes AdamW (Loshchilov and Hutter, arXiv 1711.05101) in the order of PyTorch's AdamW: p <- p (1 - lr wd); m, v;
+ * p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
 const char *cpu_adamw(const struct call *call, float *scratch)
 {
     (void)scratch;

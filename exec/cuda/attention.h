@@ -1,9 +1,8 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
- * It runs cuDNN's fused kernels where cuDNN has them (16-bit types, no window, and a mask whose tile is a
- * square, a rectangle or aligned at its end: attention_cudnn.c), otherwise products by cuBLASLt
- * around kernels of our own (attention_tiles.c). The tiles take every shape and type, and the fused kernels
- * are checked against them. */
+ * If cuDNN has fused kernels for an op (16-bit types, no window, and a mask whose tile is a square, a rectangle or
+ * aligned at its end: fused.c), those run; otherwise products by cuBLASLt with kernels of our own around
+ * them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
 
@@ -16,8 +15,8 @@ struct attention; /* the sizes and plans of one op's attention */
 /* All attention of a run. */
 struct attentions;
 
-/* Makes the state of all attention of a run. wanted: the caller's option. If it asks for cuDNN and that cannot be
- * opened, the call fails; where it leaves the choice open, attentions_why_tiles() says why cuDNN is not used. */
+/* Makes the state of all attention of a run. wanted: the caller's option. If it asks for cuDNN and cuDNN cannot be
+ * opened, the call fails; if it leaves the choice open, attentions_why_tiles() says why cuDNN is not used. */
 struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
@@ -49,7 +48,7 @@ void attentions_close_stream(const struct attentions *attentions, void *handle);
 const char *attention_run(const struct attention *attention, const struct call *call,
                           const struct cuda_place *place, void *handle);
 
-/* The part of a masked tile that a fused kernel can compute: queries first .. first + q (queries before see no key)
+/* The part of a masked tile that a fused kernel can compute: queries first .. first + q (earlier queries see no key)
  * and keys 0 .. kv (no query sees later keys). */
 struct attention_part {
     int64_t first, q, kv; /* q 0: no query sees any key */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every thread has a current device of its own, at first device 0: whatever a backend function makes or launches
- * goes there. */
+/* Makes the rank's device current in the calling thread. Every thread has a current device, at first device 0, and
+ * everything that a backend function creates or launches goes there. */
 static void select_device(const struct cuda_rank *rank)
 {
     cudaSetDevice(rank->device); /* open() has found it good */
@@ -27,8 +27,8 @@ static enum status check_options(const struct exec_run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-/* All ranks of a process are on one device. It becomes current here, before anything is made: handles and plans of
- * libraries, streams, events and memory belong to the device that is current when they are made. */
+/* Finds the device, which all ranks of a process share, and makes it current before anything is created: handles and
+ * plans of libraries, streams, events and memory belong to the device that is current when they are created. */
 static enum status find_device(struct cuda *cuda, struct diag *diag)
 {
     int devices = 0;
@@ -180,8 +180,8 @@ static void cuda_close(struct exec_run *run)
 
 /* ---- memory ---- */
 
-/* Returns the address of a rank's memory. While ops are planned there is no memory yet: then an address with the same
- * alignment. */
+/* Returns the address of a rank's memory. While ops are planned there is no memory yet; then it returns an address
+ * with the same alignment. */
 static void *cuda_memory(struct exec_run *run, uint32_t rank, enum memory memory)
 {
     void *base = cuda_of(run)->rank[rank].memory[memory];
@@ -212,9 +212,9 @@ static void cuda_get(struct exec_run *run, uint32_t r, enum memory memory, uint6
 
 /* ---- a step ---- */
 
-/* The poison, and what put() has copied to the device, may still be under way on the legacy stream, for
- * which the streams of the step do not wait: the host does. Then the base event ties the device's clock
- * to the host's: nothing else runs, so that it has ended a few microseconds before the host sees it. */
+/* Records the base event, which ties the device's clock to the host's. First the host waits for the legacy stream, on
+ * which the poison and the copies of put() may still be under way, since the streams of the step do not wait for it.
+ * Nothing else runs then, so the event has ended a few microseconds before the host sees it. */
 static void mark_beginning(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();
@@ -271,8 +271,8 @@ static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     return !run_stopped(run);
 }
 
-/* Looks until a stream's ops below `place` have ended. The device is never waited for in a call
- * that could not be left: a run that stands still must end. */
+/* Polls until a stream's ops below `place` have ended. It never waits for the device in a call that cannot be left,
+ * because a stalled run must end. */
 static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
     double since_s = run_now();

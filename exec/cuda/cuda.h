@@ -1,15 +1,13 @@
-/* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Private to exec/cuda/, but for
- * cuda_backend.
+/* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Only cuda_backend is used outside exec/cuda/.
  *
- * The host thread of a rank walks its list and puts each op into the queue of its stream. The head
- * of a queue is launched on the CUDA stream once everything that it waits for has been launched,
- * so that a stream only ever waits for events that have been recorded. Where ranks share a GPU, a
- * collective is launched for all members together, by the thread that arrives last
- * (loopback.c); between GPUs each launches its own part (nccl.c). Threads block only where the
- * schedule says so.
+ * The host thread of a rank walks its list and puts each op into the queue of its stream. The head of a queue is
+ * launched on the CUDA stream once everything that it waits for has been launched, so that a stream waits only for
+ * events that have been recorded. If ranks share a GPU, a collective is launched for all members together, by the
+ * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl.c). Threads block only
+ * where the schedule says so.
  *
- * Nothing is allocated during a step: device memory is one block per rank, the planned arena
- * followed by the scratch memory of every stream; events, plans and calls are made by open().
+ * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
+ * memory of every stream; events, plans and calls are made by open().
  *
  * The folder exec/cuda/ is the backend whose ranks are NVIDIA GPUs, or share one. */
 #ifndef EXEC_CUDA_CUDA_H
@@ -30,8 +28,8 @@ extern const struct backend cuda_backend;
 
 struct cuda_rank;
 
-/* One stream of one rank. Written with the rank's lock held; what is atomic can be read without, by the watcher,
- * which must not wait for a thread that is held in a call. */
+/* One stream of one rank. It is written with the rank's lock held. The watcher, which must not wait for a thread that
+ * is stuck in a call, reads the atomic members without the lock. */
 struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream; /* row of ir.stream */
@@ -57,8 +55,9 @@ struct cuda_host_work {
 
 /* The events of an op on one rank; NULL: not recorded. */
 struct cuda_events {
-    cudaEvent_t begin; /* when it may start: with a trace, and of communication between ranks of
-                          one GPU, whose peers wait for it */
+    /* when it may start; recorded with a trace, and for communication between ranks of one GPU, whose peers wait for
+     * it */
+    cudaEvent_t begin;
     cudaEvent_t moved; /* of that: its own copies have ended */
     cudaEvent_t end;
 };
@@ -147,17 +146,17 @@ void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);
 /* Launches every op of this rank that can be launched. On a shared GPU it also launches ops of other ranks that
- * waited for those. Takes the rank's lock. */
+ * waited for these. Takes the rank's lock. */
 void cuda_launch(struct cuda_rank *rank);
-/* Asks the device which ops of the rank have ended, for threads that wait and for the watcher. Takes only the rank's
+/* Asks the device which ops of the rank have ended. For threads that wait, and for the watcher. Takes only the rank's
  * look_lock, since another thread may be launching. */
 void cuda_look(struct cuda_rank *rank);
-/* Pauses a thread that polls the device or another thread and has waited since `since_s`: it yields during the first
- * 20 us, and then sleeps for a five-hundredth of the time waited, within 5 to 50 us, so that an end is seen soon and
- * a long wait keeps no processor busy. */
+/* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
+ * 20 us, and then sleeps for 1/500 of the time waited, within 5 to 50 us: so it sees an end soon, and a long wait
+ * keeps no processor busy. */
 void cuda_rest(double since_s);
-/* Called with the rank's lock held: record the end of an op, record an event after it, and make the stream wait for
- * an event. False: the run has failed. */
+/* Called with the rank's lock held: cuda_end() records the end of an op; the others record an event after it, and
+ * make the stream wait for an event. False: the run has failed. */
 bool cuda_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
@@ -174,8 +173,8 @@ int cuda_numa_node(int device);
 
 /* ---- times.c ---- */
 
-/* Called before and after the launches of an op, with its rank's lock held: the profiling interface ascribes what is
- * launched between them to that op. Not called for ops that launch nothing. */
+/* Called before and after the launches of an op, with its rank's lock held: the profiling interface assigns what is
+ * launched in between to that op. Not called for ops that launch nothing. */
 void cuda_owns(const struct cuda_rank *rank, uint32_t op);
 void cuda_owned(void);
 /* True if ops are timed by events of their own. */

@@ -1,9 +1,9 @@
-/* exec/cuda/cupti.h: times of kernels and copies by CUPTI's activity records, joined to ops.
+/* exec/cuda/cupti.h: times of kernels and copies from CUPTI's activity records, joined to ops.
  *
- * The thread that launches pushes the op's id before each call and pops it afterwards; a record carries the number
- * of the call that launched it, and another record ties that number to the op. Times are on the
- * host's monotonic clock. The library is opened on request, before the first CUDA context
- * of the process; only one tool may use it at a time (not under nsys or ncu). */
+ * The thread that launches pushes the op's id before each call and pops it afterwards. A record of a kernel carries
+ * the number of the call that launched it, and another record ties that number to the op. Times are on the host's
+ * monotonic clock. The library is opened on request, before the first CUDA context of the process; only one tool may
+ * use it at a time (not under nsys or ncu). */
 #ifndef EXEC_CUDA_CUPTI_H
 #define EXEC_CUDA_CUPTI_H
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to record, once per process. STATUS_SYSTEM: CUPTI or the loader failed, and the message has its words;
+/* Begins to record, once per process. STATUS_SYSTEM: CUPTI or the loader failed, and the message has its text;
  * STATUS_BAD_INPUT: the program was built without CUPTI. */
 enum status cupti_open(struct diag *diag);
 /* Returns the version of CUPTI's API; 0: it is not open. */
@@ -30,14 +30,14 @@ struct cupti_span {
 };
 
 /* Returns all records since the last call in *span, one row per id, ordered by id; the caller frees *span. All
- * launched work must have ended. An id with a record that lacks its times has no row. Returns false, with the reason
- * in `why` (of CUPTI_WHY bytes), when records were lost: then no row can be trusted, since some of an op's records
- * may be missing; *span is NULL. */
+ * launched work must have ended. An id with a record that lacks its times has no row. If records were lost, no row
+ * can be trusted, since some of an op's records may be missing: then it returns false, with the reason in `why` (of
+ * CUPTI_WHY bytes), and *span is NULL. */
 enum { CUPTI_WHY = 256 };
 bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
 
-/* The computation of cupti_take() on given records, for tests. Both arrays are sorted in place. A record without
- * times has start 0 and end 0, or an end before its start. */
+/* Input and output of the computation of cupti_take(), for tests, which give the records. Both arrays are sorted in
+ * place. A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
     uint32_t call;
     uint64_t start_ns, end_ns;

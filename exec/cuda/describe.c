@@ -108,8 +108,8 @@ static void say_clocks(backend_say *say, void *user, int device)
         say_number(say, user, "memory_clock_mhz", mhz);
 }
 
-/* The version of CUDA that the driver takes, of which a runtime that is too new may say nothing; 0: there is no
- * driver. */
+/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. A runtime that is too new for
+ * the driver may not tell it. */
 static int driver_version(void)
 {
     static const char name[] = "libcuda.so.1";
@@ -125,9 +125,10 @@ static int driver_version(void)
     return get != NULL && get(&version) == 0 ? version : 0;
 }
 
-/* Streams share as many queues as there are connections: with fewer, one waits for what only stands before it in its
- * queue, which may be what it would let go on. NCCL_LAUNCH_ORDER_IMPLICIT stays off: an operation would then wait for
- * the start of all that the host launched before, on other streams, which schedules do not ask for. */
+/* Gives CUDA as many connections as streams may need. Streams share one hardware queue per connection; with too few,
+ * a stream waits for an op of another stream that happens to be before it in the queue, and that op may be waiting
+ * for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation waits for the start of everything that
+ * the host launched before, on other streams, which schedules do not ask for. */
 void cuda_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

@@ -1,8 +1,8 @@
-/* exec/cuda/device.cuh: what all kernels are made of: arrays of any element type, eight elements at
- * a time; sums over warps and blocks; launches.
+/* exec/cuda/device.cuh: the building blocks of all kernels: arrays of any element type, eight elements at a time;
+ * sums over warps and blocks; launches.
  *
- * CUDA_EMULATED names a header that stands in for CUDA's when the same kernels are compiled for the
- * processor (tests/exec/emulator/). */
+ * CUDA_EMULATED names a header that replaces CUDA's when the same kernels are compiled for the processor
+ * (tests/exec/emulator/). */
 #ifndef EXEC_CUDA_DEVICE_CUH
 #define EXEC_CUDA_DEVICE_CUH
 
@@ -45,8 +45,8 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
-/* Shared memory that a block gets without asking, and what every device of compute capability 8.0 or
- * later gives to one that does. Both count static variables, too. */
+/* Shared memory that a block gets without asking for it, and the most that every device of compute capability 8.0 or
+ * later gives on request. Both include static variables. */
 enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */
@@ -84,8 +84,8 @@ static inline struct array rows_of(struct cuda_array a, int64_t cols)
     return array;
 }
 
-/* Fetching is apart from unpacking, so that the loads of all operands are under way before the
- * first is used. n < 8: the rest is 0. */
+/* Fetches eight elements without unpacking them, so that the loads of all operands are under way before the first is
+ * used. If n < 8, the other elements are 0. */
 static __device__ __forceinline__ struct stored8 fetch(const struct array &a, int64_t i, int n)
 {
     struct stored8 s = {{0, 0, 0, 0}, {0, 0, 0, 0}};
@@ -251,10 +251,10 @@ static inline unsigned threads_for(int64_t cols, int most)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);                  \
          i += (int64_t)gridDim.x * blockDim.x)
 
-/* A thread's groups of eight columns of a matrix that all threads of a grid share: group by group of a
- * row, row by row, each thread a grid's worth of groups ahead of its last one. Rows and groups are
- * counted apart, so that nothing is divided but where a thread begins, and there in 32 bits: a grid
- * has less than 2^32 threads. */
+/* The groups of eight columns of a matrix that one thread takes, where all threads of a grid share the matrix: groups
+ * are counted along a row, row by row, and each step of a thread skips as many groups as the grid has threads. Row
+ * and group are counted separately, so that a division is needed only at the start, and there in 32 bits: a grid has
+ * less than 2^32 threads. */
 struct walk {
     int64_t row;
     uint32_t group, step_rows, step_groups;

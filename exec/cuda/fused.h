@@ -1,10 +1,10 @@
 /* exec/cuda/fused.h: attention in one kernel, by cuDNN, through its C backend interface.
  *
- * The operation graph is the composite one, which cuDNN takes since 9.10.2 (versions.h):
- * products, a softmax of pointwise operations and reductions, masks of generated indices; cuDNN
- * recognises it and generates a fused kernel. A plan belongs to sizes and type; building one takes
- * about a second of a core, so distinct plans are built by several threads. A call computes
- * all heads of one sequence, or of a piece of it; q, k, v and o lie as (rows, heads, dim), as the schedule's tensors do. */
+ * The operation graph is the composite one, which cuDNN takes since 9.10.2 (versions.h): products, a softmax of
+ * pointwise operations and reductions, masks of generated indices; cuDNN recognises it and generates a fused kernel.
+ * A plan is valid for given sizes and a type; building one takes about a second of a core, so distinct plans are
+ * built by several threads. A call computes all heads of one sequence, or of a piece of it; q, k, v and o are stored
+ * as (rows, heads, dim), as in the schedule's tensors. */
 #ifndef EXEC_CUDA_FUSED_H
 #define EXEC_CUDA_FUSED_H
 
@@ -35,7 +35,7 @@ struct fused *fused_new(const struct cudnn *dnn, const struct fused_shape *shape
 void fused_free(struct fused *fused);
 
 /* Builds the plan for the device of a handle or, if device is not NULL, for that description of a device (handle is
- * then NULL), which shows without a GPU whether cuDNN takes the graph. False: cuDNN refused, and `words` holds the
+ * then NULL), which shows without a GPU whether cuDNN accepts the graph. False: cuDNN refused, and `words` holds the
  * call and its error message. */
 bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescriptor_t device,
                  char *words, size_t size);

@@ -280,9 +280,9 @@ static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
 
-/* delta = rowsum(dO o O); P = exp(mask(S scale - stats)); dV = P^T dO;
- * dS = (dO V^T - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32: only what is seen of it
- * transposed is of the tensors' type, or the pattern is not recognised. */
+/* Makes the graph of the backward: delta = rowsum(dO o O); P = exp(mask(S scale - stats)); dV = P^T dO; dS = (dO V^T
+ * - delta) o P scale; dK = dS^T Q; dQ = dS K. dS stays in fp32, and only its transposed use has the tensors' type;
+ * otherwise cuDNN does not recognise the pattern. */
 static void backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;

@@ -1,10 +1,10 @@
-/* exec/cuda/kernels.h: C functions that launch the kernels which no library has.
+/* exec/cuda/kernels.h: C functions that launch the kernels that no library has.
  *
- * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their
- * element type, so one kernel serves fp32, bf16 and fp16; all arithmetic is fp32, sums over many
- * terms go over fixed trees, and no sum depends on the order in which threads run. Rows are 16-byte
- * loads where addresses and sizes allow and single elements where not. `scratch` is device memory
- * whose bytes the function next to the launcher returns, aligned to 256.
+ * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their element type, so
+ * one kernel serves fp32, bf16 and fp16. All arithmetic is fp32, and sums over many terms follow fixed trees, so no
+ * sum depends on the order in which threads run. Rows are loaded 16 bytes at a time where addresses and sizes allow
+ * it, else element by element. `scratch` is device memory, aligned to 256 bytes, of the size that the function next
+ * to the launcher returns.
  *
  * Needs no CUDA header: the tests compile the same kernels for the processor. */
 #ifndef EXEC_CUDA_KERNELS_H
@@ -60,8 +60,8 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
                struct cuda_array v_new, struct cuda_array grad, struct cuda_array master,
                struct cuda_array m, struct cuda_array v, const float *squares, int64_t count,
                struct cuda_adamw constants, cudaStream_t stream);
-/* y = x min(1, max_norm / (sqrt(*squares) + 1e-6)), where *squares is the sum of the squares of all gradients'
- * elements; y = x for max_norm 0. */
+/* Computes y = x min(1, max_norm / (sqrt(*squares) + 1e-6)), where *squares is the sum of the squares of all
+ * gradients' elements; y = x if max_norm is 0. */
 int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, double max_norm,
               int64_t count, cudaStream_t stream);
 /* *sum = *before (NULL: 0) + the sum of x^2 over copies; scratch: cuda_square_sum_scratch() bytes. */
@@ -83,7 +83,7 @@ int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool
 /* ---- kernels that move elements: kernels_layout.cu ---- */
 
 /* The operands of cuda_pack(), which copies `whole`, (rows, parts w0 + parts w1 + parts w2), into one block of
- * (parts, rows, w) per w that is not 0, and of cuda_unpack(), which copies back. element: bytes. */
+ * (parts, rows, w) for each w that is not 0, and of cuda_unpack(), which copies back. element: bytes of an element. */
 struct cuda_pack {
     void *whole, *block[3];
     int64_t rows, parts, w[3];
@@ -162,8 +162,8 @@ struct cuda_mask {
     int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
     int64_t window; /* and only if j > i + offset - window; 0: all */
 };
-/* p = softmax(scale s) over the keys a row sees, lse[row * lse_step]; a row that sees none gets 0
- * and -inf. s (rows, keys) fp32; p the same shape, its rows p_step elements apart. */
+/* Computes p = softmax(scale s) over the keys that a row sees, and lse[row * lse_step]; a row that sees no key gets 0
+ * and -inf. s is (rows, keys) fp32; p has the same shape, with its rows p_step elements apart. */
 int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float *s, int64_t first,
                  int64_t rows, int64_t keys, struct cuda_mask mask, float scale,
                  cudaStream_t stream);

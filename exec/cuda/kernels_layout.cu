@@ -5,8 +5,8 @@ enum { THREADS = 256 };
 
 /* ---- pack and unpack ---- */
 
-/* Sizes are in units of the widest word that divides every width. INDEX is the integer type of these sizes: 32 bits
- * where they suffice, since division is then several times as fast as with 64. */
+/* The sizes of cuda_pack() in units of the widest word that divides every width. INDEX is the integer type of these
+ * sizes: 32 bits where they suffice, because division is then several times as fast as in 64 bits. */
 template <class INDEX> struct pack_units {
     char *whole, *block[3];
     INDEX rows, parts, w[3], cols;
@@ -161,9 +161,9 @@ int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array 
                         vocab, first);
 }
 
-/* The gradient: positions are sorted by token (counted, placed, put in ascending order), and each
- * row of the table adds up its own in that order: the same bits in every run, however often a
- * token occurs. */
+/* The gradient of the embedding: positions are sorted by token (counted, placed, put in ascending order), and each
+ * row of the table sums its own positions in that order. So the result has the same bits in every run, however often
+ * a token occurs. */
 
 static __global__ void count_tokens_kernel(int32_t *count, const int32_t *token, int64_t rows,
                                            int64_t vocab, int64_t first)
@@ -224,9 +224,9 @@ static __device__ int64_t below(const int32_t *list, int64_t from, int64_t to, i
     return from - first;
 }
 
-/* A block per entry puts the positions of its token in ascending order: runs of one, two, four ...
- * are merged, each position moving to the place that equals the number of smaller positions in both
- * runs. n log^2 n steps in all, for one token may fill the batch (padding does). */
+/* Puts the positions of one token in ascending order, one block per row of the table. Runs of one, two, four ... are
+ * merged: each position moves to the place that equals the number of smaller positions in both runs. This takes n
+ * log^2 n steps, because one token may fill the batch (padding does). */
 static __global__ void order_kernel(int32_t *sorted, int32_t *list, const int32_t *begin,
                                     int64_t vocab)
 {

@@ -1,5 +1,5 @@
-/* The loss: a block takes a row of logits. Exponentials are summed against a running maximum, so
- * that logits are read once; gradients read them once more. */
+/* The loss: a block takes a row of logits. Exponentials are summed relative to a running maximum, so the loss reads
+ * logits once; gradients read them once more. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 1024, SUM_THREADS = 1024, IGNORED = -1 };

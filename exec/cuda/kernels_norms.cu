@@ -1,8 +1,7 @@
 /* Norms, their gradients, and sums over rows.
  *
- * A block takes a row at a time. Gradients of weights are sums over rows: each block adds up its
- * rows in shared memory (every thread its own columns), writes one partial row, and a second
- * kernel adds the partial rows in order. */
+ * A block takes a row at a time. Gradients of weights are sums over rows: each block sums its rows in shared memory
+ * (every thread its own columns) and writes one partial row; a second kernel adds the partial rows in order. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 512, PARTS_MAX = 264 };
@@ -124,8 +123,8 @@ static int add_parts(struct cuda_array y, struct cuda_array before, const float 
                         array_of(before), part, parts, step, cols);
 }
 
-/* Sums live in shared memory, beside what block_sum() has there, or, of very long rows, in the partial
- * row itself. */
+/* Returns the shared memory for the sums of a block, in addition to what block_sum() has there. For very long rows it
+ * is 0: their sums are made in the partial row itself. */
 static size_t shared_for(int64_t floats)
 {
     size_t bytes = (size_t)floats * sizeof(float);

@@ -312,8 +312,8 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
 
 enum { PAIRS_MAX = 256 }; /* pairs of a head whose angles a block holds at once */
 
-/* A block takes a row: each angle is found once and turns that pair of every head. Angles are
- * found in fp64, since positions reach millions and fp32 has seven digits. */
+/* Rotates one row per block: each angle is computed once, and rotates that pair in every head. Angles are computed in
+ * fp64, since positions reach millions and fp32 has only seven digits. */
 static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
                                    int64_t rows, int heads, int dim, int64_t stride,
                                    double log2_theta, float direction)

@@ -322,7 +322,7 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if some op is at work: launched, with nothing to wait for, and no communication with other
+/* True if some op is at work: it has been launched, has nothing to wait for, and is not communication with other
  * GPUs, which may wait for them. */
 static bool works(const struct cuda_rank *rank)
 {

@@ -167,8 +167,8 @@ void cudnn_use(const struct cudnn *table)
     cudnn_given = table;
 }
 
-/* cuDNN opens NVRTC by its name when it first compiles a kernel, so that NVRTC must lie where the loader looks; its
- * toolkit's folder is often none of these. A library that is open already is found by its name. */
+/* The state of loading NVRTC, which happens before cuDNN needs it. cuDNN opens NVRTC by its name when it first compiles
+ * a kernel, and the loader often does not look in the folder of its toolkit; a library that is open already is found. */
 static struct {
     bool tried;
     char missing[512]; /* the loader's words */

@@ -1,7 +1,7 @@
-/* exec/cuda/library.h: NVIDIA's libraries, opened when the backend is.
+/* exec/cuda/library.h: NVIDIA's libraries, opened when the backend is opened.
  *
- * The program does not link them, so it starts fast and also without them; a missing library becomes a message with
- * the loader's words, and one whose version is known to be wrong (versions.h) is refused. A library is looked for by
+ * The program does not link them, so it starts fast and also without them. A missing library becomes a message with
+ * the loader's text, and one whose version is known to be wrong (versions.h) is refused. A library is looked for by
  * its name (LD_LIBRARY_PATH, the system's folders), then where it was when the program was built, then in the
  * toolkit's folders: $CUDA_HOME and /usr/local/cuda, then among the wheels of the python3 in PATH (wheels.h).
  * Functions are called through a table of their own names: cublaslt->cublasLtMatmul(...). */
@@ -128,9 +128,9 @@ void cupti_use(const struct cupti *table); /* as cublaslt_use() */
 #endif
 
 /* Opens any other library by the first of its possible names that works ("libx.so.13", ...). On failure returns NULL,
- * with the loader's words in *diag. folder: where the library was when the program was built. */
+ * with the loader's text in *diag. folder: where the library was when the program was built. */
 void *library_open(const char *const *names, size_t count, const char *folder, struct diag *diag);
-/* Opens a library that was installed with another one, of which `near` is a function: it is looked for in that
+/* Opens a library that was installed together with another one, of which `near` is a function: it looks in that
  * library's folder and in the neighbouring folders that pip's wheels use. NULL: it was not found. */
 void *library_open_near(const char *name, const void *near);
 /* Returns a function of an opened library, or NULL and a message. */

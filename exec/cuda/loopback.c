@@ -1,11 +1,10 @@
 /* Communication of ranks that share a GPU: copies on the device, ordered by events.
  *
- * An op that has reached the head of its stream records its `begin` and waits here. The last one to
- * arrive launches the whole for all: each member's stream waits for the `begin` of its peers,
- * fetches from their buffers what is its own, and records `moved`; before it goes on it waits for
- * the `moved` of its peers, so that no buffer is used again while somebody reads it. Only events
- * that have been recorded are waited for. Sums go over members in their order: the same bits on
- * every rank and in every run. */
+ * An op that has reached the head of its stream records its `begin` and waits here. The last member to arrive
+ * launches the communication for all. Each member's stream waits for the `begin` of its peers, fetches its own part
+ * from their buffers, and records `moved`; before it continues it waits for the `moved` of its peers, so that no
+ * buffer is reused while another member reads it. Streams wait only for events that have been recorded. Sums run over
+ * members in their order: the same bits on every rank and in every run. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"
@@ -143,7 +142,7 @@ static bool fetch(const struct collective_part *part, void *to, const void *from
 }
 
 /* Returns where this member's slice of `count` elements begins in the send buffer of member k: at `begin` in all of
- * them, except that with relative slices, slice j is for the member j places before its sender. */
+ * them; with relative slices it depends on k, since slice j is for the member j places before its sender. */
 static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
                             uint32_t k, uint64_t begin, uint64_t count)
 {
@@ -211,8 +210,8 @@ static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
     }
 }
 
-/* Each member reduces its slice into its own result; then all fetch the other slices. In place
- * this is safe: only its owner touches a slice before all have read theirs. */
+/* Each member reduces its slice into its own result; then all fetch the other slices. In place this is safe: only its
+ * owner touches a slice before all members have read theirs. */
 static bool all_reduce(struct loopback *l, const struct rendezvous *m)
 {
     uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;

@@ -1,9 +1,9 @@
 /* exec/cuda/matmul.h: matrix products by cuBLASLt, planned before the step.
  *
- * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B and no matrix is
+ * Row-major y (m, n) is column-major (n, m), so cuBLASLt gets our b as its A and our a as its B, and no matrix is
  * transposed (its bias and epilogues are defined for columns, which are our rows). Products accumulate in fp32, also
- * where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan belongs to sizes, forms,
- * types and alignments: ops that agree in these share it. */
+ * where the library splits them; fp32 operands are multiplied in fp32, not in TF32. A plan is valid for given sizes,
+ * forms, types and alignments: ops that agree in these share it. */
 #ifndef EXEC_CUDA_MATMUL_H
 #define EXEC_CUDA_MATMUL_H
 

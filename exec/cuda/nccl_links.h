@@ -17,9 +17,9 @@ struct nccl_link {
 
 #define NCCL_BARRIERS INT64_MAX
 
-/* Communicators are blocking: a call returns when it is done, made by the calling thread, which CUPTI's records are
- * tied to. One thread at a time calls NCCL. `inside` is the link that this thread uses, so that a thread which ends
- * the run does not abort that communicator under the call. */
+/* The communicators are blocking: a call returns when it is done, and the calling thread makes all launches, as
+ * CUPTI's records require. One thread at a time calls NCCL. `inside` is the link that this thread uses, so that a
+ * thread that ends the run does not abort that communicator during the call. */
 struct nccl_links {
     const struct nccl *nccl;
     struct nccl_link *link;
@@ -33,7 +33,7 @@ struct nccl_links {
     float *number;
 };
 
-/* Says that the calling thread is in a call of NCCL's on a link, until nccl_leave(). False: communicators are being
+/* Records that the calling thread is in a call of NCCL on a link, until nccl_leave(). False: communicators are being
  * aborted, and none may be used. */
 bool nccl_enter(struct nccl_links *links, struct nccl_link *link);
 void nccl_leave(struct nccl_links *links);

@@ -43,9 +43,9 @@ static int64_t member(const struct nccl_part *p, int64_t index)
     return ((index % size) + size) % size;
 }
 
-/* Exchanges pieces between all members: piece k of this rank goes to `to(k)`, piece k of the result comes from
- * `from(k)`. An all-to-all has them in index order; a relative all-gather counts backwards from its rank, and sends
- * the same piece to all. */
+/* Exchanges pieces between all members: piece k of this rank is sent to `to(k)`, and piece k of the result comes from
+ * `from(k)`. In an all-to-all pieces are in index order; in a relative all-gather they are counted backwards from the
+ * rank, and all members get the same piece. */
 static ncclResult_t exchange(const struct nccl_part *p, bool relative)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
@@ -72,8 +72,8 @@ static ncclResult_t scatter(const struct nccl_part *p)
     return result == ncclSuccess ? recv_from(p, y.data, y.count, root) : result;
 }
 
-/* Piece j of a relative reduce-scatter is for the member j places before us: the pieces are put into
- * index order first. */
+/* Puts the pieces of a relative reduce-scatter into index order first: piece j is for the member j places before this
+ * rank. */
 static const void *in_index_order(const struct nccl_part *p, void *scratch, cudaError_t *error)
 {
     struct operand x = p->call->read[0];

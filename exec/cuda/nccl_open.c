@@ -94,8 +94,9 @@ static size_t operand_bytes(const struct operand *operand)
            CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
 }
 
-/* One of the link's collectives, with memory of its own. What is made of messages moves an element of each piece;
- * what NCCL has an algorithm for has its real size, by which NCCL chooses the algorithm, and connects it. */
+/* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. A collective that is
+ * made of messages moves one element of each piece. One that NCCL has an algorithm for has its real size, because
+ * NCCL chooses the algorithm by size, and connects for it. */
 static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
@@ -193,8 +194,8 @@ static bool open_link(struct opening *o, struct nccl_link *link)
                                          : exchange_messages(o, link);
 }
 
-/* All processes go through the links in the same order, and each ends its exchange on one before it goes on to the
- * next: the first link that is not done by all is one that all its members come to. */
+/* Opens the links. All processes go through them in the same order, and each finishes its exchange on one link before
+ * the next. So there is no deadlock: the first link that is not yet done by all is reached by all its members. */
 static void *open_in_order(void *argument)
 {
     struct opening *o = argument;

@@ -1,4 +1,4 @@
-/* A kernel beside every step that keeps multiprocessors and moves memory, as a library's communication
+/* A kernel that runs beside every step, occupies multiprocessors and moves memory, as a library's communication
  * between GPUs does: options.rob_sms, for measurements on one GPU. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"

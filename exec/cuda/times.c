@@ -49,8 +49,8 @@ static void read_events(struct cuda_rank *rank)
 
 static const struct op_time unknown = {NAN, NAN};
 
-/* Returns the time of an op that has launched nothing. Where ranks share a GPU, a send takes the time of its
- * receiver's copy; an op without work takes no time and ends with the op before it on its stream. */
+/* Returns the time of an op that has launched nothing. If ranks share a GPU, a send takes the time of its receiver's
+ * copy; an op without work takes no time and ends with the op before it on its stream. */
 static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint32_t op,
                                       double before_s)
 {

@@ -1,9 +1,9 @@
 /* exec/cuda/versions.h: which versions of NVIDIA's libraries are known to be wrong.
  *
- * Each rule of one table says what is wrong with a range of versions, which version works, and the source. A
- * library's version is checked when it is opened (library.c), and the library is refused if a rule says so; rules
- * that forbid a part of a library are checked where that part would be used. Versions are numbers in each library's
- * own encoding. */
+ * Each rule in a table says what is wrong with a range of versions, which version works, and the source. A library's
+ * version is checked when it is opened (library.c), and the library is refused if a rule says so. Rules that forbid
+ * only a part of a library are checked where that part would be used. Versions are numbers in each library's own
+ * encoding. */
 #ifndef EXEC_CUDA_VERSIONS_H
 #define EXEC_CUDA_VERSIONS_H
 

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Only python3 knows: shims, virtual environments, and folders of the user or of a distribution are all asked for
- * by one command. The libraries that this program was started with are not python3's. */
+/* A script that asks python3 for its folders: with shims, virtual environments, and folders of the user or of a
+ * distribution, only python3 knows them. It runs without the libraries that this program was started with, which are
+ * not meant for python3. */
 static const char command[] =
     "LD_LIBRARY_PATH= exec python3 -c '"
     "import glob, site, sys\n"

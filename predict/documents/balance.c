@@ -1,6 +1,6 @@
-/* Sequences are dealt to ranks and micro-batches by their pairs. WLB-LLM (arXiv 2503.17924) and FlexSP (arXiv 2412.01523)
- * balance by the cost of attention in place of tokens; the rule here is longest processing time first, in groups of
- * equally many sequences. */
+/* Distributes sequences over ranks and micro-batches by their pairs. WLB-LLM (arXiv 2503.17924) and FlexSP (arXiv
+ * 2412.01523) balance the cost of attention instead of tokens; the rule here is longest processing time first, in
+ * groups of equally many sequences. */
 #include "predict/documents/packing.h"
 
 #include <stdlib.h>

@@ -29,10 +29,10 @@ enum packing_policy {
 };
 extern const char *const packing_names[PACKING_COUNT];
 
-/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank deals its own sequences to its
- * micro-batches, so that these have equal pairs, and begins with the largest. RANKS: sequences are dealt to the ranks
- * in the same way before. Sequences are dealt largest first to whichever has the fewest pairs; where that does not lower
- * the largest, the order stays as it was. */
+/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences over
+ * its micro-batches, so that these have equal pairs, and begins with the largest. RANKS: in addition, sequences are
+ * first distributed over the ranks in the same way. Sequences are assigned largest first, each to the part with the
+ * fewest pairs so far; if that does not lower the largest part, the order stays as packed. */
 enum packing_balance { BALANCE_NONE, BALANCE_PAIRS, BALANCE_RANKS, BALANCE_COUNT };
 extern const char *const balance_names[BALANCE_COUNT];
 

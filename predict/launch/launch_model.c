@@ -62,8 +62,8 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
     return STATUS_OK;
 }
 
-/* Names on the Hugging Face hub, without the owner, of which the sizes are known here. A name goes on with "-hf",
- * "-Instruct" and the like. */
+/* Models on the Hugging Face hub whose sizes are known here, by name without the owner. A name in a file may continue
+ * with "-hf", "-Instruct" and the like. */
 static const struct hub_model {
     const char *name, *model;
 } hub_models[] = {

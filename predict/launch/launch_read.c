@@ -125,8 +125,8 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* Returns the number of the word after which a program's arguments begin: "x.py", or the module after -m (the last
- * one: launchers are modules, too). 0: there is none. */
+/* Returns the index of the word after which a program's arguments begin: "x.py", or the module after the last -m
+ * (launchers are modules, too). 0: there is none. */
 static size_t find_program(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
@@ -153,7 +153,7 @@ static size_t find_program(const struct shell_command *command)
 }
 
 /* Renames arguments of torchtitan ("--training.seq_len") and of Trainer ("--per-device-train-batch-size") to the
- * settings of their files. */
+ * names that their files use. */
 static void rename_as_file(struct settings *settings, bool underscores)
 {
     for (size_t i = 0; i < settings->count; i++) {

@@ -163,8 +163,9 @@ static void context_fields(struct launch *l, const struct choices *c)
     }
 }
 
-/* Megatron-FSDP wants its checkpoint format and no fusion of gradient accumulation; the optimizer on the host wants
- * the precision-aware one, and that the distributed one. */
+/* Sets the fields of sharded weights and of the optimizer's place, with those that they require: Megatron-FSDP
+ * requires its checkpoint format and no fusion of gradient accumulation; the optimizer on the host requires the
+ * precision-aware optimizer, which requires the distributed one. */
 static void weight_fields(struct launch *l, const struct choices *c)
 {
     bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;

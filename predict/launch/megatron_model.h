@@ -5,7 +5,7 @@
 
 #include "predict/launch/launch_parts.h"
 
-/* Sets the fields of a model that both frameworks name alike: sizes, SwiGLU, biases, the head, the base of
+/* Sets the fields of a model that both frameworks call by the same name: sizes, SwiGLU, biases, the head, the base of
  * rotations. */
 void megatron_model_fields(struct launch *launch, const struct transformer *model);
 /* Sets the fields of length, batch, tensor ranks and stages. */
@@ -20,8 +20,8 @@ void megatron_batch_options(struct launch *launch);
 enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
                                    const struct launch_degrees *degrees, struct diag *diag);
 
-/* Rows of arguments without an effect on a step: data, learning rates, checkpoints on disk, evaluation and logs;
- * clipping and the like, whose cost is the same in every configuration. */
+/* Rows of arguments that have no effect on a predicted step: data, learning rates, checkpoints on disk, evaluation
+ * and logs; also clipping and the like, whose cost is the same in every configuration. */
 #define MEGATRON_ROW(name)                                                                         \
     {                                                                                              \
         name, LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL                               \

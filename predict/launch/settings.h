@@ -1,12 +1,12 @@
 /* predict/launch/settings.h: the settings of a launch file as a flat list, whatever its format.
  *
- * A setting is a name, the text of its value and the line that it stands on. Tables are flattened: "seq_len" in the
- * table [training] of a TOML file is "training.seq_len", and so are nested objects of JSON and YAML. Elements of an
- * array are separated by blanks. An argument of a program keeps its dashes: "--seq-length". A value that is null is
- * not set, and makes no setting.
+ * A setting is a name, the text of its value and the line on which it stands. Tables are flattened: "seq_len" in the
+ * table [training] of a TOML file becomes "training.seq_len", and so do nested objects of JSON and YAML. Elements of
+ * an array are separated by blanks. An argument of a program keeps its dashes: "--seq-length". A null value makes no
+ * setting.
  *
- * A value that only a run of the script knows is open: it holds the text of the unknown part ($1, `hostname`) between
- * two marks. settings_open_part() recognises such a value. */
+ * A value that is known only when the script runs is open: it holds the text of the unknown part ($1, `hostname`)
+ * between two marks. settings_open_part() recognises such a value. */
 #ifndef PREDICT_LAUNCH_SETTINGS_H
 #define PREDICT_LAUNCH_SETTINGS_H
 
