@@ -1,9 +1,9 @@
-/* Measures the overhead of the IR: a step run by exec_run(), beside the same kernels called directly.
+/* Measures the overhead of the IR: a step that exec_run() runs is compared with the same kernels called directly.
  *
- * The direct loop calls the same functions on the same shapes in the same order, on one arena of
- * the same offsets, with nothing between them: no host thread, no streams, no waits, no clocks. One
- * rank, since with several the direct loop would have to be an executor of its own. The two take
- * turns, so that a machine that slows down slows both; the medians are compared. */
+ * The direct loop calls the same functions on the same shapes in the same order, on one arena with the same offsets,
+ * and nothing else: no host thread, no streams, no waits, no clocks. It has one rank, since with several the direct
+ * loop would itself become an executor. The two are run alternately, so that a machine that slows down slows both;
+ * the medians are compared. */
 #include "exec/bindings.h"
 #include "exec/cpu/kernels.h"
 #include "exec/exec.h"

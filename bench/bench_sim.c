@@ -1,14 +1,14 @@
-/* bench/bench_sim.c: simulated op instances per processor second, beside what SimGrid can do at best with the same
- * flows.
+/* bench/bench_sim.c: simulated op instances per processor second, compared with the most that SimGrid can do with the
+ * same flows.
  *
- * Three synthetic schedules with the shape of the real ones, on 8 and 64 ranks, unfolded. The baseline starts the
- * flows that the simulation found, each at its date, over the same links, and does nothing else: no kernels, no
- * dependencies, no bookkeeping. Flows are actions with variables in SimGrid's max-min solver and dates a heap, both
- * in models of its engine (sim/scheduler/engine.cpp), so that nothing lies between them and the solver. Flows as S4U
+ * There are three synthetic schedules with the shape of real ones, on 8 and 64 ranks, unfolded. The baseline starts
+ * the flows that the simulation found, each at its date, over the same links, and does nothing else: no kernels, no
+ * dependencies, no bookkeeping. Flows are actions with variables in SimGrid's max-min solver, and dates are a heap,
+ * both in models of its engine (sim/scheduler/engine.cpp), so nothing lies between them and the solver. Flows as S4U
  * communications take about twice as long.
  *
- * Rounds go on until the medians hold (bench/repeat.h). `share` is the baseline's time over that of our events: how
- * much of a simulation SimGrid's solver and engine take. */
+ * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time over that of our
+ * events: the part of a simulation that SimGrid's solver and engine take. */
 #include "bench/repeat.h"
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"

@@ -4,9 +4,9 @@
  *     while (repeat_goes_on(&repeat))
  *         repeat_add(&repeat, processor_s());
  *
- * The spread is half the width of the 95 % interval of the median, relative to it: the values of rank
- * (n - 1.96 sqrt(n)) / 2 from either end (the binomial distribution's normal approximation), which are the
- * least and the greatest for up to six values. */
+ * The spread is half the width of the median's 95 % interval, relative to the median. The ends of the interval are
+ * the values of rank (n - 1.96 sqrt(n)) / 2 from either end (the binomial distribution's normal approximation); up to
+ * six values, they are the least and the greatest. */
 #ifndef BENCH_REPEAT_H
 #define BENCH_REPEAT_H
 

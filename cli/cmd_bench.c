@@ -212,8 +212,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* Writes into the header how many points of the set are measured, so that the file says it however the program
- * ends. */
+/* Writes into the header how many points of the set are measured, so that the file says so even if the program is
+ * ended early. */
 static void set_share(struct points *points, size_t count)
 {
     static const char key[] = "points";

@@ -206,8 +206,8 @@ static void put_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Appends the command that makes this prediction again, and the one that searches all layouts for its model, cluster
- * and length; plan stays empty where there is nothing to search. */
+/* Appends the command that repeats this prediction, and the one that searches all layouts for its model, cluster and
+ * length; plan stays empty if there is nothing to search. */
 static void put_commands(struct text *predict, struct text *plan, const struct options *options)
 {
     static const char *const without[] = {

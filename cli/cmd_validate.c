@@ -197,8 +197,7 @@ static enum status apply_filter(struct data *data, const struct filter *filter, 
     return status;
 }
 
-/* Leaves the rows that pass every filter. A filter that leaves none is an error which lists the
- * values there were. */
+/* Keeps the rows that pass every filter. A filter that leaves no row is an error that lists the existing values. */
 static enum status filter(struct data *data, const struct options *options, struct diag *diag)
 {
     static const struct filter filters[] = {

@@ -1,5 +1,5 @@
-/* cli/main.c: find the command, run it, print what it has to say, choose the exit code: 0 done,
- * 1 the answer is no, 2 could not do it. */
+/* cli/main.c: finds the command, runs it, prints its messages and chooses the exit code: 0 done, 1 the answer is no,
+ * 2 could not do it. */
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/common/output.h"
@@ -45,8 +45,8 @@ int main(int argc, char **argv)
 {
     static const int code[STATUS_COUNT] = {
         [STATUS_OK] = 0, [STATUS_NO] = 1, [STATUS_BAD_INPUT] = 2, [STATUS_SYSTEM] = 2};
-    /* A reader that goes away and a limit on the size of files are errors of the write, to be
-     * reported like a full disk. */
+    /* Writing to a pipe that nobody reads, or beyond the limit on file sizes, then fails with an error that is
+     * reported like a full disk, instead of ending the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     gsl_set_error_handler(gsl_failed);

@@ -2,17 +2,18 @@
  * describes.
  *
  * The caller predicts the configuration that was recorded (every rank, prediction_time(p, true, ...)) and adds the
- * recordings one by one: of the PyTorch profiler, a file for each rank, or folders of `run -o`. A recorded step gives
- * each op of the schedule seconds: a trace of ours names its ops; another one is aligned with the prediction
- * (traces/row_matches.h), and time that several ops share is split between them in proportion to what they are
- * predicted to take. Time between products and attentions belongs to work that memory limits, several kinds of it in
- * each gap: the kinds' rates are first made to agree with all gaps at once (multiplicative updates, Lucy,
- * Astronomical Journal 79 (1974)), and the time of each gap is then split by them.
+ * recordings one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
+ * step gives seconds to each op of the schedule: a trace of ours names its ops; any other is aligned with the
+ * prediction (traces/row_matches.h), and time that several ops share is divided among them in proportion to their
+ * predicted times. Time between products and attentions belongs to memory-bound work, of several kinds in each gap.
+ * So one factor per kind is fitted such that all gaps agree (multiplicative updates, Lucy, Astronomical Journal 79
+ * (1974)), and the time of each gap is then divided by the corrected times.
  *
- * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that comes last.
+ * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that arrives
+ * last.
  *
- * The time of a step in which no row runs is the time to start ops: in a recording on processors the operators'
- * dispatch, shared equally by all ops; on a GPU the median gap between kernels of one stream. */
+ * The time of a step in which no row runs is the time to start ops: in a recording on processors it is the operators'
+ * dispatch, shared equally by all ops; on a GPU it is the median gap between kernels of one stream. */
 #ifndef PREDICT_OBSERVE_H
 #define PREDICT_OBSERVE_H
 

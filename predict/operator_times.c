@@ -34,8 +34,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Returns the seconds between the ends of two consecutive synchronisations that have an exchange, or the fetches of a
- * phase, between them. */
+/* Returns the seconds between the ends of two consecutive synchronisations of the host that have an exchange, or the
+ * fetches of a phase, between them. */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {
@@ -56,8 +56,8 @@ static double between_waits(const struct prediction *p, const struct sim_result 
     return sum;
 }
 
-/* Returns the time from the end of the operator's inputs, or from the first op of a layer, to the last op; for layers on
- * several stages, the sum over the stages. */
+/* Returns the seconds from the end of the operator's inputs, or from the first op of a layer, to the end of the last
+ * op; for layers on several stages, the sum over the stages. */
 static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;

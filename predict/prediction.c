@@ -338,8 +338,9 @@ double prediction_hfu(const struct prediction *p)
     return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
 }
 
-/* If more ranks synchronise than in any measured step of the strategy, the slowest of them is later than in those steps.
- * Up to that many ranks, the measurements contain the effect of jitter. */
+/* Adds the delay of jitter. If more ranks synchronise than in any measured step of the strategy, the slowest of them
+ * is later than in those steps. Up to that many ranks, the measurements already contain the effect of jitter, so
+ * nothing is added. */
 static void add_jitter(struct prediction *p)
 {
     size_t count;
@@ -457,8 +458,8 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank's processors: of all kernels, of those that belong to a unit, of the first unit's
- * forward and of the gradients of the unit that goes back last; and of its host's issue. */
+/* Seconds of one rank: of all kernels; of the kernels that belong to a unit; of the first unit's forward; of the
+ * backward of the unit that is last; and of its host's issue. */
 struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };

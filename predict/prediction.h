@@ -1,9 +1,8 @@
 /* predict/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
  *
- * Memory follows from the schedule, and is cheap; times take a simulation. Which of the
- * three memory figures decides depends on who would run the schedule: a framework's profile is
- * held to `reserved`, the profile `ideal` and schedules from files to `arena` and the process'
- * context. docs/commands.md says more. */
+ * Memory follows from the schedule, and is cheap; times take a simulation. Which of the three memory figures decides
+ * depends on who would run the schedule: with a framework's profile it is `reserved`; with the profile `ideal`, and
+ * for schedules from files, it is `arena` plus the process' context. docs/commands.md says more. */
 #ifndef PREDICT_PREDICTION_H
 #define PREDICT_PREDICTION_H
 
@@ -75,8 +74,8 @@ enum status prediction_time(struct prediction *prediction, bool exact, struct di
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        bool exact, struct diag *diag);
 
-/* Returns a lower bound of the step that prediction_memory() built: the kernels of a rank's processors one after the
- * other, or the host's issue of all ops, whichever is more, of the first rank of each role. */
+/* Returns a lower bound, in seconds, of the step that prediction_memory() built: the larger of two sums, the kernels
+ * of a rank's processors and the host's issue of all ops; over the first rank of each role. */
 double prediction_bound_s(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */
@@ -109,8 +108,8 @@ double prediction_tokens(const struct prediction *prediction);
 double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
 
-/* Utilisation of a simulated step, as fractions. MFU is of a prediction that has choices; HFU counts the flops
- * that all ranks execute. */
+/* Return the utilisation of a simulated step, as fractions. MFU needs a prediction that has choices; HFU counts the
+ * flops that all ranks execute. */
 double prediction_mfu(const struct prediction *prediction, enum mfu_convention convention);
 double prediction_hfu(const struct prediction *prediction);
 

@@ -56,7 +56,7 @@ static void add_step(const struct prediction *p, struct shape_costs *costs)
 }
 
 /* Adds the framework's time for exchanges and shifts of lists of tensors. An all-to-all has one tensor for each rank
- * of the group; each is copied out, and another one is allocated for the answer. */
+ * of the group; each is copied out, and another one is allocated for the result. */
 static void add_lists(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;

@@ -1,5 +1,5 @@
-/* predict/shape_costs.h: what each shape of work in a prediction's schedule costs, before anything is simulated: the
- * device's and the cost file's seconds, with what the profile adds to them. */
+/* predict/shape_costs.h: the costs of each shape of work in a prediction's schedule, before anything is simulated:
+ * seconds by the device's costs, and what the profile adds to them. */
 #ifndef PREDICT_SHAPE_COSTS_H
 #define PREDICT_SHAPE_COSTS_H
 

@@ -17,14 +17,14 @@ struct verdict {
     uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     bool by_reserved;                /* the device's figure is a framework's */
     bool tight;                      /* it fits, but not with a little less device memory */
-    uint64_t cache; /* bytes of the device's figure that hold nothing, and are given back where
-                            memory would be refused */
+    /* bytes of the device's figure that hold no tensor, and that the allocator gives back rather than fail */
+    uint64_t cache;
 };
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
-/* True if the verdict is closer than the memory model's error: a memory is nearly full of more than an allocator's
- * cache, or too small by little. */
+/* True if the verdict is closer than the memory model's error: a memory is nearly full even without an allocator's
+ * cache, or is too small by little. */
 bool verdict_close(const struct verdict *verdict);
 /* True if it fits, and a device seems full only because of its allocator's cache. */
 bool verdict_is_cached(const struct verdict *verdict);

@@ -1,6 +1,6 @@
-/* Times tiles of attention as ops of a schedule and the same cuDNN plans called directly, one line of CSV each.
- * The difference is what the transposition of the statistics, events and all other work around the call take. Both
- * use the same numbers, sets of operands and number of calls, queued one after the other.
+/* Times tiles of attention as ops of a schedule, and the same cuDNN plans called directly, and prints one line of CSV
+ * for each. The difference is the time of the transposition of the statistics, of events and of all other work around
+ * the call. Both use the same numbers, sets of operands and number of calls, queued one after the other.
  *
  *     attention_alone [small]     small: sizes for the emulated device
  *

@@ -1,7 +1,7 @@
-/* cli/common/idle_options.h: notes about options that were given and change nothing, or less than they say,
- * because the configuration lacks the part that they set.
+/* cli/common/idle_options.h: notes about options that were given but change nothing, or less than they say, because
+ * the configuration lacks the part that they set.
  *
- * A command that makes several configurations adds each: only options that none of them uses are noted.
+ * A command that makes several configurations adds each of them: only options that none of them uses are noted.
  *
  * The folder cli/common/ holds what all commands share: options, tables, JSON, the layout of a screen, progress. */
 #ifndef CLI_COMMON_IDLE_OPTIONS_H

@@ -73,7 +73,7 @@ enum status options_parse(struct options *options, const struct option_set *cons
                           char **argv, struct diag *diag);
 void options_release(struct options *options);
 
-/* Return an option's value by name. To ask for an option that no set has, or for a value of another kind, is a
+/* Return an option's value by name. Asking for an option that no set has, or for a value of another kind, is a
  * programming error (an assert). */
 bool options_given(const struct options *options, const char *name); /* FLAG: whether it is set */
 const char *options_text(const struct options *options, const char *name); /* NULL: none */

@@ -12,8 +12,8 @@ enum status command_print(const struct text *text, struct diag *diag);
  * a failure prints one message. */
 void command_note(const struct diag *note);
 
-/* Must be called last. If a signal came (base/interrupt.h) and *diag says so, prints the message and ends the program
- * by that signal, so that the shell which started the program sees what ended it. */
+/* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, prints the message and ends the
+ * program by that signal, so that the shell that started the program sees why it ended. */
 void command_end_if_interrupted(const struct diag *diag);
 
 /* Appends the program's version and those of the libraries it runs with. */

@@ -55,8 +55,8 @@ typedef void screen_put_value(struct text *out, double value, double whole);
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
                      double whole, screen_put_value *put, bool all);
 
-/* Appends text broken at blanks before `width` (0: it is not broken), each line after the first indented by
- * `indent`; `column` is where the first line stands. A command between backquotes is not broken. Ends the line. */
+/* Appends text broken at blanks before `width` (0: it is not broken); each line after the first is indented by
+ * `indent`, and the first begins in column `column`. A command between backquotes is not broken. Ends the line. */
 void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width);
 
 /* Prints messages on standard error, lines wrapped if that is a terminal. */

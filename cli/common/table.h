@@ -1,5 +1,5 @@
-/* cli/common/table.h: a CSV file that longhaul wrote, as texts: its head "# key=value", its columns, its rows.
- * Columns that were renamed get their new names, also in files that were written before. */
+/* cli/common/table.h: a CSV file that longhaul wrote, as texts: its head "# key=value", its columns, its rows. If a
+ * file still has the old name of a column that was renamed, the table has the new name. */
 #ifndef CLI_COMMON_TABLE_H
 #define CLI_COMMON_TABLE_H
 

@@ -1,8 +1,8 @@
 /* cli/figure/figure.h: figures: data as CSV and the script of plots/ that draws it.
  *
- * A figure holds the CSV that its script reads and the variables that the script says it needs, both made from a
- * file that longhaul wrote. figure_draw() runs gnuplot on them; names and paths that a user gave reach gnuplot only
- * as quoted text.
+ * A figure holds the CSV that its script reads and the variables that the script says it needs, both made from a file
+ * that longhaul wrote. figure_draw() runs gnuplot on them; names and paths from the user reach gnuplot only as quoted
+ * text.
  *
  * The folder cli/figure/ draws figures: each from CSV by a script of plots/. */
 #ifndef CLI_FIGURE_FIGURE_H
@@ -79,8 +79,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag);
-/* A trace of figure_memories(), which overlays the memory of several traces: each as the sum of its categories, with
- * time 0 at the start of its window. */
+/* A trace of figure_memories(), which overlays the memory of several traces, each as the sum of its categories over
+ * time from the start of its window. */
 struct figure_trace {
     const char *name;
     const struct trace *trace;

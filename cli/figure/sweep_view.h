@@ -1,7 +1,7 @@
 /* cli/figure/sweep_view.h: the rows of a sweep prepared for figures: the axes that vary and the lines that they make.
  *
- * The columns before "status" are the options that were varied. An option with the same value in every row
- * distinguishes no lines, so it stands in the title. */
+ * The columns before "status" are the options that were varied. An option that has the same value in every row does
+ * not distinguish lines, so it is put into the title. */
 #ifndef CLI_FIGURE_SWEEP_VIEW_H
 #define CLI_FIGURE_SWEEP_VIEW_H
 
@@ -47,14 +47,14 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
 size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
-/* Sets the ticks of the axis `which`, "x" or "y", at its values, or at their indices with `index` (cells of a map),
- * thinned to what can be read. Texts wider than `room` points stand upright below the x axis; the figure grows by the
- * room that its ticks take. */
+/* Sets the ticks of the axis `which`, "x" or "y", at its values, or, with `index`, at their indices (cells of a map),
+ * thinned until they can be read. Texts wider than `room` points stand upright below the x axis; the figure grows by
+ * the room that its ticks take. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 
 /* The lines over axis x: one for each combination of values of the other varying axes, if any of its rows has a
- * number in column y. More lines than FIGURE_SERIES_MAX are an error, which says what to leave out. */
+ * number in column y. More lines than FIGURE_SERIES_MAX are an error that says which values to leave out. */
 struct sweep_series {
     const char *name[FIGURE_SERIES_MAX]; /* "strategy=fpdt zero=3"; in the view's arena */
     size_t count;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A timeline's lane has so many bins, about a pixel each in a PNG; a narrower box than SEEN of the
- * window would be overlooked. */
+/* The number of bins of a timeline's lane, about one per pixel of a PNG. A box that is narrower than SEEN of the
+ * window could not be seen. */
 enum { BINS = 1500 };
 #define SEEN (1.0 / 600)
 
@@ -54,8 +54,8 @@ static const struct coloured kinds[] = {
     {"scatter", COLOUR_EXCHANGE},
 };
 
-/* Rows of a profiler have the names of kernels as kinds, and as region what these do
- * (traces/kernel_class.h). */
+/* The classes of kernels, by colour. In a profiler's recording the kind of a row is the name of its kernel, and the
+ * region is the kernel's class (traces/kernel_class.h). */
 static const struct coloured classes[] = {
     {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
     {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
@@ -86,8 +86,8 @@ struct box {
     enum colour colour;
 };
 
-/* One BINS-th of the window on one lane: how long each colour runs in it, and between which times
- * anything does. */
+/* One of BINS equal parts of the window on one lane: how long each colour runs in it, and the first and last time at
+ * which anything runs. */
 struct bin {
     double busy_s[COLOUR_COUNT]; /* all 0: idle */
     double first_s, last_s;
@@ -115,8 +115,8 @@ static void fill(struct bin *bin, const struct figure_window *window, double sta
 }
 
 /* Finds the boxes of a lane, in order of time and without overlaps, and returns their number. A bin has the colour
- * that fills most of it; neighbours of one colour are one box, with the edges that it has in the trace where they
- * border on idle time. box: BINS. */
+ * that fills most of it; neighbouring bins of one colour make one box. Where a box borders on idle time, its edge is
+ * exact. box: room for BINS. */
 static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;

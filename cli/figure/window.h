@@ -13,10 +13,9 @@ struct figure_window {
 };
 
 /* Finds the interval that a figure shows: the ops of wanted->rank that wanted->window names, else wanted->from_s to
- * wanted->to_s, else all of the trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M of op,
- * layer, chunk and step, or several with ':' between them, all of which hold:
- * "backward:layer=1", "op=100..200". The window goes from the start of the first such op to the
- * end of the last. */
+ * wanted->to_s, else the whole trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M with KEY
+ * op, layer, chunk or step, or several of these joined by ':', all of which must hold: "backward:layer=1",
+ * "op=100..200". The window goes from the start of the first such op to the end of the last. */
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
                                double end_s, const struct figure_options *wanted,
                                struct diag *diag);

@@ -153,8 +153,8 @@ static void put_dependency(struct text *out, unsigned field, const struct ir *ir
         put_number(out, field, id_of(op, true));
 }
 
-/* Returns the rank that is `by` places further in the group, counted in a circle; UINT32_MAX: this rank is in no
- * instance. */
+/* Returns the rank that is `by` places further in the group, which is counted as a ring; UINT32_MAX: this rank is in
+ * no instance. */
 static uint32_t peer_of(const struct writer *w, const struct work *work, int64_t by)
 {
     const struct ir *ir = &w->p->ir;

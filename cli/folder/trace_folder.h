@@ -1,20 +1,20 @@
-/* cli/folder/trace_folder.h: the folder that a trace is written into: ops.csv, memory.csv, trace.json and
- * the files that a command adds. */
+/* cli/folder/trace_folder.h: the folder into which a trace is written: ops.csv, memory.csv, trace.json and the files
+ * that a command adds. */
 #ifndef CLI_FOLDER_TRACE_FOLDER_H
 #define CLI_FOLDER_TRACE_FOLDER_H
 
 #include "base/file_set.h"
 #include "traces/trace.h"
 
-/* Checks, before work that takes long, that a folder can be created, or written into if it exists. Leaves nothing
- * on the disk. */
+/* Checks, before work that takes long, that a folder can be created, or written to if it exists. Leaves nothing on
+ * the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
 
 /* Adds the trace's three files to those of files->folder, which appear together. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
-/* Notes which files in the folder are left from another run: those with names that commands write there and that
- * `files` does not have. They are kept, since the user may want them. */
+/* Notes which files in the folder were left by another run: those with names that commands write there and that are
+ * not in `files`. They are not deleted, since the user may need them. */
 void trace_folder_note_others(const struct file_set *files, struct diag *note);
 
 /* Writes a folder with only the trace's three files, and notes files of another run that it holds. */

@@ -115,7 +115,7 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* True if a family fell away because its measurement was disturbed; a file that keeps the base's numbers is then
+/* True if a fit was given up because its measurement was disturbed; a file that keeps the base's numbers is then
  * still a result. */
 static bool goes_on_without(const struct calibrate_fallen *fallen, size_t count)
 {

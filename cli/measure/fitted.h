@@ -38,15 +38,15 @@ void fitted_report(const struct fitted *fitted, struct text *out);
 
 /* The files that take the results; NULL: that file is not written. */
 struct fitted_files {
-    const char *device;  /* the device file */
-    const char *name;    /* the device's name; NULL: its file's name without ".json" */
-    const char *cluster; /* a cluster over the preset `base` with the measured links, and with the
-                            device of `device` */
+    const char *device; /* the device file */
+    const char *name;   /* the device's name; NULL: its file's name without ".json" */
+    /* a cluster over the preset `base`, with the measured links and with the device of `device` */
+    const char *cluster;
     const char *base;
 };
-/* Leaves out a file for which there is no fit, with a note and STATUS_NO; the others, with the device's file of points,
- * are written all or none. Numbers whose fit was refused keep the base's values, with a note. To be called after fitted_make() returned STATUS_OK or
- * STATUS_NO. */
+/* Writes the files, all or none, with the device's file of points. A file for which there is no fit is left out, with
+ * a note and STATUS_NO. Numbers whose fit was refused keep the base's values, with a note. To be called after
+ * fitted_make() returned STATUS_OK or STATUS_NO. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -1,5 +1,5 @@
-/* cli/measure/recorded.h: recorded steps that calibrate takes its points from: the recordings, and the prediction of
- * what was recorded. */
+/* cli/measure/recorded.h: recorded steps from which calibrate takes points: the recordings, and the prediction of the
+ * configuration that was recorded. */
 #ifndef CLI_MEASURE_RECORDED_H
 #define CLI_MEASURE_RECORDED_H
 

@@ -1,4 +1,4 @@
-/* The module longhaul_mpi.so: what cli/sweep/launcher.h wants of MPI.
+/* The module longhaul_mpi.so: the calls of MPI that cli/sweep/launcher.h needs.
  *
  * The folder cli/mpi/ is the module through which `sweep` calls MPI, loaded only if a launcher started several
  * processes. */

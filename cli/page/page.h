@@ -40,7 +40,7 @@ void page_number(struct page *page, const char *value, const char *what);
 void page_end_numbers(struct page *page);
 
 /* Begins a table with these column heads, which end in NULL. Cells that are numbers are right-aligned. details: the
- * summary under which the table is folded away; NULL: it is open. */
+ * line under which the table is folded away until the reader opens it; NULL: it is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
 void page_cell(struct page *page, const char *text);
 void page_cellf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));

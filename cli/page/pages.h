@@ -1,5 +1,5 @@
-/* cli/page/pages.h: the pages of `report`, one per kind of result. Each appends a whole page to an
- * all-zero *page; title NULL: a title that names the kind of result. */
+/* cli/page/pages.h: the pages of `report`, one for each kind of result. Each function appends a whole page to an
+ * all-zero *page; if title is NULL, the title names the kind of result. */
 #ifndef CLI_PAGE_PAGES_H
 #define CLI_PAGE_PAGES_H
 

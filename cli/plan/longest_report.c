@@ -94,7 +94,7 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
         text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
-/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; of a search that was ended "at least
+/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; if the search was ended early, "at least
  * 1732K tokens ..." or "not known: no length that was asked about fits". */
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {

@@ -29,8 +29,8 @@ struct family plan_family_of(const struct best *best, uint8_t strategy)
     return f;
 }
 
-/* Returns the cause that takes most longer than in the winner's step, for each sequence: steps may hold different
- * numbers of them, all on the same GPUs. */
+/* Returns the cause whose time per sequence grows most compared with the winner's step. Times are per sequence
+ * because steps may hold different numbers of sequences, on the same GPUs. */
 enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {
     enum cause most = CAUSE_OTHER;

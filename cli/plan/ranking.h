@@ -16,8 +16,8 @@ struct family {
 };
 struct family plan_family_of(const struct best *best, uint8_t strategy);
 
-/* Returns the cause whose time grows most against the winner's step; *by_s is by how many seconds per sequence, 0 if
- * no cause takes longer. */
+/* Returns the cause whose time grows most compared with the winner's step; *by_s is the growth in seconds per
+ * sequence, 0 if no cause takes longer. */
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 

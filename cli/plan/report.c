@@ -101,8 +101,8 @@ static bool same_split(const struct request *a, const struct request *b)
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* True if outcome a represents its split better than b: the faster of simulated ones, else the one nearest to being
- * simulated. */
+/* True if outcome a represents its split better than b does: of simulated outcomes the faster one, else the one that
+ * came nearer to being simulated. */
 static bool tells_more(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)

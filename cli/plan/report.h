@@ -1,5 +1,5 @@
-/* cli/plan/report.h: the result of a search: the ranking, why each strategy lost, and the winner's step on
- * machines that differ in one thing each. */
+/* cli/plan/report.h: the result of a search: the ranking, why each strategy lost, and the winner's step on machines
+ * each of which differs in one thing. */
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 
@@ -17,14 +17,14 @@ struct plan_report {
     size_t shown;        /* number of rows of the ranking that are printed */
     bool all;            /* print every detail */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
-    const char *
-        given; /* a command with the options of the model, the cluster, the length and the batch: with
-                        * those of a row, it predicts the row */
+    /* a command with the options of the model, the cluster, the length and the batch: followed by the options of
+     * a row, it predicts that row */
+    const char * given;
     struct sensitivity sensitivity[SENSITIVITIES];
     struct split split[PLAN_FAMILIES]; /* of the best of each strategy that lost */
 };
 
-/* Simulates the winner on machines that differ in one thing each, and the best of each strategy with profile
+/* Simulates the winner on machines each of which differs in one thing, and the best of each strategy with profile
  * ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 

@@ -1,5 +1,5 @@
-/* The screen of a search: the best configuration and its command, those that follow, and what each other strategy
- * reaches. */
+/* The screen of a search: the best configuration and its command, the next ones, and the best step of each other
+ * strategy. */
 #include "base/interrupt.h"
 #include "base/units.h"
 #include "cli/plan/ranking.h"

@@ -1,5 +1,5 @@
-/* cli/report/kernels.h: which kernels of attention the rows of a ranking were predicted with. Profiles differ in
- * them (FlashAttention-2 or cuDNN on Hopper), which can decide a ranking more than layouts do. */
+/* cli/report/kernels.h: which kernels of attention the rows of a ranking were predicted with. Profiles use different
+ * ones (FlashAttention-2 or cuDNN on Hopper), which can change a ranking more than layouts do. */
 #ifndef CLI_REPORT_KERNELS_H
 #define CLI_REPORT_KERNELS_H
 
@@ -18,8 +18,8 @@ void kernels_release(struct kernels *kernels);
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
 bool kernels_differ(const struct kernels *kernels);
 
-/* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike",
- * or nothing where they do not differ. alike: the value that the text suggests for --attention. */
+/* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike", or nothing if they
+ * do not differ. alike: the value that the text suggests for --attention. */
 void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl alike);
 
 #endif

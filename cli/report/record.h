@@ -1,8 +1,8 @@
-/* cli/report/record.h: a prediction recorded before the step is measured, as one line of JSON.
+/* cli/report/record.h: a prediction that is recorded before the step is measured, as one line of JSON.
  *
- * A line holds when it was made, the program's version and commit, the command, what was predicted, and `measured`,
- * whose members are null until somebody who measured the step fills them in. `longhaul validate --records` reads
- * them (cli/validate/records.h). docs/accuracy.md has the members. */
+ * A line holds the date, the program's version and commit, the command, the prediction, and `measured`, whose members
+ * are null until someone who measured the step fills them in. `longhaul validate --records` reads such lines
+ * (cli/validate/records.h). docs/accuracy.md has the members. */
 #ifndef CLI_REPORT_RECORD_H
 #define CLI_REPORT_RECORD_H
 

@@ -72,8 +72,7 @@ void report_json_step_ends(struct json_out *json, const struct intervals *interv
 /* Writes the members of a verdict into the open object. */
 void report_json_verdict(struct json_out *json, const struct verdict *verdict);
 
-/* How a group of times is printed: in a unit that suits their whole, with decimals that give the whole five
- * digits. */
+/* The format of a group of times: a unit that suits their sum, and decimals that give the sum five digits. */
 struct report_time {
     double unit_s;
     int decimals;
@@ -83,8 +82,8 @@ struct report_time report_time_for(double whole_s);
 /* Appends "12.345 s", in the unit and with the decimals that suit `whole_s`. */
 void report_put_time(struct text *out, double seconds, double whole_s);
 
-/* Rounds parts to the unit's last decimal so that their sum is the rounded whole: rounded[i] counts
- * last decimals. */
+/* Rounds the parts to the last decimal of the unit such that their sum is the rounded whole. rounded[i] is an
+ * integer, in units of that decimal. */
 void report_round(const double *part_s, size_t count, double whole_s, struct report_time time,
                   long long *rounded);
 

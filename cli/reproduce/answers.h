@@ -1,9 +1,8 @@
-/* cli/reproduce/answers.h: the answers of predictions on disk, so that a reproduction continues where it stopped,
- * and one figure reuses the predictions of another.
+/* cli/reproduce/answers.h: the answers of predictions on disk, so that a reproduction continues where it stopped, and
+ * one figure reuses the predictions of another.
  *
  * Each answer is appended to the file as soon as it is known, as one line: a hash of the job's key, a checksum and
- * the bytes. A line that was cut off or damaged is ignored. A file of another build of the program is started
- * anew.
+ * the bytes. A line that was cut off or damaged is ignored. A file from another build of the program is discarded.
  *
  * The folder cli/reproduce/ runs the predictions of `reproduce` in processes, and makes its pictures and its page. */
 #ifndef CLI_REPRODUCE_ANSWERS_H

@@ -11,8 +11,8 @@ enum { WIDTH = 80, INDENT = 2 };
 
 /* ---- printing ---- */
 
-/* Appends words after `column` columns, lines of at most WIDTH; each but the first begins after `indent` blanks.
- * end: the end of a line that is continued. */
+/* Appends words after `column` columns, in lines of at most WIDTH; each line but the first begins with `indent`
+ * blanks. end: the text at the end of a line that is continued. */
 static void put_wrapped(struct text *out, const char *words, size_t indent, size_t column,
                         const char *end)
 {

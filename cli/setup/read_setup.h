@@ -22,8 +22,8 @@ enum status setup_of_file(const struct options *options, struct diag *diag);
 /* Reads the choices of other options into a setup whose model and cluster are loaded already. */
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* Works as setup_load() for a run on this machine. Without --cluster there are as many ranks as
- * --gpus says, or one, on one node. A file may come with the --model that it was made for. */
+/* Works as setup_load() for a run on this machine. Without --cluster there are as many ranks as --gpus says, or one,
+ * on one node. With a schedule from a file, --model may name the model for which it was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

@@ -11,8 +11,8 @@
  * cluster, the length and the batch. Options at their default are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
-/* Name how subsequences are cut, and append the share of saved activations that is offloaded: "adaptive", "full" or a
- * number. For requests whose activations are offloaded by ratio. */
+/* request_partition_name() names how subsequences are cut; the other function appends the share of saved activations
+ * that is offloaded: "adaptive", "full" or a number. For requests that offload activations by ratio. */
 const char *request_partition_name(const struct request *request);
 void request_put_offload_ratio(struct text *out, bool adaptive, double ratio);
 

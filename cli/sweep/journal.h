@@ -1,12 +1,12 @@
 /* cli/sweep/journal.h: the rows of a sweep on disk, so that no row is lost however the program ends.
  *
- * While a sweep of FILE runs, each row is appended to FILE.part as one line the moment it is known, in any
- * order; every line carries a checksum, so that a line that was cut off is noticed. When all rows are
- * there, FILE is written in grid order, whole or not at all, and FILE.part is removed. A sweep that
- * does the K-th of N parts writes FILE.part-K-of-N, which the sweep of all reads too.
+ * While a sweep of FILE runs, each row is appended to FILE.part as one line the moment it is known, in any order;
+ * every line carries a checksum, so that a line that was cut off is noticed. When all rows are known, FILE is written
+ * in grid order, whole or not at all, and FILE.part is removed. A sweep of the K-th of N parts writes
+ * FILE.part-K-of-N, which the sweep of all points reads too.
  *
- * Both kinds of file carry the command and the identity of the grid; rows of another grid are never
- * mixed in. A journal in use is locked against a second process. */
+ * Both kinds of file carry the command and the identity of the grid; rows of another grid are never mixed in. A
+ * journal in use is locked against a second process. */
 #ifndef CLI_SWEEP_JOURNAL_H
 #define CLI_SWEEP_JOURNAL_H
 
@@ -43,7 +43,7 @@ struct sweep_journal {
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 
-/* Stores a row in memory and writes it to the journal as a line. On a full disk the journal ends with the row
+/* Stores a row in memory and writes it to the journal as a line. If the disk is full, the journal ends with the row
  * before. */
 enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const struct text *row,
                               bool failed, struct diag *diag);

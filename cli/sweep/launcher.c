@@ -43,8 +43,8 @@ static void *load_module(void)
         if (!program_folder(&path))
             break;
         text_puts(&path, places[i]);
-        /* SimGrid has an MPI of its own (SMPI) with the same names, which would come first. And MPI
-         * loads parts of its own, which look for it among what is global. */
+        /* Loads MPI so that its symbols come before those of SimGrid, which has an MPI of its own (SMPI) with the
+         * same names; and as global symbols, since MPI loads parts of its own that look for them there. */
         if (access(path.data, R_OK) == 0) /* sanitizers refuse the flag, file or no file */
             module = dlopen(path.data, RTLD_NOW | RTLD_GLOBAL | RTLD_DEEPBIND);
     }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The functions of the module, as the symbol longhaul_mpi. Data are bytes; false is a failure, for which MPI itself
+/* The functions of the module, as the symbol longhaul_mpi. Data are bytes. false is a failure, on which MPI itself
  * ends the program. */
 struct launcher_calls {
     bool (*start)(int *rank, int *size);

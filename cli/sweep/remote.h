@@ -1,7 +1,7 @@
-/* cli/sweep/remote.h: hands points of a sweep to processes on other nodes and collects their rows.
+/* cli/sweep/remote.h: sends points of a sweep to processes on other nodes and collects their rows.
  *
- * Rank 0 has the journal. The other ranks ask it for points, a few more than their workers are computing, and
- * send rows back; a message to stop ends them. */
+ * Rank 0 has the journal. The other ranks ask it for points, a few more than their workers are computing, and send
+ * rows back; a message to stop ends them. */
 #ifndef CLI_SWEEP_REMOTE_H
 #define CLI_SWEEP_REMOTE_H
 

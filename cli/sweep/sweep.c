@@ -60,8 +60,8 @@ static void show(struct sweep_run *run)
     progress_update(&run->progress, run->done, note);
 }
 
-/* True if the next point can be given to a worker. A point whose process died runs with no other beside it, since the
- * others' use of memory may have been the cause. */
+/* True if the next point can be given to a worker. A point whose process died is repeated while no other point runs,
+ * because the memory that the others used may have been the cause. */
 static bool may_give(const struct sweep_run *run)
 {
     const struct queue *queue = &run->queue;

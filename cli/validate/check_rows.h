@@ -1,5 +1,5 @@
-/* cli/validate/check_rows.h: rows of measurements looked through before they are added: what is missing, what
- * contradicts itself. Nothing is simulated.
+/* cli/validate/check_rows.h: checks rows of measurements before they are added: what is missing, and what contradicts
+ * itself. Nothing is simulated.
  *
  * The folder cli/validate/ prints the results of `validate`. */
 #ifndef CLI_VALIDATE_CHECK_ROWS_H

@@ -15,8 +15,8 @@ struct open_row {
         held; /* runs that have a 90 % interval by the residuals of other sources, and lie in it */
 };
 
-/* Fills rows[0..), which has room for runs->count; returns how many there are. from: residuals that intervals are
- * made of. */
+/* Fills rows, which has room for runs->count rows, and returns their number. from: the residuals from which the
+ * intervals are made. */
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
                        const struct residuals *from);
 

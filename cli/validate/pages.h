@@ -1,8 +1,8 @@
-/* cli/validate/pages.h: tables of a validation in Markdown documents: accuracy.md, and a page a source below
+/* cli/validate/pages.h: tables of a validation in Markdown documents: accuracy.md, and one page per source below
  * accuracy/.
  *
- * A document keeps what people wrote in it: only what stands between "<!-- generated: NAME -->" and "<!-- end -->"
- * is replaced. A page that is not there is made, and a block that it lacks is added at its end. */
+ * Only the text between "<!-- generated: NAME -->" and "<!-- end -->" is replaced, so a document keeps what people
+ * wrote in it. A page that does not exist is created, and a block that it lacks is added at its end. */
 #ifndef CLI_VALIDATE_PAGES_H
 #define CLI_VALIDATE_PAGES_H
 

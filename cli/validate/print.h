@@ -17,15 +17,15 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
 /* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
-/* Appends, for runs that differ in one choice only (the split, the placement, the window, the rotation), whether
- * the one predicted to be best was best. Part of validation_print(). */
+/* Appends, for runs that differ in one choice only (the split, the placement, the window, the rotation), whether the
+ * choice that was predicted to be best was the best. Part of validation_print(). */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
 /* Appends the errors of the closed form on the same rows. */
 void validation_print_baseline(struct text *out, const struct validation *validation);
 
-/* Appends how each table's mean error moves with each number of the machine: predicts all rows again
- * twice a number. */
+/* Appends how the mean error of each table moves with each number of the machine. It predicts all rows again twice
+ * for each number. */
 enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
                                          struct diag *diag);
 

@@ -102,8 +102,8 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
-/* Applies the last repair that the user leaves open: of all repairs, it needs the least memory of a GPU. False: there
- * is none. */
+/* Applies the repair that needs the least GPU memory of all: the last one that the user's options still allow. False:
+ * there is none. */
 static bool repair_most(struct request *request, const struct round *round)
 {
     const struct request asked = *request;
@@ -115,10 +115,10 @@ static bool repair_most(struct request *request, const struct round *round)
     return false;
 }
 
-/* True if a GPU lacks room with every repair. The last repair is tried: if it lacks more than RESERVED_ERROR, the
- * others, which need the same memory up to an allocator's cache, lack room too. They need no more host memory, which
- * must suffice. False where shares of activations go to the host, which depend on the pieces
- * (tests/cli/test_space.c). */
+/* True if a GPU lacks room with every repair. Only the last repair is tried: if it lacks more than RESERVED_ERROR,
+ * the others lack room as well, since they need the same memory up to an allocator's cache, or more. They need no
+ * more host memory, which must suffice. Always false if shares of activations are offloaded, since these depend on
+ * the pieces (tests/cli/test_space.c). */
 static bool is_beyond_repair(const struct round *round, struct outcome *o)
 {
     struct request request = o->request;
@@ -199,8 +199,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* fits: a length fits. never: no repair can make it fit, because host memory is short: repairs reduce that only where
- * shares of activations go to the host (tests/cli/test_space.c). */
+/* fits: a length fits. never: no repair can make it fit, because host memory is too small, and repairs reduce that
+ * only if shares of activations are offloaded (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;
 };
@@ -422,7 +422,7 @@ static bool is_skipped(struct search *s, size_t i)
 }
 
 /* Raises the bounds of steps of many micro-batches, which take long to predict, to times extrapolated from shorter
- * steps (predict/plan/shortened.h); skipped candidates stay. */
+ * steps (predict/plan/shortened.h). Candidates that are skipped already stay skipped. */
 static enum status estimate_all(struct search *s, struct loss_part *part)
 {
     struct candidate *row = s->best->space.row, *copy;
@@ -503,8 +503,8 @@ static size_t part_by_subsequences(struct space *space)
     return others;
 }
 
-/* Fills a row for every candidate, in their order. Subsequences come last: many of their steps, which take long to
- * predict, are no better than the best one found by then. */
+/* Fills a row for every candidate, in their order. Candidates with subsequences come last: many of their steps, which
+ * take long to predict, are then known to be no better than the best one so far. */
 static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
                           struct diag *diag)
 {

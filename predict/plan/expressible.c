@@ -202,8 +202,8 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* Only FSDP casts parameters: unsharded ones stay float32. It shards where shards are smaller than what it is set
- * to. */
+/* True if every rank holds whole weights: there is nothing to shard over, or shards have one rank. FSDP casts only
+ * parameters that it shards, so these would stay float32. */
 static bool has_whole_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;

@@ -1,8 +1,8 @@
-/* predict/plan/expressible.h: which of the choices that are modelled here a training framework has settings for.
+/* predict/plan/expressible.h: which of the modelled choices a training framework has settings for.
  *
- * One table says which choices a framework cannot express, and why. Settings list its rows in comments, and
- * a search may be restricted to choices that break none. Rows about the model stand apart: no other choice
- * would express that either. docs/planning.md names the versions and where each rule is from. */
+ * One table says which choices a framework cannot express, and why. The printed settings list its rows as comments,
+ * and a search may be restricted to choices that break none. Rows about the model are separate, since no other choice
+ * could express the model either. docs/planning.md names the versions and the source of each rule. */
 #ifndef PREDICT_PLAN_EXPRESSIBLE_H
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
@@ -27,8 +27,8 @@ bool expressible(enum framework framework, const struct choices *choices);
 void expressible_put_gaps(struct text *out, enum framework framework,
                           const struct choices *choices);
 
-/* Returns the name of the profile that models how a framework runs a strategy; it is predicted where the user names
- * none. */
+/* Returns the name of the profile that models how a framework runs a strategy; it is used if the user names no
+ * profile. */
 const char *expressible_profile(enum framework framework, const struct strategy *strategy);
 
 /* ---- facts about choices that settings and rules both need ---- */
@@ -36,8 +36,8 @@ const char *expressible_profile(enum framework framework, const struct strategy 
 uint32_t expressible_sharing(const struct choices *choices);
 /* True if activations are recomputed, false if they are saved. */
 bool expressible_recomputes(const struct choices *choices);
-/* True if HSDP shards over a number of ranks that the ranks of a sequence (cp x hp) do not divide, which FSDP
- * cannot. */
+/* True if HSDP shards over a number of ranks that the ranks of a sequence (cp x hp) do not divide, which FSDP cannot
+ * do. */
 bool expressible_has_small_shards(const struct choices *choices);
 
 #endif

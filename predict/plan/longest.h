@@ -35,15 +35,16 @@ enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked ab
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
 int64_t longest_long(int64_t ranks);
 
-/* Fills *ladder with the lengths that the choices of a request allow, in steps of 1K tokens or of the next
- * multiple of it that they can be cut into, up to 4G tokens (32 chunks). Degrees that are open are filled for a
- * length that all divide, and stay so. An error is one of the choices. */
+/* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens, or of the next larger
+ * number into which they can be cut, up to 4G tokens (32 chunks). Open degrees are filled for a length that all
+ * degrees divide, and stay so. An error is one of the choices. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
-    int64_t next;   /* the shortest length that is known not to fit, which is the length after
-                                * `tokens` unless `ended`; 0: the ladder ends before memory does */
+    /* the shortest length that is known not to fit: the one after `tokens`, unless `ended`; 0: all lengths of the
+     * ladder fit */
+    int64_t next;
     struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
     struct reserved reserved;  /* of tokens */
     uint32_t asked;            /* lengths that were built */

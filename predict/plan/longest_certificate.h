@@ -26,8 +26,8 @@ struct longest_certificate {
     bool flips_asked; /* false: schedules are too large to search each option */
 };
 
-/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero but for `brief`; release it in
- * either case. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+/* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `brief`; release it in either
+ * case. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
 enum status longest_certificate_make(struct longest_certificate *certificate,
                                      const struct setup *setup, struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

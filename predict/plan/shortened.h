@@ -1,7 +1,9 @@
-/* predict/plan/shortened.h: the time and the memory of a step of many micro-batches, from steps of a few.
+/* predict/plan/shortened.h: the time and the memory of a step of many micro-batches, extrapolated from steps of a
+ * few.
  *
- * When a pipeline has filled, every further micro-batch takes as long as the one before. So with m micro-batches,
- * enough to fill it, a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). The schedule of m is M / m times smaller. */
+ * Once a pipeline is full, every further micro-batch takes as long as the one before. So if m micro-batches fill it,
+ * a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). The schedule of m micro-batches is smaller by a factor of M /
+ * m. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
@@ -17,9 +19,9 @@
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not
- * fit: the longer step has the same activations in flight. The shorter one must miss by more than RESERVED_ERROR,
- * since allocator caches differ. *verdict: the shorter step's, when true. False also where no shorter step
- * can be judged. */
+ * fit: the longer step has the same activations in flight. The shorter one must exceed the memory by more than
+ * RESERVED_ERROR, since allocator caches differ. *verdict is then that of the shorter step. False also if no shorter
+ * step can be judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request);
 

@@ -21,8 +21,8 @@ void space_release(struct space *space)
 
 /* ---- configurations that are the same schedule ---- */
 
-/* The varied choices that determine a schedule and its times. Fields that have no effect hold 0, so that two
- * configurations that are the same schedule have the same bytes. */
+/* The searched choices that determine a schedule and its times. Members without an effect are 0, so that two
+ * configurations with the same schedule have the same bytes. */
 struct identity {
     const struct profile *profile;
     double offload_ratio;
@@ -33,8 +33,8 @@ struct identity {
     uint8_t attention, weights, pipeline, activations, optimizer, placement, stage_placement;
 };
 
-/* Whether the slowest of more ranks than the strategy was ever compared on delays the step
- * (predict/prediction.c). */
+/* True if jitter may delay the step: the strategy runs on more ranks than it was ever compared on, and the slowest of
+ * them is later (predict/prediction.c). */
 static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
 {
     return setup->cost.device_jitter > 0 && !setup->cost.ideal && c->ranks > 1 &&
@@ -156,8 +156,8 @@ static bool is_corner(const struct strategy *row, const struct choices *c)
     return c->attention != row->attention || (row->tensor && whole);
 }
 
-/* True if the framework runs the simpler schedule, to which degrees of 1 reduce a strategy, by another
- * implementation. */
+/* True if the framework has another implementation for the simpler schedule to which the strategy is reduced by
+ * degrees of 1. */
 static bool is_run_otherwise(const struct walk *w, const struct choices *c)
 {
     struct strategy left = *w->row;
@@ -207,8 +207,9 @@ static struct values open_values(int given, int count)
     return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
 }
 
-/* A strategy of subsequences has policies of its own: Megatron's sharded optimizer where there is something to
- * share, and ratios in place of recomputation. Others are searched only where the strategy was asked for by name. */
+/* True if weights are a policy that is searched for. A strategy of subsequences has policies of its own: Megatron's
+ * sharded optimizer if there is something to shard, and offload ratios instead of recomputation. Other policies are
+ * searched only if the user named the strategy. */
 static bool has_own_policies(const struct request *given, int weights)
 {
     return (given->weights < 0 || given->weights == weights) &&
@@ -217,9 +218,9 @@ static bool has_own_policies(const struct request *given, int weights)
 
 static void walk_pieces(struct walk *w, struct request request)
 {
-    /* Of a sequence whose length is looked for; of a step, with so many for each stage: they leave a bubble of
-       3 %, and schedules grow with them. The longest subsequences are always there: with many micro-batches all
-       make more units, and they may be all that fits. */
+    /* Most subsequences of a sequence whose length is searched for; and most units of a step, by the number of
+     * stages: that many leave a bubble of 3 %, and schedules grow with them. The longest subsequences are always
+     * tried: with many micro-batches all of them make more units than this, and they may be the only ones that fit. */
     enum { PIECES = 64, UNITS_LEAST = 64, UNITS_OF_STAGE = 32, UNITS_MOST = 256 };
     int64_t most = UNITS_OF_STAGE * request.pp;
     most = most < UNITS_LEAST ? UNITS_LEAST : most > UNITS_MOST ? UNITS_MOST : most;
@@ -271,8 +272,8 @@ static void walk_policies(struct walk *w, struct request request)
                 add(w, &request);
 }
 
-/* Walks the chunk lengths that cut a sequence into 2 to 32; where none does, the strategy's own length, if the user
- * asks for the strategy by name. */
+/* Walks the chunk lengths that cut a sequence into 2 to 32 chunks; if there is none, the strategy's own length, if
+ * the user named the strategy. */
 static void walk_chunks(struct walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };

@@ -2,8 +2,8 @@
  * and framework.
  *
  * Both are predicted with profile ideal, which has no framework. With the same attention kernels, the difference is
- * layout; with the own kernels of each, the further difference is kernels. The rest is framework: the host's
- * time, waits, copies, and kernels that an implementation leaves unfused. The three add up. */
+ * that of the layouts. With each one's own kernels, the further difference is that of the kernels. The rest is the
+ * framework: the host's time, waits, copies, and kernels that an implementation leaves unfused. The three add up. */
 #ifndef PREDICT_PLAN_SPLIT_H
 #define PREDICT_PLAN_SPLIT_H
 

@@ -1,9 +1,9 @@
 /* predict/reproduce/catalogue.h: the figures and tables that `reproduce` names, as data.
  *
- * traces/published/reproduce.json has an entry for each; docs/reproducing.md describes its members. An entry
- * takes points from two places: rows of measurements.csv, which have a published value, and grids of
- * configurations, which have none. A point has a place in its figure: a panel, a series and an x, each a text
- * that a pattern makes of the row's columns and options ("{model} on {gpus}") or of the grid's values.
+ * traces/published/reproduce.json has an entry for each; docs/reproducing.md describes its members. The points of an
+ * entry come from two places: rows of measurements.csv, which have a published value, and grids of configurations,
+ * which have none. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern makes
+ * from the row's columns and options ("{model} on {gpus}") or from the grid's values.
  *
  * Claims are statements about points: what a paper concludes from its figure.
  *

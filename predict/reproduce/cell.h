@@ -1,7 +1,7 @@
 /* predict/reproduce/cell.h: one configuration of a reproduced figure, and the numbers that figures show of it.
  *
- * A cell is predicted once, whatever number of figures show it: its answer holds every measure that is known of
- * it. How a cell is asked about decides which: its memory, its memory and time, or the longest sequence that fits
+ * A cell is predicted once, even if several figures show it: its answer holds every measure that is known of it. What
+ * is known depends on the question about the cell: its memory, its memory and time, or the longest sequence that fits
  * (lengths double from the one that the options give). */
 #ifndef PREDICT_REPRODUCE_CELL_H
 #define PREDICT_REPRODUCE_CELL_H

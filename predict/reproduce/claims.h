@@ -1,9 +1,9 @@
 /* predict/reproduce/claims.h: checks whether a paper's claims about its figure hold for the predictions.
  *
- * A ratio compares values at the same place of two selections of points, at every place where both are. A value
- * that is missing since the step does not fit in memory counts as the worst there is. A claim holds where all
- * ratios lie where the paper says, holds by less where they lie within the claim's weaker ends, and does not hold
- * otherwise. Where points have published values, the paper's own ratios are put beside. */
+ * A ratio compares two selections of points at the same place, at every place where both have a point. A value that
+ * is missing because the step does not fit in memory counts as the worst possible. A claim holds if all ratios lie
+ * where the paper says, holds by less if they lie within the claim's weaker ends, and does not hold otherwise. If
+ * points have published values, the paper's own ratios are shown beside the predicted ones. */
 #ifndef PREDICT_REPRODUCE_CLAIMS_H
 #define PREDICT_REPRODUCE_CLAIMS_H
 

@@ -1,8 +1,9 @@
 /* predict/reproduce/placement.h: the panel, series and x of a point in its figure, from the patterns of the
  * catalogue.
  *
- * In a pattern "{seq_len}" stands for a column or an option of a row of measurements, and "{seq}" and "{case}" for
- * an axis and the case of a grid. Numbers of tokens read "512K". What a row lacks is an empty text. */
+ * In a pattern "{seq_len}" stands for a column or an option of a row of measurements, and "{seq}" and "{case}" for an
+ * axis and the case of a grid. Numbers of tokens are written like "512K". A column or option that a row lacks becomes
+ * an empty text. */
 #ifndef PREDICT_REPRODUCE_PLACEMENT_H
 #define PREDICT_REPRODUCE_PLACEMENT_H
 

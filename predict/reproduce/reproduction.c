@@ -72,8 +72,8 @@ static bool selects_row(const struct catalogue_rows *rows, const struct measurem
     return rows->metrics == 0;
 }
 
-/* Returns the key of a run: the columns that describe it and the question about it. A run that two tables show has
- * one key. */
+/* Returns the key of a run: the columns that describe it and the question about it. If two tables show a run, it has
+ * the same key in both. */
 static const char *key_of_run(struct reproduction *r, size_t run)
 {
     const struct measurement *row = &r->rows.row[r->validation.first_row[run]];

@@ -1,9 +1,9 @@
-/* predict/reproduce/reproduction.h: the points of all figures of a catalogue, the predictions that they need, and
- * what came out.
+/* predict/reproduce/reproduction.h: the points of all figures of a catalogue, the predictions that they need, and the
+ * results.
  *
- * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The
- * caller does the jobs that reproduction_want() has marked, in child processes (reproduction_do()), hands the
- * answers back (reproduction_take()) and lets the points be judged. Answers are plain bytes. */
+ * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The caller
+ * does the jobs that reproduction_want() has marked, in child processes (reproduction_do()), passes their answers to
+ * reproduction_take(), and then has the points judged. Answers are plain bytes. */
 #ifndef PREDICT_REPRODUCE_REPRODUCTION_H
 #define PREDICT_REPRODUCE_REPRODUCTION_H
 

@@ -32,8 +32,8 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Returns the lowest of the rates of a GPU's lanes, of its share of its switch's uplink, and of that of the host's
- * memory. */
+/* Returns the lowest of three rates in bytes/s: of a GPU's lanes, of its share of its switch's uplink, and of its
+ * share of the host's memory. */
 double offload_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
@@ -42,8 +42,8 @@ double offload_bytes_per_s(const struct cluster *c)
     return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
 }
 
-/* Reduces the request to fewer ops: only the forward, of one micro-batch where that is enough, with one layer in each
- * chunk. Returns how many layers each layer of the first stage represents. */
+/* Reduces the request to fewer ops: only the forward, of one micro-batch if that suffices, with one layer in each
+ * chunk. Returns how many layers each layer of the first stage stands for. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {

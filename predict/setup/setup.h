@@ -48,8 +48,8 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
                                struct diag *diag);
 void setup_open_request(struct setup *setup);
 
-/* Makes that many ranks share one GPU. A copy between them takes what the device's costs say where the cluster
- * has not measured it. */
+/* Makes that many ranks share one GPU. If the cluster has no measured time of a copy between them, the device's costs
+ * give it. */
 enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
 /* A change of the numbers of a loaded machine, as sensitivities make it. NULL stands for no change. */

@@ -79,8 +79,8 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Returns the seconds to bring the weights of one layer to a stage. Where stages hold parts, a stage's own part need
- * not come, except at the first use in a step, which brings all parts. */
+/* Returns the seconds to bring the weights of one layer to a stage. If stages hold parts, a stage's own part need not
+ * be sent, except at the first use in a step, when the owner sends all parts. */
 static double remote_weights_s(const struct choices *c, const struct costs *costs,
                                const struct task *task, double stages, bool forward)
 {
@@ -90,8 +90,8 @@ static double remote_weights_s(const struct choices *c, const struct costs *cost
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Returns the seconds of the last piece, which sees the most keys. Its backward has twice the products and half as
- * many collectives again (the input of a product is gathered once more, for the weights' gradient). */
+/* Returns the seconds of the last piece, which sees the most keys. Its backward has twice the products and one and a
+ * half times the collectives (the input of a product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)
 {
@@ -168,9 +168,9 @@ static void pass_keys(struct replay *r, const struct task *task, double end)
     *cell(r, r->there, task->chunk, task->subsequence) = end;
 }
 
-/* After the backward of subsequence s, stages 0 to `chunk` sum the key and value gradients of subsequence s - 2 along a
- * chain that ends at their owner, stage `chunk`. After the first of the last group (s == begin) they sum those of s - 1
- * as well. */
+/* Replays how key and value gradients go back. After the backward of subsequence s, stages 0 to `chunk` sum the
+ * gradients of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence
+ * of the last group (s == begin) they also sum those of s - 1. */
 static void pass_keys_back(struct replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };

@@ -1,10 +1,10 @@
-/* predict/setup/shared_units.h: chooses which subsequences stages of `msp` share, where the user left that open.
+/* predict/setup/shared_units.h: chooses which subsequences stages of `msp` share, if the user left that open.
  *
- * Sharing fills stages that would idle, but it has costs: the keys and values of a shared unit are gathered in every
- * layer, stages borrow weights and send their gradient sums back, and sharing the last units needs the keys and
- * values of all others. So for every number of shared first and last units the step is replayed, task by task over
- * all stages in their order, at the rates of large work and of the links, without an op list and without contention
- * other than the costs named here. docs/strategies.md, "Multiplexed sequence partitioning". */
+ * Sharing gives work to stages that would idle, but it has costs: the keys and values of a shared unit are gathered
+ * in every layer, stages need each other's weights and return gradient sums, and sharing the last units needs the
+ * keys and values of all others. So for every number of shared first and last units the step is replayed, task by
+ * task over all stages in their order, at the rates of large work and of the links, without an op list and without
+ * contention beyond the costs named here. docs/strategies.md, "Multiplexed sequence partitioning". */
 #ifndef PREDICT_SETUP_SHARED_UNITS_H
 #define PREDICT_SETUP_SHARED_UNITS_H
 
@@ -12,8 +12,8 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* The choice that is predicted to be fastest, followed by those that share less and need less memory, each faster than
- * the next; the last one shares nothing. choices: of `msp`, with lengths. */
+/* The choice that is predicted to be fastest, followed by choices that share less and need less memory, each faster
+ * than the one after it; the last one shares nothing. choices: of `msp`, with lengths. */
 struct shared_ranking {
     struct shared_units best[SHARED_UNITS_MAX];
     uint32_t count;

@@ -6,8 +6,8 @@
 #include "predict/setup/setup.h"
 #include "predict/setup/shared_units.h"
 
-/* A request whose lengths, hidden bytes and shared units are made, if it asks for any. Holds a pointer into
- * itself: not to be copied. */
+/* A request with its lengths, hidden bytes and shared units filled in, if it needs any. It holds a pointer into
+ * itself: it must not be copied. */
 struct filled_request {
     struct request request;
     int64_t *length; /* heap */

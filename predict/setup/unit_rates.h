@@ -1,6 +1,6 @@
-/* predict/setup/unit_rates.h: the seconds that a token, and a pair of tokens, of a unit take one rank of a stage in a layer, at
- * the rates of large work. Subsequences are balanced by them (--partition time), and estimates use them before a schedule
- * is built. */
+/* predict/setup/unit_rates.h: the seconds of one layer of a unit on one rank of a stage, per token and per pair of
+ * tokens, at the rates of large work. Subsequences are balanced by them (--partition time), and estimates use them
+ * before a schedule is built. */
 #ifndef PREDICT_SETUP_UNIT_RATES_H
 #define PREDICT_SETUP_UNIT_RATES_H
 

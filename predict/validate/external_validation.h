@@ -2,8 +2,8 @@
  * rows.
  *
  * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
- * prediction, made in a child process. A measured run did fit: the prediction that it does not is a wrong verdict,
- * and its time is scored nevertheless.
+ * prediction, made in a child process. A measured run did fit in memory: a prediction that it does not fit is a wrong
+ * verdict, and its time is scored nevertheless.
  *
  * All errors are of speed: measured / predicted - 1 of seconds, predicted / measured - 1 of tokens per second. A
  * positive error means that the step is predicted faster than measured. */

@@ -54,7 +54,7 @@ static int offload_of(const char *name)
     return -1;
 }
 
-/* Returns which of SPPO's systems a row is of; -1: an unknown one. Stages share subsequences only with adaptive
+/* Returns the SPPO system to which a row belongs; -1: an unknown one. Stages share subsequences only with adaptive
  * offload, which is SPPO's default. */
 static int system_of(const struct measurement *row)
 {

@@ -2,8 +2,8 @@
  * SPPO and its baselines.
  *
  * A speed-up's Megatron baseline runs on the ranks and stages that Table 4 tuned for it. The paper does not state how
- * it fills its pipeline with one sequence: the reading with SPPO's subsequences is scored, the one with whole
- * sequences is also printed. DeepSpeed is scored with FPDT's chunks, and also printed without. */
+ * that baseline fills its pipeline with one sequence: with SPPO's subsequences it is scored, and with whole sequences
+ * it is printed as well. DeepSpeed is scored with FPDT's chunks, and printed without them as well. */
 #ifndef PREDICT_VALIDATE_SPPO_ROW_H
 #define PREDICT_VALIDATE_SPPO_ROW_H
 

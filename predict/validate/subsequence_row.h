@@ -1,5 +1,5 @@
-/* predict/validate/subsequence_row.h: predicts published bytes and seconds of a layer's saved activations and of its
- * subsequences. */
+/* predict/validate/subsequence_row.h: predicts published bytes and seconds of one layer's saved activations and of
+ * its subsequences. */
 #ifndef PREDICT_VALIDATE_SUBSEQUENCE_ROW_H
 #define PREDICT_VALIDATE_SUBSEQUENCE_ROW_H
 
@@ -13,8 +13,8 @@
 /* Plain bytes, since it crosses a process. */
 struct subsequence_answer {
     double kept_bytes; /* activations of the row's tokens in all layers, without recomputation */
-    /* Bytes of one layer's first and last subsequence, and the seconds in which they go to the host. Partitioned by
-       flops, with attention as if every token saw all others [0], and halved [1]. */
+    /* Bytes of one layer's first and last subsequence, and the seconds in which they are copied to the host.
+     * Subsequences are cut by flops: [0] with attention as if every token saw all others, [1] with half of it. */
     double first_bytes[2], last_bytes[2], first_s[2], last_s[2];
 };
 

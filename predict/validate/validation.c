@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest lengths are searched for on powers of two times the printed one, from MEASURED_SHORTEST
- * to this. */
+/* Longest lengths are searched among the printed length times powers of two, from MEASURED_SHORTEST to this. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)
@@ -21,8 +20,8 @@ void validation_release(struct validation *v)
 
 /* ---- one run ---- */
 
-/* Searches for the longest length. Papers double lengths: the ladder has the printed one, those below down to
- * MEASURED_SHORTEST and, if `above`, those above. */
+/* Searches for the longest length that fits. Papers double lengths, so the ladder has the printed length, its halves
+ * down to MEASURED_SHORTEST and, if `above`, its doubles. */
 static void search(const struct setup *setup, bool above, struct run_answer *answer,
                    struct diag *diag)
 {
@@ -136,8 +135,8 @@ static bool needs_time(const struct measurement *row)
     return timed[row->metric];
 }
 
-/* True if two rows share a prediction. Rows of exchanges do not share that of others: they are timed by a schedule of
- * their own. */
+/* True if two rows share a prediction. A row of an exchange shares it only with rows of the same exchange, since a
+ * schedule of its own times it. */
 static bool same_prediction(const struct measurement *a, const struct measurement *b)
 {
     return (a->metric == METRIC_SEQALLTOALL_MS) == (b->metric == METRIC_SEQALLTOALL_MS) &&

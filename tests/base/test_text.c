@@ -209,8 +209,8 @@ static void a_full_disk_leaves_the_old_file(void)
     diag_release(&diag);
 }
 
-/* The second of three files cannot be written: its device is full, its folder does not exist, or it is itself a
- * folder. */
+/* Each row makes the second of three files impossible to write: its device is full, its folder does not exist, or it
+ * is itself a folder. */
 static void files_are_saved_together_or_not_at_all(void)
 {
     static const char *const wrong[] = {"/dev/full", "/no/such/file", "/tmp"};

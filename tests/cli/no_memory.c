@@ -1,6 +1,6 @@
-/* tests/cli/no_memory.c: a library that tests/cli/no_memory.sh preloads into the program. From main() on it
- * refuses the FAIL_AT-th allocation and all later ones, whichever code makes them. Without FAIL_AT it refuses
- * none and prints the number of allocations to standard error. */
+/* tests/cli/no_memory.c: a library that tests/cli/no_memory.sh preloads into the program. From main() on it refuses
+ * the FAIL_AT-th allocation and all later ones, whichever code makes them. Without FAIL_AT it refuses none and prints
+ * the number of allocations to standard error. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>

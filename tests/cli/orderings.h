@@ -1,5 +1,5 @@
-/* tests/cli/orderings.h: checks which of SPPO's variants is predicted to be faster than which, in the
- * configurations of Table 4 of its paper. docs/accuracy/sppo.md has the figures. Included by test files only. */
+/* tests/cli/orderings.h: checks the order of SPPO's variants by predicted speed, in the configurations of Table 4 of
+ * its paper. docs/accuracy/sppo.md has the figures. Included by test files only. */
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 
@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* By configuration, the numbers of first and last subsequences that stages share: as many as are predicted to
- * pay and fit. */
+/* The numbers of first and last subsequences that stages share, by configuration: as many as are predicted to be
+ * faster and to fit. */
 static const struct shared_units shares[15] = {
     {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
     {2, 0}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */

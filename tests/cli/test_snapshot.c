@@ -13,8 +13,8 @@ static uint64_t number(const struct pickle_value *dict, const char *key)
     return (uint64_t)pickle_int(pickle_find(dict, key), 0);
 }
 
-/* Replays the history of a device's allocations as viewers do: *last gets the bytes in use at the end, *most
- * the highest number in use. Checks that nothing is freed that was not allocated. */
+/* Replays the history of a device's allocations as viewers do: *last becomes the bytes in use at the end, *most the
+ * most bytes in use at any time. Checks that nothing is freed that was not allocated. */
 static void replay(const struct pickle_value *history, uint64_t *last, uint64_t *most)
 {
     struct {

@@ -56,9 +56,9 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
     return ok;
 }
 
-/* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory,
- * and that the last repair needs the least GPU memory, up to what the caching allocator keeps. It holds unless
- * activations are offloaded by ratio. */
+/* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory than the
+ * request, and that the last repair needs the least GPU memory, up to the caching allocator's cache. This holds
+ * unless activations are offloaded by ratio. */
 static void check_repairs(const char *label, const struct setup *setup,
                           const struct request *request, const struct verdict *unrepaired)
 {

@@ -27,18 +27,18 @@ unsigned turn(unsigned k, unsigned n)
 
 enum class Waits { Nothing, Warp, Block, Over };
 
-/* Where a fiber or the scheduler goes on. It is the compiler's __builtin_setjmp() and __builtin_longjmp()
- * that switch: a few moves, no call. The C library's longjmp() is the address sanitizer's, which takes
- * it for frames that are left for good and clears the shadow of all stacks at every switch, by two
- * system calls. Here no frame is left: each fiber returns from every function that it enters. For the
- * same reason the functions that switch are not instrumented. */
+/* The point at which a fiber or the scheduler continues. Switches use the compiler's __builtin_setjmp() and
+ * __builtin_longjmp(): a few moves and no call. The address sanitizer replaces the C library's longjmp() by one that
+ * assumes that frames are abandoned, and clears the shadow of all stacks at every switch, by two system calls. Here
+ * no frame is abandoned: each fiber returns from every function that it enters. For the same reason the functions
+ * that switch are not instrumented. */
 struct Place {
     void *words[5];
 };
 #define SWITCHES __attribute__((noinline, no_sanitize("address")))
 
-/* A fiber starts on its stack by makecontext(), and goes on, also with the next block's thread, from
- * its place. */
+/* A fiber. It starts on its stack by makecontext(), and continues from its place, also with the same thread of the
+ * next block. */
 struct Fiber {
     ucontext_t start;
     Place here;

@@ -1,11 +1,11 @@
-/* tests/exec/emulator/device.hpp: stands in for CUDA's headers when the kernels of exec/cuda are
- * compiled for the processor.
+/* tests/exec/emulator/device.hpp: replaces CUDA's headers when the kernels of exec/cuda are compiled for the
+ * processor.
  *
- * The threads of a block are fibers of one thread: each runs until it meets the others (a barrier
- * of the block, an exchange within its warp) and goes on when all of these have come. Threads that
- * never all come end the program with a message, as a block that hangs would. Blocks run one after
- * the other, in the order of the stream they were launched on (stream.hpp); order.h turns it round,
- * so that what takes one thread's haste for granted fails either way or the other. */
+ * The threads of a block are fibers of one thread: each runs until it has to meet others (at a barrier of the block,
+ * or in an exchange within its warp) and continues when all of these have arrived. If some never arrive, the program
+ * ends with a message, as such a block would hang. Blocks run one after the other, in the order of the stream on
+ * which they were launched (stream.hpp); order.h can reverse the order of threads and blocks, so that a kernel that
+ * relies on one order fails in the other. */
 #ifndef TESTS_EXEC_EMULATOR_DEVICE_HPP
 #define TESTS_EXEC_EMULATOR_DEVICE_HPP
 

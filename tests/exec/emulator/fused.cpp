@@ -1,6 +1,6 @@
-/* cuDNN's fused attention, computed plainly in double: what fused.h promises, so that all around it
- * can be tested. A handle has a device and the stream it was given. A plan runs on the device it was built
- * for, and only while the handle that it was built with is there. */
+/* cuDNN's fused attention, computed in a simple way in double: it does what fused.h promises, so that the code around
+ * it can be tested. A handle has a device and the stream that it was given. A plan runs on the device for which it
+ * was built, and only while the handle exists with which it was built. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_CUDNN
 #include <cudnn.h>

@@ -1,11 +1,10 @@
-/* The part of NCCL that the backend calls, between processes on one machine: a file that all of a
- * communicator map, with a mailbox for each pair. Everything is made of sends and receives on the emulated
- * stream.
+/* The part of NCCL that the backend calls, between processes on one machine: all members of a communicator map one
+ * file, which has a mailbox for each pair. Everything is made of sends and receives on the emulated stream.
  *
- * As in NCCL, the first message between two members connects them, and the first collective all members: the
- * host waits in that call until its peers are in theirs, and buffers are taken, for which there must still be room. With
- * a communicator that does not block, a thread does this and makes the launch, of which CUPTI then does not know whose it is.
- * A communicator that was aborted is gone. */
+ * As in NCCL, the first message between two members connects them, and the first collective connects all members: the
+ * host waits in that call until its peers are in theirs, and buffers are allocated, for which there must still be
+ * room. With a non-blocking communicator a separate thread does this and makes the launch, so that CUPTI cannot tell
+ * to which op it belongs. A communicator that was aborted cannot be used. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_NCCL
 #include "tests/exec/emulator/numbers.h"
@@ -83,8 +82,8 @@ ncclResult_t refused(const char *call)
     return fails != nullptr && strcmp(fails, call) == 0 ? ncclSystemError : ncclSuccess;
 }
 
-/* EMULATED_NCCL_STOPS=host or device: the first collective of a step never ends, in the call or behind it;
- * open: neither does one before. */
+/* True if the run is to stop at `where`. EMULATED_NCCL_STOPS=host or device: the first collective of a step never
+ * ends, in the call or after it; open: a collective before the step never ends. */
 bool stops(const char *where)
 {
     const char *what = getenv("EMULATED_NCCL_STOPS");
@@ -215,8 +214,8 @@ void move_all(ncclComm *c, std::vector<Part> parts)
     }
 }
 
-/* What is called on one communicator runs in that order, whatever the streams. Any device may be current, but
- * streams and buffers must be of the communicator's. */
+/* Enqueues a call. Calls on one communicator run in their order, whatever their streams. Any device may be current,
+ * but streams and buffers must be on the communicator's device. */
 template <typename F>
 ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {

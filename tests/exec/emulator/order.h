@@ -1,5 +1,5 @@
-/* tests/exec/emulator/order.h: controls the order in which the emulated device runs what CUDA leaves unordered
- * (the blocks of a kernel, and the threads of a block between two barriers), waits for it, and checks launches. */
+/* tests/exec/emulator/order.h: controls the order in which the emulated device runs what CUDA leaves unordered (the
+ * blocks of a kernel, and the threads of a block between two barriers), waits for the device, and checks launches. */
 #ifndef TESTS_EXEC_EMULATOR_ORDER_H
 #define TESTS_EXEC_EMULATOR_ORDER_H
 

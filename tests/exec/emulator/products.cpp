@@ -62,8 +62,7 @@ std::vector<float> columns(const void *data, const Layout &l)
     return all;
 }
 
-/* How k is split: it counts in multiples of `whole`; after each `part` the sum is rounded to the result's
- * type. */
+/* How k is split: in multiples of `whole`; after each `part` the sum is rounded to the result's type. */
 struct Split {
     int64_t whole, part;
 };
@@ -212,9 +211,9 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The combinations of types that the library documents, and sizes that agree. A product that may be split is, and
- * loses what is left of k over a multiple of SPLIT, as some versions do; its parts are added up in the result, if that
- * is allowed. */
+/* Accepts the combinations of types that the library documents, with sizes that agree. A product that may be split is
+ * split, and drops the part of k beyond a multiple of SPLIT, as some versions do; its parts are summed in the result,
+ * if that is allowed. */
 cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                          cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                          cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,

@@ -1,5 +1,5 @@
-/* The functions of CUDA's runtime that the backend calls, over the streams of stream.hpp: device
- * memory is the processor's, asynchronous is what runs on a stream's thread. */
+/* The functions of CUDA's runtime that the backend calls, over the streams of stream.hpp. Device memory is the
+ * processor's memory; asynchronous calls run on a stream's thread. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/stream.hpp"
 
@@ -208,8 +208,8 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
     return cudaSuccess;
 }
 
-/* On the legacy stream. What goes from pageable memory to the device may still be under way when the
- * call returns, and so may what stays on the device. */
+/* Copies on the legacy stream. A copy from pageable memory to the device, or within the device, may still be under
+ * way when the call returns. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind)
 {
     if (refused("cudaMemcpy") != cudaSuccess)

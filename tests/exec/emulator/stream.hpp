@@ -1,14 +1,14 @@
-/* tests/exec/emulator/stream.hpp: streams and events of the emulated devices, and whose memory is what.
+/* tests/exec/emulator/stream.hpp: streams and events of the emulated devices, and the device to which each address
+ * belongs.
  *
- * Each thread has a current device, at first device 0. A stream, an event, an allocation and a handle
- * belong to the device that was current when they were made, and what a GPU refuses to mix is refused.
+ * Each thread has a current device, at first device 0. A stream, an event, an allocation and a handle belong to the
+ * device that was current when they were made, and mixing devices is refused as a GPU refuses it.
  *
- * A stream is a thread that does what is put on it, in order. The legacy stream (a null handle) is not
- * ordered with the others, which are all of the kind that does not wait for it: what is put there is
- * done when somebody waits for it or for the whole device, and else in the midst of the other streams'
- * work, once any of them has done a kernel or a copy. An event is a number that counts its
- * records; a stream that waits for it waits for the record that was the last when the wait was
- * issued, as cudaStreamWaitEvent() does. */
+ * A stream is a thread that does its work in order. The legacy stream (a null handle) is not ordered with the other
+ * streams, which are all non-blocking: its work is done when a caller waits for it or for the whole device, or else
+ * in the middle of the other streams' work, once any of them has done a kernel or a copy. An event is a number that
+ * counts its records; a stream that waits for it waits for the record that was the last when the wait was issued, as
+ * with cudaStreamWaitEvent(). */
 #ifndef TESTS_EXEC_EMULATOR_STREAM_HPP
 #define TESTS_EXEC_EMULATOR_STREAM_HPP
 
@@ -42,15 +42,15 @@ void touch();
 /* How many devices have a context. */
 int devices_touched();
 
-/* Launches a kernel: puts work behind what is on a stream already.
- * Returns 0, or WRONG_DEVICE when the stream is not of the current device. */
+/* Launches a kernel: appends work to a stream. Returns 0, or WRONG_DEVICE if the stream is not on the current
+ * device. */
 int submit(cudaStream_t stream, std::function<void()> work);
 /* The same of copies, which any device may be current for. */
 int submit_copy(cudaStream_t stream, std::function<void()> work);
 /* The same of what is no kernel, copy or fill: CUPTI has no record of it. */
 int submit_unrecorded(cudaStream_t stream, std::function<void()> work);
-/* Called for what submit() is given, before it is put on its stream (the legacy stream excepted);
- * returns what is put there instead. Null: nobody records. */
+/* Called with the work that submit() is given, before it is put on its stream (except the legacy stream); returns the
+ * work to put there instead. Null: nothing is recorded. */
 typedef std::function<void()> recorder(std::function<void()> work);
 void record_by(recorder *next);
 
@@ -71,8 +71,8 @@ bool event_done(cudaEvent_t event);
 void event_wait(cudaEvent_t event);
 double event_time_s(cudaEvent_t event); /* of the last record that has been reached */
 
-/* A copy to the device out of pageable memory is read when it is put on its stream, before what comes
- * first there is done: the driver stages it. */
+/* Copies on a stream. If the source is pageable memory and the target is on the device, the source is read now,
+ * before earlier work of the stream is done: the driver stages it. */
 int copy(void *to, const void *from, size_t bytes, cudaStream_t stream);
 
 } // namespace emulator
