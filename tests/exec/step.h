@@ -112,8 +112,8 @@ static const struct exec_adamw step_adamw = {.lr = 1e-2,
                                              .step = 1,
                                              .max_norm = 0.5};
 
-/* Returns the reference's tensor for a tensor of the schedule, which is all of it or a block of its rows
- * ("wqkv.weight:k"). */
+/* Returns the reference's tensor that corresponds to a tensor of the schedule, which is the whole of it or a block of
+ * its rows ("wqkv.weight:k"). */
 static inline struct reference_tensor *step_tensor(const struct reference *reference,
                                                    const struct tensor *part)
 {

@@ -29,8 +29,8 @@ static const char text[] = "longhaul schedule 1\n"
                            "op 5 all_gather comm group=one bytes=16 reads b0 writes b0\n"
                            "op 6 adamw host count=4 reads w d m v writes w m v\n";
 
-/* LAUNCHED counts kernels and copies on the device: on each rank copies and fills, on rank 1 also its receive.
- * WORKED counts ops. */
+/* LAUNCHED: kernels and copies on the device: copies and fills on each rank, and a receive on rank 1. WORKED: ops
+ * that did work. */
 enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 
 static const struct {
@@ -174,8 +174,8 @@ static const struct {
     {"cudaLaunchHostFunc", "op 6 (adamw, stream host) cudaLaunchHostFunc: ", STATUS_NO, 0},
 };
 
-/* Counts the bound buffers that are read back. Each is copied by a call of its own, of which the test lets one
- * fail. */
+/* Counts the bound buffers that are read back. A separate call copies each of them, and the test lets one of these
+ * calls fail. */
 static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)buffer;

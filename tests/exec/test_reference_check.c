@@ -94,8 +94,8 @@ static void few_terms_are_not_called_wrong(void)
     CHECK("some cannot be told", count[REFERENCE_CHECK_UNDECIDED] > 0);
 }
 
-/* A difference that rounding could cause does not hide another fault: gradients that are half as large are
- * never accepted. */
+/* Gradients that are half as large as they should be are never accepted, even where rounding may cause large
+ * differences. */
 static void half_a_gradient_is_never_right(void)
 {
     struct check_random random = {4};

@@ -72,8 +72,8 @@ static void full_tiles_of_attention_go_in_waves(void)
         CHECK_CLOSE("padded",
                     seconds(&f.cost, attention(WORK_ATTENTION, 50, 100, 1, 1, 150, MASK_FULL)),
                     2 * (0.8e-3 + 1e-3), 1e-12);
-        /* 5 blocks of 10 keys, 10 * 10 * 100 queries * 100 flop = 1 ms each; the small kernels
-         * move 100 * 100 * 14 bytes: O and dO in, f32 dQ cleared and read, dQ out */
+        /* 5 blocks of 10 keys, each 10 * 10 * 100 queries * 100 flop = 1 ms; the small kernels move 100 * 100 * 14
+         * bytes: they read O and dO, clear and read the f32 dQ, and write dQ */
         CHECK_CLOSE(
             "backward",
             seconds(&f.cost, attention(WORK_ATTENTION_BACKWARD, 100, 50, 1, 1, 100, MASK_FULL)),
@@ -91,9 +91,9 @@ static void causal_tiles_lose_half_of_the_longest_block(void)
 {
     struct fixture f;
     if (fixture_parse(&f, four_cores)) {
-        /* 40 blocks; those of a head loop over 10, 20 .. 100 columns, 10 of them cut by the
-         * mask and half as long again: 60 on average, of 4 us each, and 1 ms to start and end;
-         * over 4 multiprocessors, and half of the longest (100 columns and 1 ms) times 1 - 10 / 100 */
+        /* 40 blocks. Those of a head loop over 10, 20 .. 100 columns, of which 10 are cut by the mask and take half
+         * as long again: 60 columns on average, of 4 us each, and 1 ms to start and end. They run on 4
+         * multiprocessors; added is half of the longest block (100 columns and 1 ms) times 1 - 10 / 100 */
         double work = 40 * (60 * 4e-6 + 1e-3), longest = 100 * 4e-6 + 1e-3;
         CHECK_CLOSE("causal",
                     seconds(&f.cost, attention(WORK_ATTENTION, 100, 100, 4, 4, 100, MASK_CAUSAL)),

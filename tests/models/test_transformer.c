@@ -136,8 +136,8 @@ static void flops_follow_from_shapes(void)
     CHECK_INT("24 h^2", transformer_linear_flops_per_token(&t), 24 * 64 * 64);
     CHECK_INT("head", transformer_head_flops_per_token(&t), 2 * 64 * 10);
     CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&t, 1000, false), 4e6 * 64, 1e-15);
-    /* A window of 4 in 10 tokens leaves 10 x 4 - 4^2 / 2 = 32 pairs; if only every second layer has it, the
-     * others have 50. */
+    /* A window of 4 in 10 tokens leaves 10 x 4 - 4^2 / 2 = 32 pairs. If only every second layer has the window, the
+     * other layers have 50. */
     t.attention_window = 4;
     CHECK_CLOSE("window", transformer_seen_flops(&t, 10), 4.0 * 32 * 64, 1e-15);
     CHECK_CLOSE("window of all", transformer_seen_flops(&t, 4), 4.0 * 8 * 64, 1e-15);

@@ -89,8 +89,8 @@ static double written(const struct ir *ir, uint32_t op)
     return operands(ir, op, ir->op.reads[op], (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
 }
 
-/* Returns which part of the operands of three all-to-alls is live while the k-th runs, when the earlier ones
- * have ended and the later ones have not started, relative to one hidden tensor. */
+/* Returns the bytes of the operands of three all-to-alls that are live while the k-th runs, relative to one hidden
+ * tensor: earlier all-to-alls have ended and later ones have not started. */
 static double exchange_alive(const struct ir *ir, int k)
 {
     double sum = 0;
@@ -184,8 +184,8 @@ static struct tally tally_of(const struct ir *ir, enum phase phase)
     return t;
 }
 
-/* The public code loads every pair of keys and values and every set of a tile again, besides the copies that it
- * must hide. */
+/* The public code loads every pair of keys and values and every set of a tile again, in addition to the copies that
+ * the method needs. */
 static void the_public_code_copies_what_it_says(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -202,13 +202,13 @@ static void the_public_code_copies_what_it_says(void)
         CHECK_INT(label, f.merges, tiles - u);
         CHECK_INT(label, b.tiles[1], tiles);
         CHECK_INT(label, b.causal[1], u);
-        /* u (u - 1) / 2 - 1 pairs, and q, o, lse and a pair for the backward; q, k, v, o, the normed
-           input and lse of every chunk go */
+        /* loads: u (u - 1) / 2 - 1 pairs, and q, o, lse and a pair for the backward; stores: q, k, v, o, the normed
+         * input and lse of every chunk */
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n + 4 * n + lse);
         CHECK_INT(label, f.store_bytes, u * (5 * n + lse));
-        /* q-sets: all but the first, 10 bytes an element; u - 1 of them get dO by an all-to-all and
-           send it to the host; a pair and the normed input of every chunk, but a pair and no set
-           more come with the forward */
+        /* q-sets: all but the first, 10 bytes an element; of these u - 1 get dO from an all-to-all and store it on
+         * the host; a pair and the normed input of every chunk, less a pair and a set that the forward has fetched
+         * already */
         CHECK_INT(label, b.load_bytes,
                   (tiles - 1) * (5 * n + lse) - (u - 1) * n + (u - 1) * 2 * n + u * n);
         /* dq after every tile, its zeros before the first, and dO */
@@ -218,8 +218,8 @@ static void the_public_code_copies_what_it_says(void)
     }
 }
 
-/* The profile ideal copies only what the method needs: no zeros, nothing that is on the device already, nothing
- * that is final. */
+/* The profile ideal copies only what the method needs: no zeros, nothing that is already on the device, nothing that
+ * is final. */
 static void the_ideal_copies_less(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -232,8 +232,8 @@ static void the_ideal_copies_less(void)
         make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
         struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
-        /* sets: of all tiles but the last, which finds the one before it; dO of the first round does
-           not come from the host, dq of the first round is not there yet */
+        /* sets are fetched for all tiles but the last, which uses that of the tile before; dO of the first round does
+         * not come from the host, and dq of the first round does not exist yet */
         int64_t sets = tiles - 1;
         CHECK_INT(label, b.load_bytes, sets * (2 * n + lse) + (sets - u) * 3 * n + u * 2 * n);
         /* with two chunks, the second's dO is still on the device when it is needed again */

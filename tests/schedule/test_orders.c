@@ -137,9 +137,9 @@ static uint32_t in_flight(const struct sizes *s, uint32_t stage)
     return most;
 }
 
-/* Checks that 2 (P - 1 - p) + (V - 1) P + k of V N units are in flight on stage p, where k divides P; where P
- * divides k, (V - 1) P is taken k / P times: as many groups of P units pass the other chunks before the last
- * unit of a micro-batch is in the last one. */
+/* Checks the number of units in flight on stage p, of V N: 2 (P - 1 - p) + (V - 1) P + k if k divides P. If P divides
+ * k, (V - 1) P counts k / P times: as many groups of P units pass the other chunks before the last unit of a
+ * micro-batch is in the last chunk. */
 static void check_interleaved(const struct sizes *s)
 {
     const struct choices *c = &s->choices;

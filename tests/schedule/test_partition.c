@@ -98,10 +98,10 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     diag_release(&diag);
 }
 
-/* Units of 8, 6, 4 and 2 bytes; while each unit after the first computes, 4 bytes of the unit before it can leave
- * (hidden[0] is not used). So alpha = 4/8, 4/6, 4/4, and 0 for the last. Kept after each forward (M_i of
- * schedule/pipeline/ratios.h): 8; 6 + 4 = 10; 4 + 4 + 2 = 10; 2 + 4 + 2 + 0 = 8. Live memory adds what is still leaving of
- * the unit before: 8, 10 + 4, 10 + 4, 8 + 4. */
+/* Units of 8, 6, 4 and 2 bytes; while a unit computes, 4 bytes of the unit before it can be offloaded (hidden[0] is
+ * not used). So alpha = 4/8, 4/6, 4/4, and 0 for the last. On the device after each forward (M_i of
+ * schedule/pipeline/ratios.h): 8; 6 + 4 = 10; 4 + 4 + 2 = 10; 2 + 4 + 2 + 0 = 8. Live memory adds the bytes of the
+ * unit before that are still being copied: 8, 10 + 4, 10 + 4, 8 + 4. */
 static void ratios_keep_what_the_recurrence_says(void)
 {
     static const double bytes[] = {8, 6, 4, 2}, want[] = {0.5, 4.0 / 6, 1, 0};

@@ -152,9 +152,8 @@ static void what_repeats_is_simulated_a_few_times(void)
 
 enum { LAYERS = 24, FRONT = LAYERS + 1, LATE = 10, OPS = FRONT + 2 * LAYERS };
 
-/* Layers of a kernel and a copy out, each of which waits for an op of its own before all layers. The times to
- * be checked are right, except that the host issues more slowly, or that an op that a layer waits for ends
- * later or earlier. */
+/* Layers of a kernel and a copy out, each of which waits for an op before all layers. The times are right at first;
+ * the cases then make the host issue more slowly, or an awaited op end later or earlier. */
 struct times {
     const char *label;
     bool blocking;    /* copies */

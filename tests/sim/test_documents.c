@@ -1,4 +1,4 @@
-/* tests/sim/test_documents.c: ranks whose sequences have other documents take other times, and the slowest
+/* tests/sim/test_documents.c: ranks whose sequences have different documents take different times, and the slowest
  * decides. */
 #include "tests/sim/machine.h"
 
@@ -116,7 +116,7 @@ static void build(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
     arena_release(&arena);
 }
 
-/* Micro-batches and ranks with the same documents fold, others do not, and times equal those of a simulation of
+/* Micro-batches and ranks with the same documents fold, others do not, and all times equal those of a simulation of
  * all ranks. */
 static void only_what_is_the_same_is_folded(void)
 {

@@ -89,7 +89,7 @@ static void rows_outside_the_profilers_steps_are_left_out(void)
                "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
 }
 
-/* A recording by hand in the form of Kineto's output_json.cpp. Where it has kernels, operators only tell what
+/* A hand-written recording in the form of Kineto's output_json.cpp. If it has kernels, operators only say what
  * launched them. */
 static void kernels_take_class_phase_and_shape_from_their_operator(void)
 {
