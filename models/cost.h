@@ -35,9 +35,10 @@ enum cost_size {
     COST_SIZE_M, /* matmul; rows of a tile of y */
     COST_SIZE_N,
     COST_SIZE_K,
-    COST_SIZE_Q, /* attention: queries, keys, queries * heads */
+    COST_SIZE_Q, /* attention: queries, keys, queries * heads, width of a head */
     COST_SIZE_KV,
     COST_SIZE_Q_HEADS,
+    COST_SIZE_DIM,
     COST_SIZE_BYTES, /* memory-bound and host work */
     COST_SIZE_COUNT
 };

@@ -2,9 +2,9 @@
 #include "models/cost_parts.h"
 
 const char *const cost_size_names[COST_SIZE_COUNT] = {
-    [COST_SIZE_M] = "m",         [COST_SIZE_N] = "n",   [COST_SIZE_K] = "k",
-    [COST_SIZE_Q] = "q",         [COST_SIZE_KV] = "kv", [COST_SIZE_Q_HEADS] = "q_heads",
-    [COST_SIZE_BYTES] = "bytes",
+    [COST_SIZE_M] = "m",     [COST_SIZE_N] = "n",         [COST_SIZE_K] = "k",
+    [COST_SIZE_Q] = "q",     [COST_SIZE_KV] = "kv",       [COST_SIZE_Q_HEADS] = "q_heads",
+    [COST_SIZE_DIM] = "dim", [COST_SIZE_BYTES] = "bytes",
 };
 
 void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
@@ -21,6 +21,7 @@ void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const 
         sizes[COST_SIZE_Q] = (double)work->attention.q;
         sizes[COST_SIZE_KV] = (double)work->attention.kv;
         sizes[COST_SIZE_Q_HEADS] = (double)work->attention.q * (double)work->attention.heads;
+        sizes[COST_SIZE_DIM] = (double)work->attention.dim;
         break;
     default:
         sizes[COST_SIZE_BYTES] = cost_traffic_bytes(cost, impl, work);

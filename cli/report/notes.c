@@ -7,6 +7,7 @@
 #include "sim/even/even.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The share of the host in a step above which a warning says that the profile's host costs decide the result. */
@@ -55,6 +56,48 @@ static void print_even(struct text *out, const struct prediction *p)
         out->size > 0 ? "; " : "", p->sim.even_ranks, 100 * EVEN_BOUND);
 }
 
+/* Returns the fact about attention's rate that a head dim uses, in a direction; NULL: not of a device file. */
+static const struct cost_fact *rate_of(const struct device_cost *cost, enum attention_impl impl,
+                                       enum attention_direction pass, int64_t dim)
+{
+    const struct cost_attention *attention = &cost->attention[impl][pass];
+    char name[80];
+    size_t i = 0;
+    while (i < attention->dims && attention->dim[i] < dim)
+        i++;
+    if (i == attention->dims)
+        return NULL;
+    snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", attention_impl_name(impl),
+             pass == ATTENTION_FORWARD_PASS ? "forward" : "backward", (long long)attention->dim[i]);
+    for (size_t k = 0; k < cost->facts.count; k++)
+        if (strcmp(cost->facts.row[k].name, name) == 0)
+            return &cost->facts.row[k];
+    return NULL;
+}
+
+/* Appends that heads are wider than those of all measured steps, and between what rates their attention is. */
+static void print_wide_heads(struct text *out, const struct setup *setup, enum attention_impl impl)
+{
+    const struct device_cost *cost = &setup->cost;
+    const double widest =
+        cost->attention[impl][ATTENTION_FORWARD_PASS].calibration.high[COST_SIZE_DIM];
+    if (cost->ideal || widest <= 0 || (double)setup->model.head_dim <= widest)
+        return;
+    text_printf(out, "%sheads of %lld were in no measured step", out->size > 0 ? "; " : "",
+                (long long)setup->model.head_dim);
+    for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
+        const struct cost_fact *rate =
+            rate_of(cost, impl, (enum attention_direction)pass, setup->model.head_dim);
+        if (rate == NULL || rate->high <= rate->low)
+            continue;
+        text_printf(out, ", and attention's rate %s is between ",
+                    pass == ATTENTION_FORWARD_PASS ? "forward" : "backward");
+        units_put(out, UNIT_FLOP_PER_S, rate->low);
+        text_puts(out, " and ");
+        units_put(out, UNIT_FLOP_PER_S, rate->high);
+    }
+}
+
 void report_put_beware(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -64,6 +107,7 @@ void report_put_beware(struct text *out, const struct report *r)
     if (r->warning != NULL)
         text_puts(out, r->warning);
     print_other_device(out, p->setup);
+    print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN &&
         (isnan(time->spread) || time->is_new[TRAIT_DEVICE])) {

@@ -355,6 +355,13 @@ static void a_prediction_says_when_it_is_extrapolated(void)
         work = flat(WORK_ALL_GATHER, 0, 8, 0, 0);
         CHECK("nothing to predict", !cost_extrapolated(&f.cost, ATTENTION_FA2, &work, NULL));
     }
+    fixture_release(&f);
+    if (fixture_load(&f, "h100")) {
+        struct work work = attention(WORK_ATTENTION, 8192, 8192, 16, 8, 256, MASK_CAUSAL);
+        reason.size = 0;
+        CHECK("wide heads", cost_extrapolated(&f.cost, ATTENTION_CUDNN, &work, &reason));
+        CHECK_TEXT("why", reason.data, "attention dim = 256 is over the calibrated 64..128");
+    }
     text_release(&reason);
     fixture_release(&f);
 }
@@ -367,13 +374,14 @@ static void attention_must_be_known_to_the_device(void)
         CHECK_INT("80", cost_check_attention(&f.cost, ATTENTION_FA2, 80, at, &f.diag), STATUS_OK);
         CHECK_INT("fa3", cost_check_attention(&f.cost, ATTENTION_FA3, 128, at, &f.diag),
                   STATUS_BAD_INPUT);
-        CHECK_INT("256", cost_check_attention(&f.cost, ATTENTION_FA2, 256, at, &f.diag),
+        CHECK_INT("256", cost_check_attention(&f.cost, ATTENTION_FA2, 256, at, &f.diag), STATUS_OK);
+        CHECK_INT("257", cost_check_attention(&f.cost, ATTENTION_FA2, 257, at, &f.diag),
                   STATUS_BAD_INPUT);
         CHECK_TEXT("messages", f.diag.text,
                    "x: error: device a100-80g has no cost of attention 'fa3'; it has fa2, cudnn, "
                    "triton, fa1\n"
-                   "x: error: device a100-80g has no cost of attention 'fa2' with head dim 256; "
-                   "the largest is 128\n");
+                   "x: error: device a100-80g has no cost of attention 'fa2' with head dim 257; "
+                   "the largest is 256\n");
     }
     fixture_release(&f);
 }

@@ -386,6 +386,37 @@ static void a_preset_equals_the_config_it_is_from(void)
     }
 }
 
+/* Presets of families whose files have parts that are left out: the same fields as their dense proxies. */
+static void presets_equal_the_proxies_of_public_configs(void)
+{
+    static const struct {
+        const char *preset, *config;
+    } pairs[] = {
+        {"gemma2-9b", "data/configs/gemma-2-9b.json"},
+        {"gemma3-12b", "data/configs/gemma-3-12b.json"},
+        {"gemma3-27b", "data/configs/gemma-3-27b.json"},
+        {"olmo3-7b", "data/configs/olmo-3-7b.json"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        struct arena arena = {0};
+        struct transformer a, b;
+        struct text preset = {0}, config = {0};
+        CHECK_INT(pairs[i].preset, transformer_load(&a, &arena, pairs[i].preset, NULL, NULL),
+                  STATUS_OK);
+        CHECK_INT(pairs[i].preset,
+                  transformer_load_dense(&b, &arena, check_path(pairs[i].config), NULL, NULL),
+                  STATUS_OK);
+        b.proxy = NULL;
+        b.max_positions = a.max_positions; /* text_config leaves it out */
+        transformer_put_line(&preset, &a, true);
+        transformer_put_line(&config, &b, true);
+        CHECK_TEXT(pairs[i].preset, preset.data, config.data);
+        text_release(&preset);
+        text_release(&config);
+        arena_release(&arena);
+    }
+}
+
 #define SIZES                                                                                      \
     "\"longhaul_transformer\": 1, \"name\": \"t\", \"layers\": 2, \"hidden\": 8, \"heads\": 2, "   \
     "\"kv_heads\": 1, \"head_dim\": 4, \"ffn\": 16, \"activation\": \"gelu\", "                    \
@@ -482,6 +513,7 @@ static const struct check_case cases[] = {
     {"every preset loads and carries its name", every_preset_loads_and_carries_its_name},
     {"presets have the published parameters", presets_have_the_published_parameters},
     {"a preset equals the config it is from", a_preset_equals_the_config_it_is_from},
+    {"presets equal the proxies of public configs", presets_equal_the_proxies_of_public_configs},
     {"files are read or refused with their place", files_are_read_or_refused_with_their_place},
     {"an unknown model gets the nearest name", an_unknown_model_gets_the_nearest_name},
 };
