@@ -13,7 +13,8 @@ static const struct option rows[] = {
      .unset = "each sequence is one document",
      .help = "pack sequences of documents, whose tokens see only their own document: a file of "
              "lengths in tokens (one a line, or CSV with the columns batch,length), "
-             "lognormal:MEDIAN,SIGMA, or zipf:S,MAX"},
+             "lognormal:MEDIAN,SIGMA, zipf:S,MAX, or histogram:FILE (CSV with the columns "
+             "from,upto,share)"},
     {.name = "seed",
      .kind = OPTION_COUNT,
      .value = "N",

@@ -155,6 +155,71 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
     return STATUS_OK;
 }
 
+/* ---- histograms ---- */
+
+struct bins {
+    struct lengths *lengths;
+    double *share; /* heap, [capacity] */
+    size_t rows, capacity;
+};
+
+static enum status read_bin(void *context, const struct record *record, struct diag *diag)
+{
+    static const char *const heading[] = {"from", "upto", "share"};
+    struct bins *bins = context;
+    struct lengths *l = bins->lengths;
+    bool is_heading = record->count == ARRAY_LEN(heading);
+    for (size_t i = 0; i < ARRAY_LEN(heading) && is_heading; i++)
+        is_heading = strcmp(record->field[i], heading[i]) == 0;
+    if (bins->rows++ == 0)
+        return is_heading ? STATUS_OK
+                          : diag_error(diag, record->at, STATUS_BAD_INPUT,
+                                       "a histogram begins with the heading from,upto,share");
+    int64_t from = 0, upto = 0;
+    double share = 0;
+    if (record->count != ARRAY_LEN(heading) ||
+        !parse_i64(record->field[0], record->size[0], &from) ||
+        !parse_i64(record->field[1], record->size[1], &upto) ||
+        !parse_double(record->field[2], record->size[2], &share) || from < 1 || upto < from ||
+        upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
+        return diag_error(
+            diag, record->at, STATUS_BAD_INPUT,
+            "a row of a histogram has lengths in tokens, from 1 or more up to as many "
+            "or more, and the share of documents between them, 0 or more");
+    if (l->count == bins->capacity) {
+        bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
+        l->length = heap_realloc(l->length, bins->capacity, sizeof *l->length);
+        l->batch_of = heap_realloc(l->batch_of, bins->capacity, sizeof *l->batch_of);
+        bins->share = heap_realloc(bins->share, bins->capacity, sizeof *bins->share);
+    }
+    bins->share[l->count] = share;
+    l->batch_of[l->count] = from;
+    l->length[l->count++] = upto;
+    return STATUS_OK;
+}
+
+static enum status open_histogram(struct lengths *l, const char *path, struct diag *diag)
+{
+    struct text text = {0};
+    struct bins bins = {.lengths = l};
+    const struct record_handler handler = {&bins, read_bin, skip_comment};
+    double all = 0;
+    l->kind = LENGTHS_HISTOGRAM;
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
+    for (size_t i = 0; i < l->count; i++)
+        all += bins.share[i];
+    if (status == STATUS_OK && !(all > 0 && isfinite(all)))
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "has no row with a share above 0");
+    if (status == STATUS_OK)
+        l->table = gsl_ran_discrete_preproc(l->count, bins.share);
+    free(bins.share);
+    text_release(&text);
+    return status;
+}
+
 enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, struct diag *diag)
 {
     enum status status;
@@ -163,6 +228,8 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
         status = open_lognormal(l, text + 10, diag);
     else if (strncmp(text, "zipf:", 5) == 0)
         status = open_zipf(l, text + 5, diag);
+    else if (strncmp(text, "histogram:", 10) == 0)
+        status = open_histogram(l, text + 10, diag);
     else
         status = read_file(l, text, diag);
     if (status == STATUS_OK && l->kind == LENGTHS_BATCHES && seed > 0)
@@ -183,6 +250,12 @@ static int64_t draw(struct lengths *l)
 {
     if (l->kind == LENGTHS_ZIPF)
         return (int64_t)gsl_ran_discrete(l->rng, l->table) + 1;
+    if (l->kind == LENGTHS_HISTOGRAM) {
+        const size_t row = gsl_ran_discrete(l->rng, l->table);
+        const double low = (double)l->batch_of[row], high = (double)l->length[row] + 1;
+        const int64_t drawn = (int64_t)(low * pow(high / low, gsl_rng_uniform(l->rng)));
+        return drawn < l->length[row] ? drawn : l->length[row];
+    }
     double length = floor(l->median * exp(gsl_ran_gaussian(l->rng, l->sigma)) + 0.5);
     return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
 }

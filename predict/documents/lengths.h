@@ -2,9 +2,10 @@
  *
  * A file has a length in tokens on each line, under an optional heading `length`, or it is CSV with the columns
  * `batch,length`, whose rows of one batch are next to each other. A list of lengths that has been used up begins again;
- * sampled batches do not. Distributions are lognormal:MEDIAN,SIGMA (the length's logarithm is normal) and zipf:S,MAX
- * (1 to MAX tokens, the probability of a length is proportional to length^-S). The same text and seed give the same
- * lengths. */
+ * sampled batches do not. Distributions are lognormal:MEDIAN,SIGMA (the length's logarithm is normal), zipf:S,MAX
+ * (1 to MAX tokens, the probability of a length is proportional to length^-S) and histogram:FILE. The latter is CSV with
+ * the columns `from,upto,share`: a share of all documents, in any unit, has lengths from `from` to `upto`, ends
+ * included; the logarithm of a length is uniform within a row. The same text and seed give the same lengths. */
 #ifndef PREDICT_DOCUMENTS_LENGTHS_H
 #define PREDICT_DOCUMENTS_LENGTHS_H
 
@@ -14,7 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum lengths_kind { LENGTHS_LIST, LENGTHS_BATCHES, LENGTHS_LOGNORMAL, LENGTHS_ZIPF };
+enum lengths_kind {
+    LENGTHS_LIST,
+    LENGTHS_BATCHES,
+    LENGTHS_LOGNORMAL,
+    LENGTHS_ZIPF,
+    LENGTHS_HISTOGRAM
+};
 
 enum { ZIPF_MAX = 1 << 22 };
 #define LENGTH_MAX (INT64_C(1) << 40)
@@ -22,9 +29,10 @@ enum { ZIPF_MAX = 1 << 22 };
 /* All-zero is empty. */
 struct lengths {
     enum lengths_kind kind;
-    const char *name;           /* the text that lengths_open() was given, which it borrows */
-    int64_t *length, *batch_of; /* [count], of files; batch_of only of batches */
-    size_t count, next;         /* `next` rows were taken since the list began */
+    const char *name; /* the text that lengths_open() was given, which it borrows */
+    int64_t *length,
+        *batch_of; /* [count], of files; batch_of only of batches; of a histogram upto and from */
+    size_t count, next; /* `next` rows were taken since the list began */
     size_t
         rounds; /* how often a list has begun again; of batches: 1 after the end of one was returned */
     double median, sigma;

@@ -61,3 +61,12 @@ packed --documents bad.csv
 packed --documents lognormal:2K
 packed --documents zipf:1.2,1G
 packed --documents nowhere.csv
+# histograms: shipped ones and mistakes
+for file in llama3-sft wlb-llm-distca; do
+    longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 128K --strategy ulysses --batch 4 --documents histogram:$S/traces/documents/$file.csv --quick | grep ^documents
+done
+longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 128K --strategy ulysses --batch 4 --documents $S/traces/documents/transformers-5.24-directories.csv --seed 3 --packing truncate --quick | grep ^documents
+for text in 'upto,share\n5,1' 'from,upto,share' 'from,upto,share\n9,5,1' 'from,upto,share\n1,5,-1' 'from,upto,share\n1,5,0' 'from,upto,share\n1,5'; do
+    printf "$text\n" > bad.csv
+    packed --documents histogram:bad.csv
+done

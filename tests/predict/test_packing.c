@@ -227,10 +227,37 @@ static void distributions_are_what_they_say(void)
     lengths_release(&lengths);
 }
 
+/* Shares of a histogram are those of its rows, and lengths within a row are log-uniform: half of those from 1024 to
+ * 4095 are below 2048. A row of one length is exact. */
+static void histograms_have_their_shares(void)
+{
+    enum { DRAWS = 20000 };
+    char name[300];
+    struct lengths lengths = {0};
+    int counts[3] = {0}, below = 0;
+    snprintf(name, sizeof name, "histogram:%s/histogram.csv", check_temp_dir());
+    FILE *file = fopen(strchr(name, ':') + 1, "w");
+    CHECK("writes", file != NULL);
+    fputs("# a comment\nfrom,upto,share\n100,100,60\n1024,4095,30\n131072,131072,10\n", file);
+    fclose(file);
+    CHECK_INT("opens", lengths_open(&lengths, name, 7, NULL), STATUS_OK);
+    for (int i = 0; i < DRAWS; i++) {
+        int64_t length = lengths_next(&lengths);
+        CHECK("in a row", length == 100 || length == 131072 || (length >= 1024 && length <= 4095));
+        counts[length == 100 ? 0 : length == 131072 ? 2 : 1]++;
+        below += length >= 1024 && length < 2048;
+    }
+    CHECK_CLOSE("short", counts[0] / (double)DRAWS, 0.6, 0.03);
+    CHECK_CLOSE("long", counts[2] / (double)DRAWS, 0.1, 0.1);
+    CHECK_CLOSE("log-uniform", below / (double)counts[1], 0.5, 0.05);
+    lengths_release(&lengths);
+}
+
 static const struct check_case cases[] = {
     {"packs as by hand", packs_as_by_hand},
     {"counts pairs", counts_pairs},
     {"balance never raises the largest rank's pairs", balance_never_raises_the_largest},
+    {"histograms have their shares", histograms_have_their_shares},
     {"distributions are what they say", distributions_are_what_they_say},
 };
 CHECK_MAIN("packed documents", cases)
