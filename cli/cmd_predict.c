@@ -281,6 +281,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     progress_part("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, exact, diag);
+    if (status == STATUS_OK && step)
+        status = spreads_find(&prediction.spreads, &prediction, exact, diag);
     if (status == STATUS_OK && packed.count > 1) {
         progress_part(NULL);
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, exact, diag);

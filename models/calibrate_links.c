@@ -323,6 +323,7 @@ struct field {
     enum unit_kind unit;
     double value;
     const char *source;
+    double spread; /* relative; 0: not measured */
 };
 
 enum { FIELDS_MAX = 24 };
@@ -336,7 +337,20 @@ static void put(struct fields *fields, const char *section, const char *name, en
                 double value, const char *source)
 {
     assert(fields->count < FIELDS_MAX);
-    fields->row[fields->count++] = (struct field){section, name, unit, value, source};
+    fields->row[fields->count++] = (struct field){section, name, unit, value, source, 0};
+}
+
+/* Puts a number that the points of a class gave: what its fit leaves at a point, one that it has not seen where that
+ * is known, or the number's standard error, whichever is more, is its spread. */
+static void put_fitted(struct fields *fields, const char *section, const char *name,
+                       enum unit_kind unit, double value, const struct calibrated_link *link)
+{
+    double own = unit == UNIT_SECONDS ? link->latency_error_s / fmax(link->latency_s, SCALE_S)
+                                      : link->bytes_per_s_error / link->bytes_per_s;
+    put(fields, section, name, unit, value, link->source);
+    double spread = fmax(fmax(link->rms, link->leave_one_out), own);
+    fields->row[fields->count - 1].spread =
+        fmin(fmax(spread, CALIBRATE_SPREAD_LEAST), CALIBRATE_SPREAD_MOST);
 }
 
 static const char raised[] = "raised to what was measured, which is above the base's; put the data "
@@ -349,16 +363,16 @@ static void put_copies(struct fields *fields, const struct link_calibration *lin
     const struct calibrated_link *from = &links->link[CALIBRATE_D2H];
     double most = fmax(to->bytes_per_s, from->bytes_per_s); /* 0 of one without points */
     if (to->points > 0)
-        put(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to->source);
+        put_fitted(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
     if (from->points > 0)
-        put(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from->source);
+        put_fitted(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from);
     const struct calibrated_link *slow =
         from->points == 0 || to->latency_s > from->latency_s ? to : from;
     if (slow->points > 0)
-        put(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow->source);
+        put_fitted(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow);
     const struct calibrated_link *both = &links->link[CALIBRATE_BOTH_WAYS];
     if (both->points > 0)
-        put(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both->source);
+        put_fitted(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both);
     if (most > cluster->pcie.nominal_bytes_per_s)
         put(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
     if (most > cluster->pcie.uplink_bytes_per_s)
@@ -370,8 +384,8 @@ static void put_loopback(struct fields *fields, const struct link_calibration *l
     const struct calibrated_link *link = &links->link[CALIBRATE_LOOPBACK];
     if (link->points == 0)
         return;
-    put(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link->source);
-    put(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link->source);
+    put_fitted(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link);
+    put_fitted(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link);
 }
 
 static void put_pageable(struct fields *fields, const struct link_calibration *links)
@@ -379,9 +393,9 @@ static void put_pageable(struct fields *fields, const struct link_calibration *l
     const struct calibrated_link *to = &links->link[CALIBRATE_TO_PAGEABLE];
     const struct calibrated_link *from = &links->link[CALIBRATE_FROM_PAGEABLE];
     if (to->points > 0)
-        put(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to->source);
+        put_fitted(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to);
     if (from->points > 0)
-        put(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s, from->source);
+        put_fitted(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s, from);
 }
 
 static void put_fabric(struct fields *fields, const struct link_calibration *links,
@@ -399,18 +413,18 @@ static void put_fabric(struct fields *fields, const struct link_calibration *lin
         port = most;
     }
     if (ring->points > 0)
-        put(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring->source);
+        put_fitted(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring);
     if (exchange->points > 0) {
-        put(fields, "fabric", "all_to_all_efficiency", UNIT_NONE, exchange->bytes_per_s / port,
-            exchange->source);
-        put(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S, exchange->bytes_per_s,
-            exchange->source);
+        put_fitted(fields, "fabric", "all_to_all_efficiency", UNIT_NONE,
+                   exchange->bytes_per_s / port, exchange);
+        put_fitted(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S,
+                   exchange->bytes_per_s, exchange);
     }
     if (peer->points > 0)
-        put(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s, peer->source);
+        put_fitted(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s, peer);
     const struct calibrated_link *latency = ring->points > 0 ? ring : peer;
     if (latency->points > 0)
-        put(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency->source);
+        put_fitted(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency);
 }
 
 static void put_network(struct fields *fields, const struct link_calibration *links,
@@ -422,14 +436,14 @@ static void put_network(struct fields *fields, const struct link_calibration *li
     if (cluster->nic.count == 0)
         return;
     if (ring->points > 0)
-        put(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1), ring->source);
+        put_fitted(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1), ring);
     if (peer->points > 0)
-        put(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
-            fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer->source);
+        put_fitted(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
+                   fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer);
     const struct calibrated_link *latency = peer->points > 0 ? peer : ring;
     if (latency->points > 0)
-        put(fields, "nic", "message_latency", UNIT_SECONDS,
-            fmax(latency->latency_s - cluster->nic.latency_s, 0), latency->source);
+        put_fitted(fields, "nic", "message_latency", UNIT_SECONDS,
+                   fmax(latency->latency_s - cluster->nic.latency_s, 0), latency);
 }
 
 static void print_fields(const struct fields *fields, struct text *out)
@@ -448,6 +462,8 @@ static void print_fields(const struct fields *fields, struct text *out)
         calibrate_put_value(out, field->unit, field->value);
         text_puts(out, field->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
         calibrate_put_string(out, field->source);
+        if (field->spread > 0)
+            text_printf(out, ", \"spread\": %.3g", field->spread);
         text_putc(out, '}');
     }
     if (fields->count > 0)

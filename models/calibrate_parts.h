@@ -5,6 +5,11 @@
 #include "models/calibrate.h"
 #include "models/cost_parts.h"
 
+/* Relative spreads that files give lie between these: no fit of a few points is better than the first, and one that
+ * leaves a number undetermined knows it within a factor of e. */
+#define CALIBRATE_SPREAD_LEAST 0.01
+#define CALIBRATE_SPREAD_MOST 1.0
+
 /* A family while it is fitted: its points, and for each parameter the number it sets. */
 struct calibrate_problem {
     struct calibration *c;

@@ -119,8 +119,27 @@ static void open_path(struct writer *w, const char *path, size_t size)
     }
 }
 
-static void write_number(struct writer *w, const struct calibrate_number *number)
+/* Returns the relative standard deviation of what a number predicts: what its family's fit leaves at a point, one that it
+ * has not seen where that is known, or the number's standard error, whichever is more. Where one point gave the number,
+ * it is how far repeats lie apart (90th over 10th percentile, which are 2.56 standard deviations of a normal). 0: the
+ * number was stated, or follows from others. */
+static double spread_of_number(const struct calibration *c, const struct calibrate_number *number)
 {
+    if (number->origin != CALIBRATE_FITTED)
+        return 0;
+    const struct calibrate_family *family = &c->family[number->family];
+    double left = family->left_out > 0 ? family->leave_one_out : family->rms;
+    double own = number->value > 0 ? number->error / number->value : 0;
+    double spread = fmax(left, own);
+    if (spread < CALIBRATE_SPREAD_LEAST)
+        spread = fmax(log(fmax(c->spread, 1)) / 2.56, CALIBRATE_SPREAD_LEAST);
+    return fmin(spread, CALIBRATE_SPREAD_MOST);
+}
+
+static void write_number(struct writer *w, const struct calibration *c,
+                         const struct calibrate_number *number)
+{
+    double spread = spread_of_number(c, number);
     const char *leaf = strrchr(number->name, '.');
     open_path(w, number->name, (size_t)(leaf - number->name));
     next_line(w);
@@ -130,6 +149,8 @@ static void write_number(struct writer *w, const struct calibrate_number *number
     calibrate_put_value(w->out, number->unit, number->value);
     text_puts(w->out, number->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
     calibrate_put_string(w->out, number->how);
+    if (spread > 0)
+        text_printf(w->out, ", \"spread\": %.3g", spread);
     text_putc(w->out, '}');
 }
 
@@ -161,7 +182,7 @@ static void write_under(struct writer *w, const struct calibration *c, const cha
             const char *name = c->number[i].name;
             if (strncmp(name, prefix, size) == 0 && name[size] == '.' &&
                 (strchr(name + size + 1, '.') != NULL) == deeper)
-                write_number(w, &c->number[i]);
+                write_number(w, c, &c->number[i]);
         }
     for (size_t i = 0; i < c->families; i++)
         if (strcmp(c->family[i].name, prefix) == 0)

@@ -224,6 +224,8 @@ void cluster_print(struct text *out, const struct cluster *cluster)
     for (size_t i = 0; i < cluster->facts.count; i++) {
         const struct cluster_fact *fact = &cluster->facts.row[i];
         text_printf(out, "%-33s %-16s %s", fact->path, fact->value, fact->source);
+        if (fact->spread > 0)
+            text_printf(out, "; spread %.2g %%", 100 * fact->spread);
         const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;
         if (slash && fact->at.line > 0 && ends_with(slash, ".json"))
             text_printf(out, " (%s:%u)", slash + 1, (unsigned)fact->at.line);

@@ -134,7 +134,9 @@ struct cluster_fact {
     const char *value;  /* as written: "200 Gb/s" */
     const char *source; /* as written */
     size_t entries;     /* of a table; 0: the value is no table */
-    struct loc at;      /* the file and line that say so */
+    double
+        spread; /* relative; of a number that `calibrate` fitted on this machine; 0: of no such */
+    struct loc at; /* the file and line that say so */
 };
 
 struct cluster_facts {

@@ -118,8 +118,9 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)
 {
-    static const char *const known[] = {"value", "source"};
+    static const char *const known[] = {"value", "source", "spread"};
     const char *source = "given";
+    double spread = 0;
     struct json_node value = node;
     enum status status = STATUS_OK;
     if (json_is_object(node)) {
@@ -127,6 +128,8 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
         status = json_only(node, known, ARRAY_LEN(known), diag);
         if (status == STATUS_OK && json_find(node, "source").value)
             status = read_text(&source, arena, node, "source", diag);
+        if (status == STATUS_OK && json_find(node, "spread").value)
+            status = json_get_double(node, "spread", 0, 10, &spread, diag);
     }
     if (status != STATUS_OK)
         return status;
@@ -140,6 +143,8 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     if (status == STATUS_OK)
         status = cluster_field_set(cluster, arena, field, text.data ? text.data : "", text.size,
                                    source, json_loc(value), diag);
+    if (status == STATUS_OK)
+        cluster_field_set_spread(cluster, field, spread);
     text_release(&text);
     return status;
 }

@@ -73,6 +73,8 @@ struct cost_fact {
     const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
     double value;     /* SI */
     double low, high; /* what machines of this device reach, where they disagree; 0, 0: unknown */
+    double
+        spread; /* relative; of a number that `calibrate` fitted on this machine; 0: of no such */
     enum unit_kind unit;
     const char *meaning;
     const char *source;

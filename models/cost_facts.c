@@ -83,6 +83,8 @@ void cost_print(struct text *out, const struct device_cost *cost)
             text_puts(out, " to ");
             units_put(out, fact->unit, fact->high);
         }
+        if (fact->spread > 0)
+            text_printf(out, ", spread %.2g %%", 100 * fact->spread);
         text_printf(out, "  (%s)  %s\n", fact->meaning, fact->source);
     }
     if (cost->points.count > 0)

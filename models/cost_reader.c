@@ -64,7 +64,7 @@ static enum status read_interval(struct json_node node, const struct cost_param 
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value)
 {
-    static const char *const known[] = {"value", "source", "interval"};
+    static const char *const known[] = {"value", "source", "interval", "spread"};
     struct diag *diag = reader.diag;
     if (!json_is_object(node))
         return json_error(node, diag,
@@ -86,6 +86,8 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
     struct cost_fact fact = {.value = *value, .unit = param->unit, .meaning = param->meaning};
     if (status == STATUS_OK && interval.value)
         status = read_interval(interval, param, &fact, diag);
+    if (status == STATUS_OK && json_find(node, "spread").value)
+        status = json_get_double(node, "spread", 0, 10, &fact.spread, diag);
     if (status != STATUS_OK)
         return status;
     fact.name = cost_read_keep(reader, name);

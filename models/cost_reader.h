@@ -19,7 +19,8 @@ struct cost_reader {
 const char *cost_read_keep(struct cost_reader reader, const char *text);
 
 /* Reads {"value": ..., "source": "..."} in the unit and range of param, with "interval": [lowest, highest]
- * where machines disagree, and keeps the fact as `name`. */
+ * where machines disagree, and "spread": relative, where it was measured on this machine; keeps the fact as
+ * `name`. */
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 

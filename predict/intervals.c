@@ -23,6 +23,27 @@ struct interval_run similarity_run(const struct similarity *like)
     return (struct interval_run){like->device, like->framework, like->several};
 }
 
+/* A step that is predicted from numbers of its own machine is off by this much, as a standard deviation of the logarithm:
+ * docs/accuracy/intervals.md, "Machines that were measured"; tests/cli/recorded_steps.cmd holds it. */
+static const double OF_MODEL = 0.1;
+
+/* Two-sided 90 % of a normal. */
+static const double NORMAL_90 = 1.645;
+
+/* Returns the spread of the interval of a step on a machine some of whose numbers were measured, or estimated. published:
+ * that of a step that rests on calibrated numbers of presets. What was measured is off part by part, what was not is off
+ * together. */
+static double spread_of_machine(const struct spreads *spreads, double published)
+{
+    double of_model = (1 - spreads_unmeasured(spreads)) * OF_MODEL;
+    double squares = of_model * of_model, others = 0;
+    for (int part = 0; part < SPREAD_PART_COUNT; part++) {
+        squares += spreads->measured[part] * spreads->measured[part];
+        others += spreads->others[part] * hypot(published, NORMAL_90 * spreads->estimated[part]);
+    }
+    return hypot(NORMAL_90 * sqrt(squares), others);
+}
+
 struct intervals intervals_of(const struct prediction *p)
 {
     struct intervals intervals = {.like = similarity_of(p),
@@ -34,6 +55,14 @@ struct intervals intervals_of(const struct prediction *p)
         for (int i = 0; i < RESIDUAL_COUNT; i++)
             intervals.of[i] = interval_make(&residuals, (enum residual_of)i,
                                             similarity_run(&intervals.like), NULL);
+    struct interval *time = &intervals.of[RESIDUAL_TIME];
+    bool judged = !time->is_new[TRAIT_DEVICE]; /* published steps judge estimates too */
+    if (p->spreads.known && !isnan(time->spread) && (spreads_measured(&p->spreads) || !judged)) {
+        intervals.spreads = p->spreads;
+        for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
+            intervals.spreads.estimated[part] = 0;
+        time->spread = spread_of_machine(&intervals.spreads, time->spread);
+    }
     diag_release(&unread);
     residuals_release(&residuals);
     return intervals;
@@ -74,6 +103,60 @@ void intervals_put(struct text *out, const struct interval *interval, double val
                        interval_high(interval, value) / unit);
 }
 
+/* Parts that take less of a step than this, or that move it by less, are not named. */
+static const double NAMED = 0.005, NAMED_CHANGE = 0.0005;
+
+static void put_measured(struct text *out, const struct spreads *spreads)
+{
+    size_t count = 0;
+    text_printf(out, "%.0f %% of the step goes with figures that were measured on this machine",
+                100 * (1 - spreads_unmeasured(spreads)));
+    for (int part = 0; part < SPREAD_PART_COUNT; part++)
+        if (spreads->measured[part] > NAMED_CHANGE)
+            text_printf(out, "%s%s %.2g %%",
+                        count++ == 0 ? ", whose spreads move it by this much: " : ", ",
+                        spread_part_name((enum spread_part)part), 100 * spreads->measured[part]);
+}
+
+static void put_others(struct text *out, const struct spreads *spreads)
+{
+    size_t count = 0;
+    for (int part = 0; part < SPREAD_PART_COUNT; part++)
+        if (spreads->others[part] > NAMED)
+            text_printf(out, "%s%s%s (%.0f %% of it)", count++ == 0 ? "; not measured are " : ", ",
+                        spreads->spread[part] > 0 ? "other figures of " : "",
+                        spread_part_name((enum spread_part)part), 100 * spreads->others[part]);
+}
+
+/* Appends the largest error of an estimate that a part of the step rests on. */
+static void put_estimates(struct text *out, const struct spreads *spreads)
+{
+    double most = 0;
+    for (int part = 0; part < SPREAD_PART_COUNT; part++)
+        if (spreads->others[part] > NAMED)
+            most = fmax(most, spreads->estimated[part]);
+    if (most > 0)
+        text_printf(out, ", and by the error of %.0f %% that the device's file gives its estimates",
+                    100 * most);
+}
+
+void intervals_put_evidence(struct text *out, const struct intervals *intervals,
+                            enum residual_of of)
+{
+    const struct spreads *spreads = &intervals->spreads;
+    bool measured = of == RESIDUAL_TIME && spreads_measured(spreads);
+    if (measured) {
+        put_measured(out, spreads);
+        if (spreads_unmeasured(spreads) < NAMED)
+            return;
+        put_others(out, spreads);
+        text_puts(out, ", which are judged by ");
+    }
+    interval_put_from(out, &intervals->of[of], similarity_run(&intervals->like));
+    if (of == RESIDUAL_TIME)
+        put_estimates(out, spreads);
+}
+
 void intervals_put_from(struct text *out, const struct intervals *intervals)
 {
     static const char *const names[RESIDUAL_COUNT] = {"time", "memory"};
@@ -84,7 +167,7 @@ void intervals_put_from(struct text *out, const struct intervals *intervals)
             continue;
         text_printf(out, "%s%s %+.0f to %+.0f %%, ", first ? "" : "; ", names[i],
                     100 * (interval_low(interval, 1) - 1), 100 * (interval_high(interval, 1) - 1));
-        interval_put_from(out, interval, similarity_run(&intervals->like));
+        intervals_put_evidence(out, intervals, (enum residual_of)i);
         first = false;
     }
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "models/mfu.h"
 #include "predict/setup/setup.h"
+#include "predict/spreads.h"
 #include "predict/verdict.h"
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/reserved.h"
@@ -55,6 +56,8 @@ struct prediction {
     bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
     int64_t compared_ranks;    /* that many ranks; 0: no step was compared */
     double jitter_s;           /* what measured jitter adds to the step; contained in it */
+    struct spreads
+        spreads; /* as spreads_find() fills them, which a caller that shows intervals calls */
 };
 
 void prediction_release(struct prediction *prediction);

@@ -35,6 +35,9 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
         return STATUS_OK;
     enum status status =
         sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
+    if (status == STATUS_OK)
+        status = sensitivity_intervals(&r->best->row[0].intervals, r->setup,
+                                       &r->best->row[0].request, diag);
     return status == STATUS_OK ? find_splits(r, diag) : status;
 }
 

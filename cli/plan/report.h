@@ -12,14 +12,14 @@
 #define PLAN_FAMILIES 16 /* at least as many as strategies */
 
 struct plan_report {
-    const struct best *best;
+    struct best *best;   /* plan_report_make() completes the intervals of its first row */
     struct setup *setup; /* the setup of the search */
     size_t shown;        /* number of rows of the ranking that are printed */
     bool all;            /* print every detail */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
     /* a command with the options of the model, the cluster, the length and the batch: followed by the options of
      * a row, it predicts that row */
-    const char * given;
+    const char *given;
     struct sensitivity sensitivity[SENSITIVITIES];
     struct split split[PLAN_FAMILIES]; /* of the best of each strategy that lost */
 };

@@ -126,6 +126,25 @@ static void put_times(struct json_out *w, const struct prediction *p)
         put_stages(w, p);
 }
 
+/* The parts of the machine's numbers, where some were measured or are estimates. */
+static void put_spreads(struct json_out *w, const struct spreads *spreads)
+{
+    if (!spreads->known)
+        return;
+    json_begin_array(w, "machine");
+    for (int i = 0; i < SPREAD_PART_COUNT; i++) {
+        json_begin_object(w, NULL);
+        json_put_text(w, "part", spread_part_name((enum spread_part)i));
+        json_put_bool(w, "measured", spreads->spread[i] > 0);
+        json_put_number(w, "spread", spreads->spread[i]);
+        json_put_number(w, "moves_step", spreads->measured[i]);
+        json_put_number(w, "unmeasured_share", spreads->others[i]);
+        json_put_number(w, "estimate_error", spreads->estimated[i]);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 /* Low and high ends of each figure. */
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
@@ -153,6 +172,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     }
     if (from.size > 0) {
         json_put_text(w, "from", from.data);
+        put_spreads(w, &intervals.spreads);
         json_end_object(w);
     }
     text_release(&from);

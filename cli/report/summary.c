@@ -212,9 +212,10 @@ void report_print_sure_of(const struct screen *screen, const struct intervals *i
         return;
     text_puts(&text, of == RESIDUAL_TIME ? "A measured step takes " : "A GPU needs ");
     intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
-    text_printf(&text, " %s in 9 of 10 cases, to judge by ",
-                of == RESIDUAL_TIME ? time.name : "GiB");
-    interval_put_from(&text, interval, similarity_run(&intervals->like));
+    text_printf(&text, " %s in 9 of 10 cases%s", of == RESIDUAL_TIME ? time.name : "GiB",
+                of == RESIDUAL_TIME && spreads_measured(&intervals->spreads) ? ": "
+                                                                             : ", to judge by ");
+    intervals_put_evidence(&text, intervals, of);
     text_putc(&text, '.');
     screen_put_text(screen, text.data);
     text_release(&text);

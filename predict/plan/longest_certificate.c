@@ -69,7 +69,8 @@ static enum status predict_at(struct prediction *p, const struct setup *setup,
 {
     struct request at = *request;
     at.seq = tokens;
-    return prediction_make(p, setup, &at, false, diag);
+    enum status status = prediction_make(p, setup, &at, false, diag);
+    return status == STATUS_OK ? spreads_find(&p->spreads, p, false, diag) : status;
 }
 
 enum status longest_certificate_make(struct longest_certificate *r, const struct setup *setup,

@@ -74,14 +74,21 @@ struct trial {
     const struct request *request;
 };
 
+/* Resizes the child's own copy of the cluster to the ranks of the request. */
+static bool resize(const struct trial *trial)
+{
+    struct setup *setup = trial->setup;
+    return setup->cluster.gpus == trial->request->ranks ||
+           cluster_resize(&setup->cluster, &setup->arena, 0, trial->request->ranks, NULL) ==
+               STATUS_OK;
+}
+
 static void try_machine(void *context, size_t job, void *result)
 {
     struct trial *trial = context;
     struct sensitivity *out = result;
     struct prediction p = {.skip_arenas = true};
-    if (trial->setup->cluster.gpus != trial->request->ranks &&
-        cluster_resize(&trial->setup->cluster, &trial->setup->arena, 0, trial->request->ranks,
-                       NULL) != STATUS_OK)
+    if (!resize(trial))
         return;
     struct setup changed = *trial->setup;
     machines[job].change(&changed);
@@ -109,5 +116,30 @@ enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], st
     enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_machine, &trial,
                                      sensitivity, &progress, diag);
     progress_end();
+    return status;
+}
+
+static void find_intervals(void *context, size_t job, void *result)
+{
+    struct trial *trial = context;
+    struct prediction p = {0};
+    (void)job;
+    if (resize(trial) &&
+        prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK &&
+        spreads_find(&p.spreads, &p, false, NULL) == STATUS_OK)
+        *(struct intervals *)result = intervals_of(&p);
+    prediction_release(&p);
+}
+
+enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
+                                  const struct request *request, struct diag *diag)
+{
+    struct trial trial = {setup, request};
+    struct intervals found = {0};
+    if (!spreads_matter(setup))
+        return STATUS_OK; /* the search has found them */
+    enum status status = workers_run(1, sizeof found, find_intervals, &trial, &found, NULL, diag);
+    if (status == STATUS_OK && found.of[RESIDUAL_TIME].runs > 0)
+        *intervals = found;
     return status;
 }

@@ -4,7 +4,7 @@
 #define PREDICT_PLAN_SENSITIVITY_H
 
 #include "base/diag.h"
-#include "predict/setup/setup.h"
+#include "predict/intervals.h"
 
 enum { SENSITIVITIES = 6 };
 
@@ -15,6 +15,11 @@ struct sensitivity {
 /* Return the name of machine i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" as JSON key. */
 const char *sensitivity_machine(int i);
 const char *sensitivity_key(int i);
+
+/* Predicts the request with the spreads of its machine (predict/spreads.h), which a search leaves out, in a child process,
+ * and fills *intervals where that succeeds. */
+enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
+                                  const struct request *request, struct diag *diag);
 
 /* Simulates the request on every machine, in child processes; setup stays as it is. */
 enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,

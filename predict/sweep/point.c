@@ -183,6 +183,8 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     bool resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
         status = prediction_time(&p, options.exact, &diag);
+    if (status == STATUS_OK && p.simulated)
+        status = spreads_find(&p.spreads, &p, options.exact, &diag);
     if (status != STATUS_OK) {
         outcome = sweep_status_of(status);
         put_reason(&reason, &diag);

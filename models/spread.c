@@ -1,0 +1,253 @@
+#include "models/spread.h"
+
+#include "models/cluster_fields.h"
+#include "models/cost_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[SPREAD_PART_COUNT] = {
+    [SPREAD_PRODUCTS] = "products",
+    [SPREAD_ATTENTION] = "attention",
+    [SPREAD_MEMORY] = "memory-bound work",
+    [SPREAD_STARTS] = "starts of kernels and the issuing thread",
+    [SPREAD_HOST_WORK] = "work of the host's processors",
+    [SPREAD_COPIES] = "copies between host and device",
+    [SPREAD_NODE] = "links within a node",
+    [SPREAD_NETWORK] = "links between nodes",
+};
+
+const char *spread_part_name(enum spread_part part)
+{
+    return names[part];
+}
+
+/* Numbers of struct device_cost whose part the family alone does not tell, or that belong to none. */
+static bool find_part(const struct cost_param *param, enum spread_part *part)
+{
+    static const char *const left_out[] = {"tile", "small_tile"};
+    for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+        if (strcmp(param->field, left_out[i]) == 0)
+            return false;
+    switch (param->number) {
+    case COST_MATMUL:
+        *part = SPREAD_PRODUCTS;
+        return true;
+    case COST_MEMORY:
+        *part = SPREAD_MEMORY;
+        return true;
+    case COST_HOST:
+        *part = SPREAD_STARTS;
+        return true;
+    case COST_CPU:
+        *part = SPREAD_HOST_WORK;
+        return true;
+    default: /* of the device, all but one are of its data sheet */
+        *part = SPREAD_STARTS;
+        return strcmp(param->field, "kernel_start_s") == 0;
+    }
+}
+
+/* The fields of a cluster that say how fast its links are in use. */
+static const struct {
+    const char *path;
+    enum spread_part part;
+} fields[] = {
+    {"fabric.efficiency", SPREAD_NODE},
+    {"fabric.all_to_all_efficiency", SPREAD_NODE},
+    {"fabric.peer_bandwidth", SPREAD_NODE},
+    {"fabric.all_to_all_peer_bandwidth", SPREAD_NODE},
+    {"fabric.latency", SPREAD_NODE},
+    {"fabric.collective_latency", SPREAD_NODE},
+    {"fabric.peer_latency", SPREAD_NODE},
+    {"loopback.bandwidth", SPREAD_NODE},
+    {"loopback.latency", SPREAD_NODE},
+    {"pcie.h2d", SPREAD_COPIES},
+    {"pcie.d2h", SPREAD_COPIES},
+    {"pcie.both_ways", SPREAD_COPIES},
+    {"pcie.latency", SPREAD_COPIES},
+    {"host.to_pageable", SPREAD_COPIES},
+    {"host.from_pageable", SPREAD_COPIES},
+    {"host.adam", SPREAD_HOST_WORK},
+    {"nic.efficiency", SPREAD_NETWORK},
+    {"nic.peer_bandwidth", SPREAD_NETWORK},
+    {"nic.message_latency", SPREAD_NETWORK},
+    {"nic.peer_latency", SPREAD_NETWORK},
+};
+
+/* One number of the machine. */
+struct number {
+    double *slot;
+    enum spread_part part;
+    bool rate;     /* a smaller one is slower */
+    double spread; /* 0: not measured */
+};
+typedef void visitor(void *context, struct number number);
+
+static double spread_of_fact(const struct device_cost *cost, const char *name)
+{
+    for (size_t i = 0; i < cost->facts.count; i++)
+        if (strcmp(cost->facts.row[i].name, name) == 0)
+            return cost->facts.row[i].spread;
+    return 0;
+}
+
+static void visit_attention(struct device_cost *cost, visitor *visit, void *context)
+{
+    char name[96];
+    for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
+        int impl = k / ATTENTION_PASS_COUNT, pass = k % ATTENTION_PASS_COUNT;
+        struct cost_attention *attention = &cost->attention[impl][pass];
+        const char *of = attention_impl_name((enum attention_impl)impl);
+        if (!attention->present)
+            continue;
+        snprintf(name, sizeof name, "attention.%s.%s.ramp_s", of, cost_pass_names[pass]);
+        visit(context, (struct number){&attention->ramp_s, SPREAD_ATTENTION, false,
+                                       spread_of_fact(cost, name)});
+        for (size_t d = 0; d < attention->dims; d++) {
+            snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", of, cost_pass_names[pass],
+                     (long long)attention->dim[d]);
+            visit(context, (struct number){&attention->flop_per_s[d], SPREAD_ATTENTION, true,
+                                           spread_of_fact(cost, name)});
+        }
+    }
+}
+
+static void visit_all(struct device_cost *cost, struct cluster *cluster, visitor *visit,
+                      void *context)
+{
+    char name[96];
+    for (size_t i = 0; i < cost_param_count; i++) {
+        const struct cost_param *param = &cost_params[i];
+        struct number number = {.slot = (double *)((char *)cost + param->offset)};
+        if (!find_part(param, &number.part))
+            continue;
+        snprintf(name, sizeof name, "%s.%s", param->family, param->field);
+        number.rate = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
+        number.spread = spread_of_fact(cost, name);
+        visit(context, number);
+    }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        if (cost->kind_fraction[kind] == 0)
+            continue;
+        snprintf(name, sizeof name, "memory.kinds.%s", work_kind_info((enum work_kind)kind)->name);
+        visit(context, (struct number){&cost->kind_fraction[kind], SPREAD_MEMORY, true,
+                                       spread_of_fact(cost, name)});
+    }
+    visit_attention(cost, visit, context);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        const struct cluster_field *field = cluster_field_find(fields[i].path);
+        const struct cluster_fact *fact = cluster_find_fact(cluster, fields[i].path);
+        visit(context,
+              (struct number){(double *)((char *)cluster + field->offset), fields[i].part,
+                              field->type != FIELD_SECONDS, fact != NULL ? fact->spread : 0});
+    }
+}
+
+/* The smallest and the largest spread of a part; 0, 0: none was measured. */
+struct range {
+    enum spread_part part;
+    double least, most;
+};
+
+static void widen(void *context, struct number number)
+{
+    struct range *range = context;
+    if (number.part != range->part || number.spread == 0)
+        return;
+    range->least = range->most > 0 ? fmin(range->least, number.spread) : number.spread;
+    range->most = fmax(range->most, number.spread);
+}
+
+static struct range range_of(const struct device_cost *cost, const struct cluster *cluster,
+                             enum spread_part part)
+{
+    struct range range = {.part = part}; /* widen() changes no number */
+    visit_all((struct device_cost *)cost, (struct cluster *)cluster, widen, &range);
+    return range;
+}
+
+double spread_of(const struct device_cost *cost, const struct cluster *cluster,
+                 enum spread_part part)
+{
+    return range_of(cost, cluster, part).most;
+}
+
+static double estimate(const struct cost_calibration *calibration)
+{
+    return calibration->known ? 0 : calibration->residual;
+}
+
+double spread_of_estimate(const struct device_cost *cost, enum spread_part part)
+{
+    static const enum cost_family family[SPREAD_PART_COUNT] = {[SPREAD_PRODUCTS] = COST_MATMUL,
+                                                               [SPREAD_MEMORY] = COST_MEMORY,
+                                                               [SPREAD_STARTS] = COST_HOST,
+                                                               [SPREAD_HOST_WORK] = COST_CPU};
+    double most = 0;
+    if (part == SPREAD_ATTENTION) {
+        for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++)
+            most = fmax(
+                most, estimate(&cost->attention[k / ATTENTION_PASS_COUNT][k % ATTENTION_PASS_COUNT]
+                                    .calibration));
+        return most;
+    }
+    return part <= SPREAD_HOST_WORK ? estimate(&cost->calibration[family[part]]) : 0;
+}
+
+bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster)
+{
+    for (int part = 0; part < SPREAD_PART_COUNT; part++)
+        if (spread_of(cost, cluster, (enum spread_part)part) > 0)
+            return true;
+    return false;
+}
+
+/* What is to be slowed. */
+struct move {
+    enum spread_part part;
+    double
+        factor; /* of numbers that were not measured; 0: the measured ones move, each by its spread */
+};
+
+static void slow(void *context, struct number number)
+{
+    const struct move *move = context;
+    bool measured = number.spread > 0;
+    if (number.part != move->part || measured != (move->factor == 0))
+        return;
+    double factor = measured ? exp(number.spread) : move->factor;
+    *number.slot = number.rate ? *number.slot / factor : *number.slot * factor;
+}
+
+/* Slows the measured shapes of a part. */
+static void slow_points(struct cost_points *points, struct arena *arena, enum spread_part part,
+                        double factor)
+{
+    if (points->count == 0 || (part != SPREAD_PRODUCTS && part != SPREAD_ATTENTION))
+        return;
+    struct cost_point *row = arena_array(arena, points->count, sizeof *row);
+    memcpy(row, points->row, points->count * sizeof *row);
+    for (size_t i = 0; i < points->count; i++)
+        if ((row[i].work.kind == WORK_MATMUL) == (part == SPREAD_PRODUCTS))
+            row[i].seconds *= factor;
+    points->row = row;
+}
+
+void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                          enum spread_part part)
+{
+    struct move move = {.part = part};
+    slow_points(&cost->points, arena, part, exp(range_of(cost, cluster, part).least));
+    visit_all(cost, cluster, slow, &move);
+}
+
+void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                        enum spread_part part, double factor)
+{
+    struct move move = {.part = part, .factor = factor};
+    if (spread_of(cost, cluster, part) == 0)
+        slow_points(&cost->points, arena, part, factor);
+    visit_all(cost, cluster, slow, &move);
+}

@@ -1,0 +1,50 @@
+/* models/spread.h: how far the numbers of a machine may be off, and the machine with some of them moved that far.
+ *
+ * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of what
+ * it predicts. Numbers without one come from a preset. They are grouped into parts that the same points determine, so
+ * the numbers of a part are off together and parts are off independently. Numbers of data sheets and of a kernel's form
+ * belong to no part: shares of them were measured, and not they. */
+#ifndef MODELS_SPREAD_H
+#define MODELS_SPREAD_H
+
+#include "base/arena.h"
+#include "models/cluster.h"
+#include "models/cost.h"
+
+#include <stdbool.h>
+
+enum spread_part {
+    SPREAD_PRODUCTS,
+    SPREAD_ATTENTION,
+    SPREAD_MEMORY,
+    SPREAD_STARTS,
+    SPREAD_HOST_WORK,
+    SPREAD_COPIES,
+    SPREAD_NODE,
+    SPREAD_NETWORK,
+    SPREAD_PART_COUNT
+};
+
+/* Returns "products", "links within a node". */
+const char *spread_part_name(enum spread_part part);
+
+/* Returns the largest spread of the numbers of a part; 0: none was measured. */
+double spread_of(const struct device_cost *cost, const struct cluster *cluster,
+                 enum spread_part part);
+
+/* True if any number of the machine was measured. */
+bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster);
+
+/* Returns the relative error that the device's file states for the numbers of a part that are estimates; 0: they are none,
+ * or are of the cluster. */
+double spread_of_estimate(const struct device_cost *cost, enum spread_part part);
+
+/* Make the numbers of a part slower: spread_slow_measured() those that were measured, each by its own spread, and
+ * spread_slow_others() those that were not, of this part, by a factor. Measured shapes of products and of attention
+ * (struct cost_points) move by the smallest spread of their part; the arena holds the moved ones. */
+void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                          enum spread_part part);
+void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
+                        enum spread_part part, double factor);
+
+#endif

@@ -1,0 +1,104 @@
+/* tests/models/test_spread.c: numbers of a machine moved by their spreads. */
+#include "models/spread.h"
+
+#include "tests/check.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A device and a cluster that have some numbers of their own machine. */
+struct machine {
+    struct arena arena;
+    struct device_cost cost;
+    struct cluster cluster;
+};
+
+static void load(struct machine *m)
+{
+    static const char device[] =
+        "{\"longhaul_device_cost\": 1, \"name\": \"mine\", \"base\": \"cpu-generic\",\n"
+        "\"matmul\": {\"f32_flop_per_s\": {\"value\": \"50 GFLOP/s\", \"source\": \"fitted to x\", "
+        "\"spread\": 0.2}}}";
+    static const char cluster[] =
+        "{\"name\": \"here\", \"summary\": \"s\", \"base\": \"cpu-node\",\n"
+        "\"fabric\": {\"latency\": {\"value\": \"10 us\", \"source\": \"fitted to x\", \"spread\": "
+        "0.3}}}";
+    *m = (struct machine){0};
+    CHECK_INT("device",
+              cost_parse(&m->cost, &m->arena, "mine.json", device, sizeof device - 1, NULL),
+              STATUS_OK);
+    CHECK_INT("cluster",
+              cluster_parse(&m->cluster, &m->arena, "here.json", cluster, sizeof cluster - 1, NULL),
+              STATUS_OK);
+}
+
+static double seconds(const struct machine *m, enum work_kind kind)
+{
+    struct work work = {.kind = kind, .in = DTYPE_F32, .out = DTYPE_F32};
+    if (kind == WORK_MATMUL)
+        work.matmul.m = work.matmul.n = work.matmul.k = 4096;
+    else
+        work.p[0] = 1 << 24;
+    return cost_work_s(&m->cost, ATTENTION_CPU, &work);
+}
+
+static void measured_numbers_move_by_their_spreads(void)
+{
+    struct machine m;
+    load(&m);
+    CHECK("known", spread_is_known(&m.cost, &m.cluster));
+    CHECK_CLOSE("products", spread_of(&m.cost, &m.cluster, SPREAD_PRODUCTS), 0.2, 0);
+    CHECK_CLOSE("links", spread_of(&m.cost, &m.cluster, SPREAD_NODE), 0.3, 0);
+    CHECK_CLOSE("copies", spread_of(&m.cost, &m.cluster, SPREAD_COPIES), 0, 0);
+    double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
+    double fill_s = seconds(&m, WORK_ADD), product_s = seconds(&m, WORK_MATMUL);
+    spread_slow_measured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS);
+    CHECK_CLOSE("rate", m.cost.matmul_f32_flop_per_s, rate / exp(0.2), 1e-9);
+    CHECK_CLOSE("not measured", m.cost.matmul_flop_per_s, other, 0);
+    CHECK_CLOSE("product", seconds(&m, WORK_MATMUL) / product_s, exp(0.2), 0.01);
+    CHECK_CLOSE("add", seconds(&m, WORK_ADD), fill_s, 0);
+    double latency_s = m.cluster.fabric.latency_s, efficiency = m.cluster.fabric.efficiency;
+    spread_slow_measured(&m.cost, &m.cluster, &m.arena, SPREAD_NODE);
+    CHECK_CLOSE("latency", m.cluster.fabric.latency_s, latency_s * exp(0.3), 1e-9);
+    CHECK_CLOSE("efficiency", m.cluster.fabric.efficiency, efficiency, 0);
+    arena_release(&m.arena);
+}
+
+static void others_move_by_a_factor(void)
+{
+    struct machine m;
+    load(&m);
+    double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
+    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
+    CHECK_CLOSE("measured", m.cost.matmul_f32_flop_per_s, rate, 0);
+    CHECK_CLOSE("not measured", m.cost.matmul_flop_per_s, other / 2, 1e-9);
+    double add_s = seconds(&m, WORK_ADD);
+    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_MEMORY, 2);
+    CHECK_CLOSE("add", seconds(&m, WORK_ADD) / add_s, 2, 0.02);
+    CHECK_CLOSE("estimate", spread_of_estimate(&m.cost, SPREAD_MEMORY), 0.5, 0);
+    CHECK_CLOSE("links are no estimate", spread_of_estimate(&m.cost, SPREAD_NODE), 0, 0);
+    arena_release(&m.arena);
+}
+
+/* Every measured shape of a preset moves with its part. */
+static void measured_shapes_move(void)
+{
+    struct machine m = {0};
+    CHECK_INT("b200", cost_load(&m.cost, &m.arena, "b200", NULL), STATUS_OK);
+    CHECK_INT("node", cluster_load(&m.cluster, &m.arena, "b200", NULL), STATUS_OK);
+    CHECK("a preset", !spread_is_known(&m.cost, &m.cluster));
+    CHECK("points", m.cost.points.count > 0);
+    const struct cost_points before = m.cost.points;
+    spread_slow_others(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
+    for (size_t i = 0; i < before.count; i++)
+        CHECK_CLOSE("seconds", m.cost.points.row[i].seconds,
+                    before.row[i].seconds * (before.row[i].work.kind == WORK_MATMUL ? 2 : 1), 1e-9);
+    arena_release(&m.arena);
+}
+
+static const struct check_case cases[] = {
+    {"measured numbers move by their spreads", measured_numbers_move_by_their_spreads},
+    {"others move by a factor", others_move_by_a_factor},
+    {"measured shapes move", measured_shapes_move},
+};
+CHECK_MAIN("spread", cases)
