@@ -25,11 +25,10 @@ static double processor_s(void)
 }
 
 static enum status mapping_init(struct child_mapping *m, size_t rows, uint32_t transfers,
-                                uint32_t runs, const char *name, struct diag *diag)
+                                const char *name, struct diag *diag)
 {
     size_t head = (sizeof *m->shared + 63) / 64 * 64;
-    m->size = head + 2 * rows * sizeof(double) + transfers * sizeof(uint64_t) +
-              runs * sizeof(struct depth_run);
+    m->size = head + 2 * rows * sizeof(double) + transfers * sizeof(uint64_t);
     void *memory = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
@@ -38,7 +37,6 @@ static enum status mapping_init(struct child_mapping *m, size_t rows, uint32_t t
     m->start_s = (double *)((char *)memory + head);
     m->end_s = m->start_s + rows;
     m->transfers_done = (uint64_t *)(m->end_s + rows);
-    m->run = (struct depth_run *)(m->transfers_done + transfers);
     return STATUS_OK;
 }
 
@@ -51,22 +49,16 @@ static void mapping_release(struct child_mapping *m)
 
 /* ---- the child ---- */
 
-static void run_child(struct scheduler *scheduler, const struct child_representatives *in,
-                      const struct child_mapping *m)
+static void run_child(struct scheduler *scheduler, const struct child_mapping *m)
 {
     struct text why = {0};
-    struct schedule_times times = {.start_s = m->start_s,
-                                   .end_s = m->end_s,
-                                   .transfers_done = m->transfers_done,
-                                   .run = m->run,
-                                   .run_count = in->run_count,
-                                   .ahead = in->ahead};
+    struct schedule_times times = {
+        .start_s = m->start_s, .end_s = m->end_s, .transfers_done = m->transfers_done};
     double began_s = processor_s();
     struct child_shared *shared = m->shared;
     pages_touch(m->shared, m->size);
     shared->status = schedule_run(scheduler, &times, &why);
     shared->events_s = processor_s() - began_s;
-    shared->late = times.late;
     shared->step_s = times.step_s;
     shared->flows = times.flows;
     shared->timers = times.timers;
@@ -106,8 +98,8 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     return STATUS_OK;
 }
 
-static enum status run_forked(struct scheduler *scheduler, const struct child_representatives *in,
-                              const struct child_mapping *m, const char *name, struct diag *diag)
+static enum status run_forked(struct scheduler *scheduler, const struct child_mapping *m,
+                              const char *name, struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
     pid_t parent = getpid(), child = fork();
@@ -116,7 +108,7 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_re
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
-        run_child(scheduler, in, m);
+        run_child(scheduler, m);
         _exit(0); /* no exit handlers: they are the parent's */
     }
     return wait_child(child, m->shared, name, diag);
@@ -141,8 +133,7 @@ static size_t row_count(const struct sim_plan *plan, const struct fold *fold)
     return count;
 }
 
-enum status child_run_make(struct child_run *run, const struct ir *ir,
-                           const struct child_representatives *in, const struct sim_request *q,
+enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
                            struct diag *diag)
 {
     *run = (struct child_run){0};
@@ -156,11 +147,9 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
-                          run->plan.transfer_count, in->run_count, q->name, diag);
-    if (status == STATUS_OK && in->run_count > 0)
-        memcpy(run->mapping.run, in->run, in->run_count * sizeof *in->run);
+                          run->plan.transfer_count, q->name, diag);
     if (status == STATUS_OK)
-        status = run_forked(scheduler, in, &run->mapping, q->name, diag);
+        status = run_forked(scheduler, &run->mapping, q->name, diag);
     schedule_free(scheduler);
     if (status != STATUS_OK)
         return status;

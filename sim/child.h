@@ -5,7 +5,6 @@
 #ifndef SIM_CHILD_H
 #define SIM_CHILD_H
 
-#include "sim/plan/depth.h"
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/prune.h"
@@ -17,7 +16,6 @@ enum { CHILD_WHY_SIZE = 2048 };
 struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
-    bool late; /* struct schedule_times */
     double step_s, events_s;
     uint64_t flows, timers;
     char why[CHILD_WHY_SIZE];
@@ -27,15 +25,7 @@ struct child_mapping {
     struct child_shared *shared;
     double *start_s, *end_s; /* rows of the classes */
     uint64_t *transfers_done;
-    struct depth_run *run;
     size_t size;
-};
-
-/* The runs of a list whose periods the simulation may leave out. All-zero: none. */
-struct child_representatives {
-    const struct depth_run *run;
-    uint32_t run_count; /* rows of run[] (sim/scheduler/leap.h) */
-    uint32_t ahead;     /* as in struct schedule_times */
 };
 
 /* A list and its times. All-zero is empty. */
@@ -57,8 +47,7 @@ struct sim_request {
 };
 
 /* Simulates the list `ir` once and fills *run. Release *run in either case. */
-enum status child_run_make(struct child_run *run, const struct ir *ir,
-                           const struct child_representatives *in, const struct sim_request *q,
+enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
                            struct diag *diag);
 void child_run_release(struct child_run *run);
 

@@ -4,7 +4,6 @@
 #include "sim/even/even.h"
 #include "sim/link_loads.h"
 #include "sim/memory/memory.h"
-#include "sim/plan/depth.h"
 #include "sim/plan/replicas.h"
 #include "sim/plan/steady.h"
 
@@ -92,104 +91,10 @@ static enum status run_whole(struct sim_result *result, const struct ir *ir,
                              const struct sim_request *q, struct diag *diag)
 {
     struct child_run run;
-    enum status status = child_run_make(&run, ir, &(struct child_representatives){0}, q, diag);
+    enum status status = child_run_make(&run, ir, q, diag);
     if (status == STATUS_OK)
         take_whole(result, ir, &run);
     child_run_release(&run);
-    return status;
-}
-
-/* ---- depth folding ---- */
-
-/* Returns the number of ops that the runs leave out. */
-static uint32_t count_left_out(const struct depth_run *run, uint32_t runs)
-{
-    uint32_t ops = 0;
-    for (uint32_t r = 0; r < runs; r++)
-        ops += (run[r].periods - run[r].kept) * run[r].ops;
-    return ops;
-}
-
-static void note_depth(struct sim_depth *depth, const struct depth_run *run, uint32_t runs)
-{
-    uint32_t whole = 0;
-    depth->outcome = SIM_DEPTH_FOLDED;
-    for (uint32_t r = 0; r < runs; r++) {
-        whole += run[r].kept == run[r].periods ? run[r].periods * run[r].blocks : 0;
-        if (run[r].kept < run[r].periods && run[r].periods * run[r].blocks > depth->layers.all)
-            depth->layers = (struct sim_depth_fold){run[r].blocks, run[r].kept * run[r].blocks,
-                                                    run[r].periods * run[r].blocks, 0};
-    }
-    depth->layers.given_up = whole;
-}
-
-/* Fills the times of all periods from those of the simulated ones. False: they do not follow. */
-static bool take_folded(struct sim_result *result, const struct ir *ir, struct child_run *run,
-                        uint32_t runs)
-{
-    struct child_mapping *m = &run->mapping;
-    uint32_t left_out = count_left_out(m->run, runs);
-    bool holds = depth_expand(&run->plan, &run->fold, m->run, runs,
-                              (struct steady_times){m->start_s, m->end_s});
-    if (!holds)
-        return false;
-    fill_classes(result, ir, run, left_out);
-    for (size_t i = 0; i < result->row_count; i++)
-        if (m->end_s[i] > result->step_s)
-            result->step_s = result->simulated_s = m->end_s[i];
-    link_loads_fill(result, run);
-    note_depth(&result->depth, m->run, runs);
-    take_mapping(result, m);
-    return true;
-}
-
-/* Runs the list, and leaves periods out as soon as they repeat the times of those before. *done: *result has
- * the times. *late: hosts were delayed, and have to issue more periods ahead. */
-static enum status run_leaping(struct sim_result *result, const struct ir *ir,
-                               const struct sim_request *q, const struct child_representatives *in,
-                               bool *done, bool *late, struct diag *diag)
-{
-    struct child_run run = {0};
-    struct diag own = {0};
-    enum status status = child_run_make(&run, ir, in, q, &own);
-    *late = run.mapping.shared && run.mapping.shared->late;
-    if (status == STATUS_OK && count_left_out(run.mapping.run, in->run_count) == 0) {
-        take_whole(result, ir, &run); /* nothing repeated */
-        *done = true;
-    } else if (status == STATUS_OK) {
-        *done = take_folded(result, ir, &run, in->run_count);
-    } else if (status == STATUS_SYSTEM && !*late) {
-        diag_append(diag, &own);
-    } else {
-        status = STATUS_OK; /* the whole list will tell */
-    }
-    child_run_release(&run);
-    diag_release(&own);
-    return status;
-}
-
-/* Periods that hosts issue ahead of the one that all ranks have ended. Computing may be two periods ahead of copies
- * to the host, so AHEAD does not delay it; where streams are further apart, the second try has FAR_AHEAD. */
-enum { AHEAD = 2, FAR_AHEAD = 4 };
-
-/* Simulates the list with periods left out. *done is false where it has no periods, or their times do not follow. */
-static enum status run_folded(struct sim_result *result, const struct ir *ir,
-                              const struct sim_request *q, bool *done, struct diag *diag)
-{
-    struct child_representatives in = {.ahead = AHEAD};
-    struct depth_run *runs = depth_find_runs(ir, &in.run_count);
-    enum status status = STATUS_OK;
-    bool late = false;
-    in.run = runs;
-    result->depth.outcome = SIM_DEPTH_NO_PERIOD;
-    if (in.run_count > 0) {
-        result->depth.outcome = SIM_DEPTH_UNSTEADY;
-        status = run_leaping(result, ir, q, &in, done, &late, diag);
-        in.ahead = FAR_AHEAD;
-        if (late)
-            status = run_leaping(result, ir, q, &in, done, &late, diag);
-    }
-    free(runs);
     return status;
 }
 
@@ -205,12 +110,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     free(even);
     result->even_ranks = even_ranks(ir, result->even_guards);
     q.even = result->even_guards;
-    bool done = false;
-    result->depth.outcome = SIM_DEPTH_OFF;
-    if (!options->exact && ir->repeats.copies == 0)
-        status = run_folded(result, ir, &q, &done, diag);
-    if (status == STATUS_OK && !done)
-        status = run_whole(result, ir, &q, diag);
+    status = run_whole(result, ir, &q, diag);
     if (status == STATUS_OK && !options->no_memory && !result->unsteady)
         result->unsteady = !memory_peaks(ir, cluster, result);
     return status;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* The version of what --json prints: raised when a name changes, disappears or gets another meaning. */
-enum { JSON_SCHEMA_VERSION = 1 };
+enum { JSON_SCHEMA_VERSION = 2 };
 
 struct json_out {
     struct text *out;

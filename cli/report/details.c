@@ -92,25 +92,6 @@ static void print_memory(const struct screen *screen, const struct report *r)
     text_release(&piece);
 }
 
-/* Appends ", 6 of 30 equal layers": what was simulated of those that repeat each other. */
-static void put_fold(struct text *out, const struct sim_depth_fold *fold)
-{
-    if (fold->period == 0)
-        return;
-    text_printf(out, ", %u of %u equal layers", fold->simulated, fold->all);
-    if (fold->period > 1)
-        text_printf(out, " (a period is %u)", fold->period);
-    if (fold->given_up > 0)
-        text_printf(out, " (the times of %u others do not repeat)", fold->given_up);
-}
-
-static void put_depth(struct text *out, const struct sim_depth *depth)
-{
-    put_fold(out, &depth->layers);
-    if (depth->outcome == SIM_DEPTH_UNSTEADY)
-        text_puts(out, ", all layers (their times do not repeat)");
-}
-
 /* Appends ", 11 of 32 layers": what was simulated of a loop, where not all of it was. */
 static void put_sample(struct text *out, const struct prediction *p)
 {
@@ -180,7 +161,6 @@ static void print_simulation(const struct screen *screen, const struct report *r
                 sim->even_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
                 (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
-    put_depth(&line, &sim->depth);
     put_sample(&line, p);
     if (sim->busiest_name) {
         const struct sim_link_load *load = &sim->load[sim->busiest];

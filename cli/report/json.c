@@ -216,30 +216,6 @@ static void put_memory(struct json_out *w, const struct prediction *p)
     json_end_object(w);
 }
 
-static void put_fold(struct json_out *w, const char *name, const struct sim_depth_fold *fold)
-{
-    json_begin_object(w, name);
-    json_put_count(w, "period", fold->period);
-    json_put_count(w, "simulated", fold->simulated);
-    json_put_count(w, "all", fold->all);
-    json_put_count(w, "given_up", fold->given_up);
-    json_end_object(w);
-}
-
-static void put_depth(struct json_out *w, const struct sim_depth *depth)
-{
-    static const char *const outcomes[] = {
-        [SIM_DEPTH_OFF] = "off",
-        [SIM_DEPTH_NO_PERIOD] = "no_period",
-        [SIM_DEPTH_UNSTEADY] = "unsteady",
-        [SIM_DEPTH_FOLDED] = "folded",
-    };
-    json_begin_object(w, "depth");
-    json_put_text(w, "outcome", outcomes[depth->outcome]);
-    put_fold(w, "layers", &depth->layers);
-    json_end_object(w);
-}
-
 /* Writes how much of a loop was simulated, if not all of it was. */
 static void put_sample(struct json_out *w, const struct prediction *p)
 {
@@ -282,7 +258,6 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "simulated", p->sim.counts.simulated);
     json_put_count(w, "flows", p->sim.counts.flows);
     json_put_count(w, "timers", p->sim.counts.timers);
-    put_depth(w, &p->sim.depth);
     put_sample(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why", p->extrapolated.size > 0 ? p->extrapolated.data : "");

@@ -15,6 +15,23 @@
 /* Events that begin within this share of a period before its end belong to the next period. */
 #define SAME_SHARE_OF_PERIOD 1e-9
 
+struct steady_run {
+    uint32_t role;
+    uint32_t begin, ops; /* first op of the first iteration; ops of each iteration */
+    uint32_t gap;        /* after how many iterations the gap comes */
+    double period_s;     /* from one iteration to the next */
+};
+
+struct steady {
+    const struct sim_plan *plan;
+    const struct fold *fold;
+    struct steady_times times;
+    struct steady_run *run; /* [run_count] in list order */
+    uint32_t run_count;
+    size_t *row; /* per class: of its first op in the times */
+    double same_s;
+};
+
 static bool same(const struct steady *x, double a, double b)
 {
     return fabs(a - b) <= x->same_s;
@@ -66,7 +83,7 @@ static const struct steady_run *run_of(const struct steady *x, uint32_t role, ui
 /* Returns the first op of the i-th simulated iteration. */
 static uint32_t begin_of(const struct steady_run *run, uint32_t i)
 {
-    return run->begin + (i < run->gap ? i : i + run->left_out) * run->ops;
+    return run->begin + i * run->ops;
 }
 
 /* ---- the conditions ---- */
@@ -196,8 +213,6 @@ static bool is_sync(const struct ir *ir, uint32_t op)
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = &c->x->plan->ir->repeats;
-    if (r->copies == 0) /* the list is whole */
-        return c->t.end_s[op];
     struct repeat_place at = repeats_seen_at(r, from, copy, op);
     if (at.run == NULL)
         return c->t.end_s[op] + shift_s(c->x, c->role, op);
@@ -293,7 +308,7 @@ static bool starts_are_right(struct check *c)
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         if (run != NULL && op == begin_of(run, run->gap)) {
-            if (ir->repeats.copies > 0 && !copies_are_right(c, run))
+            if (!copies_are_right(c, run))
                 return false;
             run = run_of(c->x, c->role, ++next);
         }
@@ -321,7 +336,8 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     return right;
 }
 
-void steady_begin(struct steady *x)
+/* Sets row and same_s of a struct whose other members are set. */
+static void begin(struct steady *x)
 {
     double until_s = 0;
     find_rows(x);
@@ -330,15 +346,10 @@ void steady_begin(struct steady *x)
     x->same_s = SAME_S + SAME_SHARE * until_s;
 }
 
-void steady_release(struct steady *x)
-{
-    free(x->row);
-}
-
-bool steady_find_periods(struct steady *x)
+/* Finds period_s of every run. Returns false when times do not repeat. */
+static bool find_periods(struct steady *x)
 {
     const struct ir *ir = x->plan->ir;
-    uint32_t ops = repeats_ops(&ir->repeats, IR_NONE, ir->op.count), simulated = ir->op.count;
     for (uint32_t gap = 0; gap < x->run_count; gap++) {
         bool any = false;
         for (uint32_t r = 0; r < ir->role_count; r++)
@@ -346,13 +357,13 @@ bool steady_find_periods(struct steady *x)
         if (any && !find_period(x, gap))
             return false;
     }
-    for (uint32_t i = 0; i < x->run_count; i++)
-        simulated -= x->run[i].left_out * x->run[i].ops;
-    x->same_s += x->same_s * ops / simulated; /* sums of many periods */
+    /* sums of many periods */
+    x->same_s += x->same_s * repeats_ops(&ir->repeats, IR_NONE, ir->op.count) / ir->op.count;
     return true;
 }
 
-bool steady_starts_are_right(const struct steady *x, double *step_s)
+/* True if every op of the whole list starts when the last of its dependencies has ended. */
+static bool all_starts_are_right(const struct steady *x, double *step_s)
 {
     bool right = true;
     *step_s = 0;
@@ -375,11 +386,11 @@ bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct
                                        .begin = r->run[i].begin,
                                        .ops = r->run[i].ops,
                                        .gap = r->run[i].gap};
-    steady_begin(&x);
-    bool steady = steady_find_periods(&x) && steady_starts_are_right(&x, step_s);
+    begin(&x);
+    bool steady = find_periods(&x) && all_starts_are_right(&x, step_s);
     for (uint32_t i = 0; i < r->run_count; i++)
         period_s[i] = x.run[i].period_s;
-    steady_release(&x);
+    free(x.row);
     free(x.run);
     return steady;
 }

@@ -58,26 +58,8 @@ struct sim_counts {
     double events_s; /* processor seconds of the event loop */
 };
 
-/* Whether periods of layers were left out of the simulation, or why not (sim/plan/depth.h). */
-enum sim_depth_outcome {
-    SIM_DEPTH_OFF,       /* not asked for */
-    SIM_DEPTH_NO_PERIOD, /* nothing in the list repeats often enough, or there are several roles */
-    SIM_DEPTH_UNSTEADY,  /* the list repeats itself, its times do not */
-    SIM_DEPTH_FOLDED
-};
-
-struct sim_depth {
-    enum sim_depth_outcome outcome;
-    struct sim_depth_fold {
-        uint32_t period;         /* layers that repeat together; 0: none do */
-        uint32_t simulated, all; /* layers of the longest run from which periods were left out */
-        uint32_t given_up;       /* layers of runs whose times do not repeat; none were left out */
-    } layers;
-};
-
 struct sim_result {
     double step_s;
-    struct sim_depth depth;
     /* For a sample (ir->repeats), times are those of the sample, and step_s, loads, counts and peaks those of the
      * whole list. unsteady: the times of the whole list do not follow from the sample's, and no figure here is
      * valid. */

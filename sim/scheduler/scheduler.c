@@ -1,7 +1,6 @@
 #include "sim/scheduler/scheduler.h"
 #include "sim/scheduler/engine.h"
 #include "sim/scheduler/event_queue.h"
-#include "sim/scheduler/leap.h"
 #include "sim/scheduler/scheduler_state.h"
 #include "sim/scheduler/sm_interference.h"
 #include "sim/scheduler/uncontended.h"
@@ -47,8 +46,6 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
         scheduler_issue(s, rank_index);
     }
-    if (times->run_count > 0)
-        leap_ended(s, rank_index, op, date_s);
 }
 
 /* Lets the host issue ops until one holds it. The seconds to issue an op are spent before it can start; those of a
@@ -61,7 +58,7 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
     const double *cost_s = s->plan->costs->issue_s;
     double host_s = r->host_s;
     bool held = false;
-    while (!held && leap_may_issue(s, r) && r->issued < program->op_count) {
+    while (!held && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
         bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
         held = ir_blocks_host(ir, op);
@@ -226,7 +223,6 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
         break;
     case OP_SLOWED:
-        leap_check_date(s, date_s);
         if (s->has_flows)
             interference_start(s, rank_index, op, date_s, kernel_s(plan, r->rank, shape));
         else
@@ -236,7 +232,6 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         finish(s, rank_index, op, date_s + plan->host_s[shape]);
         break;
     case OP_EVENT:
-        leap_check_date(s, date_s);
         start_event_op(s, rank_index, op, date_s);
         break;
     }
@@ -378,7 +373,6 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
         engine_run_ahead(engine_ahead);
         make_paths(s);
     }
-    leap_init(s);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         scheduler_issue(s, r);
     start_ready(s);
@@ -393,7 +387,5 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
         deadlock_explain(s, why);
         status = STATUS_BAD_INPUT;
     }
-    leap_count_events(s);
-    times->late = s->leap.late;
     return status;
 }

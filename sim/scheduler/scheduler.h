@@ -14,7 +14,6 @@
 #define SIM_SCHEDULER_H
 
 #include "base/text.h"
-#include "sim/plan/depth.h"
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
 
@@ -27,11 +26,6 @@ struct schedule_times {
     uint64_t *transfers_done;
     double step_s;
     uint64_t flows, timers; /* started in the engine */
-    struct depth_run
-        *run; /* [run_count] whose periods may be left out (sim/scheduler/leap.h): kept and */
-    uint32_t run_count; /* first_kept then say which; rows of those are not written */
-    uint32_t ahead;     /* periods that hosts issue beyond the one that all ranks have ended last */
-    bool late;          /* an op was delayed by leaving periods out: do not use the times */
 };
 
 /* Fills begin[class_count + 1]: class c has the rows begin[c] to begin[c + 1] of the arrays. */

@@ -251,8 +251,6 @@ void schedule_free(struct scheduler *s)
     pages_free(s->event, s->state_bytes);
     free(s->ready);
     free(s->event_queue.row);
-    free(s->leap.open);
-    free(s->leap.gap);
     arena_release(&s->arena);
     free(s);
 }

@@ -20,7 +20,6 @@ struct rank_state {
     uint32_t held;     /* the op that holds the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
     uint32_t ended;    /* ops that have ended */
-    uint32_t gap;      /* row of leap.gap[]: the next gap that the host comes to */
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
     struct beside {
@@ -73,22 +72,6 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Periods that are left out while events run: sim/scheduler/leap.h. */
-struct leap {
-    uint32_t at;              /* row of times->run that is watched; run_count: none any more */
-    uint32_t *open;           /* [periods] ops of all ranks that have not ended */
-    uint32_t issued;          /* periods that hosts may issue */
-    uint32_t stop;            /* the op before which hosts then wait; IR_NONE: none */
-    uint32_t watched, streak; /* the period whose end is awaited; periods before it that repeated */
-    double period_s;
-    struct leap_gap {
-        uint32_t begin, end;     /* ops that never happen */
-        uint32_t run_begin, ops; /* first op of the run; ops of each period */
-    } * gap;
-    uint32_t gap_count;
-    bool late;
-};
-
 /* Values of scheduler.left[]: the number of dependencies that have not ended; once the op has started, OP_ARRIVED +
  * the number of its events that have not ended; after its end OP_ENDED. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
@@ -122,8 +105,6 @@ struct scheduler {
     uint32_t *moving;      /* per link: flows that the engine moves over it */
     double *uncontended_s; /* per transfer: seconds when nothing else moves; < 0: not known */
     double *rate;          /* per flow: bytes/s when no other transfer moves */
-
-    struct leap leap;
 
     double now_s;
     bool ahead; /* now_s is ahead of the engine's clock: no flow may start */

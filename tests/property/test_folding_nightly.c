@@ -26,11 +26,6 @@ static void replicas_equal_all_ranks(void)
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
-static void layers_left_out_change_nothing(void)
-{
-    check_layers_left_out(worlds());
-}
-
 static void samples_stand_for_whole_lists(void)
 {
     check_samples(getenv("WORLDS") != NULL ? worlds() : 500);
@@ -40,7 +35,6 @@ static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
     {"folded stages equal unfolded", folded_stages_equal_unfolded},
     {"replicas equal all ranks", replicas_equal_all_ranks},
-    {"layers left out change nothing", layers_left_out_change_nothing},
     {"samples stand for whole lists", samples_stand_for_whole_lists},
 };
 CHECK_MAIN("folding", cases)

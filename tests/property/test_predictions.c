@@ -31,11 +31,6 @@ static void replicas_equal_all_ranks(void)
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
-static void layers_left_out_change_nothing(void)
-{
-    check_layers_left_out(40);
-}
-
 /* Returns the longest chain of durations through streams, waits and host order, in seconds: no machine is
  * faster. */
 static double critical_path(const struct world *w)
@@ -384,7 +379,6 @@ static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
     {"folded stages equal unfolded ones", folded_stages_equal_unfolded},
     {"replicas equal all ranks", replicas_equal_all_ranks},
-    {"layers left out change nothing", layers_left_out_change_nothing},
     {"no step is shorter than its busiest stream or its critical path",
      no_step_is_shorter_than_it_can_be},
     {"every order is kept", every_order_is_kept},

@@ -99,11 +99,6 @@ static inline bool world_of(struct world *w, struct check_random *random, struct
     return world_build(w, cluster, &request, NULL);
 }
 
-static inline bool world_make_deep(struct world *w, struct check_random *random, int64_t layers)
-{
-    return world_of(w, random, shapes_request(random, 8, false), layers);
-}
-
 /* Puts two or four pipeline stages of the request's ranks into the request, with a random placement and
  * pipeline. */
 static inline void add_stages(struct request *request, struct check_random *random)
@@ -159,7 +154,7 @@ static inline bool world_make_replicas(struct world *w, struct check_random *ran
 
 static inline bool world_make(struct world *w, struct check_random *random)
 {
-    return world_make_deep(w, random, 0);
+    return world_of(w, random, shapes_request(random, 8, false), 0);
 }
 
 static inline bool simulate(struct world *w, bool exact, struct sim_result *result)
