@@ -133,7 +133,7 @@ static void try_one(void *context, size_t job, void *result)
     const struct trials *trials = context;
     struct trial *trial = result;
     struct request request = *trials->request;
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     bool ideal = trials->perturbation[job] == NULL;
     if (ideal)
         request.profile = "ideal";
@@ -284,7 +284,7 @@ static enum status find_fitting(struct alternative *best, const struct predictio
         return status;
     if (!best->verdict.fits)
         return STATUS_OK;
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     status = prediction_make(&p, base->setup, &perturbed, exact, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -331,7 +331,7 @@ static void try_remedy(void *context, size_t job, void *result)
     const struct remedy_pair *pair = &trials->pair[job];
     struct remedy_trial *trial = result;
     struct request request = *trials->request;
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     apply(&request, pair->first);
     if (pair->second != NULL)
         apply(&request, pair->second);

@@ -44,6 +44,103 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
     return seconds;
 }
 
+/* A shape over documents. */
+struct shape_row {
+    const struct work *work;
+    uint32_t shape;
+};
+
+static int compare_i64(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Compares what shapes that stand for each other on different ranks have in common: with whole sequences they would
+ * have equally many pairs. */
+static int compare_rows(const void *left, const void *right)
+{
+    const struct work *a = ((const struct shape_row *)left)->work,
+                      *b = ((const struct shape_row *)right)->work;
+    const int64_t key[][2] = {
+        {a->kind, b->kind},
+        {a->attention.sequence, b->attention.sequence},
+        {a->attention.away, b->attention.away},
+        {a->attention.away_out, b->attention.away_out},
+        {a->attention.q * a->attention.kv, b->attention.q * b->attention.kv},
+        {a->attention.heads, b->attention.heads},
+        {a->attention.window, b->attention.window},
+    };
+    int order = 0;
+    for (size_t i = 0; i < ARRAY_LEN(key) && order == 0; i++)
+        order = compare_i64(key[i][0], key[i][1]);
+    return order;
+}
+
+/* Returns, by shape and place, whether the place's ranks run the shape, on the heap. */
+static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, uint32_t places)
+{
+    bool *runs = heap_zalloc((size_t)ir->shape_count * places + 1, sizeof *runs);
+    uint32_t *rank = rank_of_places(ir), *noted = heap_zalloc(ir->shape_count, sizeof *noted);
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        uint32_t shape = ir->op.shape[op], guard = ir->op.guard[op];
+        if (seconds[shape] == NULL || noted[shape] == guard + 1u)
+            continue;
+        noted[shape] = guard + 1u;
+        for (uint32_t p = 0; p < places; p++)
+            if (guard == IR_NONE16 ||
+                guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank[p]))
+                runs[(size_t)shape * places + p] = true;
+    }
+    free(noted);
+    free(rank);
+    return runs;
+}
+
+/* Fills the rows of shapes that stand for each other with the mean of what ranks run. False: all took it already. */
+static bool make_even(double **even, const double *const *seconds, const struct shape_row *row,
+                      size_t count, const bool *runs, uint32_t places)
+{
+    double sum = 0, most = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t p = 0; p < places; p++)
+            if (runs[(size_t)row[i].shape * places + p]) {
+                double own = seconds[row[i].shape][p];
+                sum += own;
+                most = own > most ? own : most;
+                n++;
+            }
+    for (size_t i = 0; i < count; i++) {
+        even[row[i].shape] = heap_alloc(places, sizeof **even);
+        for (uint32_t p = 0; p < places; p++)
+            even[row[i].shape][p] = n > 0 ? sum / (double)n : 0;
+    }
+    return n > 0 && most > sum / (double)n * (1 + 1e-12);
+}
+
+double **document_costs_even(const struct ir *ir, const double *const *seconds)
+{
+    uint32_t places = ir_places(ir), count = 0;
+    struct shape_row *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
+    bool *runs = runs_of_shapes(ir, seconds, places), differs = false;
+    double **even = heap_zalloc(ir->shape_count + 1u, sizeof *even);
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        if (seconds[s] != NULL)
+            row[count++] = (struct shape_row){&ir->shape[s], s};
+    qsort(row, count, sizeof *row, compare_rows);
+    for (uint32_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && compare_rows(&row[i], &row[end]) == 0;)
+            end++;
+        differs |= make_even(even, seconds, row + i, end - i, runs, places);
+    }
+    free(runs);
+    free(row);
+    if (differs)
+        return even;
+    document_costs_free(even, ir->shape_count);
+    return NULL;
+}
+
 void document_costs_free(double **seconds, uint32_t shapes)
 {
     for (uint32_t s = 0; seconds != NULL && s < shapes; s++)

@@ -357,6 +357,39 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
+/* Moves waits that differences of documents cause to a cause of their own: waits beyond those of the same list in which
+ * every rank takes the mean. *stands as in simulate(). */
+static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
+                                  const struct sim_options *options, struct waterfall_peak peak,
+                                  bool *stands, struct diag *diag)
+{
+    struct sim_costs sim_costs = costs->sim;
+    struct sim_result even = {0};
+    struct waterfall waterfall;
+    struct stages stages = {0};
+    double **seconds = document_costs_even(&p->ir, costs->sim.place_work_s);
+    if (seconds == NULL)
+        return STATUS_OK;
+    sim_costs.place_work_s = (const double *const *)seconds;
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &sim_costs, options, "schedule", &even, diag);
+    *stands = status == STATUS_OK && !even.unsteady;
+    if (*stands) {
+        waterfall_make(&waterfall, &p->ir, &even, peak, 0);
+        *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
+        waterfall_take_documents(&p->waterfall, &waterfall);
+    }
+    if (*stands && p->ir.role_count > 1) {
+        stages_make(&stages, &p->ir, &even, peak);
+        *stands = p->ir.repeats.copies == 0 || stages_add_up(&stages);
+        stages_take_documents(&p->stages, &stages, &p->sim);
+    }
+    stages_release(&stages);
+    sim_result_release(&even);
+    document_costs_free(seconds, p->ir.shape_count);
+    return status;
+}
+
 /* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
 static enum status simulate(struct prediction *p, bool exact, struct shape_costs *costs,
                             bool *stands, struct diag *diag)
@@ -382,6 +415,8 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
+    if (*stands && !p->skip_documents && costs->place_work_s != NULL)
+        status = take_documents(p, costs, &options, peak, stands, diag);
     return status;
 }
 

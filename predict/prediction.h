@@ -36,6 +36,9 @@ struct prediction {
     bool
         skip_arenas; /* set by a caller that shows no arena: arenas that the verdict does not depend on are not
                          planned, which takes half of the time, and are 0 bytes */
+    bool
+        skip_documents; /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not told apart, which takes
+                          * a second simulation */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

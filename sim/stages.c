@@ -12,6 +12,29 @@ static double busy_of(const struct waterfall *w)
     return busy;
 }
 
+static void add_up(struct stages *s, const struct sim_result *result)
+{
+    s->busy_s = s->fill_s = s->drain_s = s->imbalance_s = 0;
+    s->documents_s = s->offload_s = s->other_s = 0;
+    for (uint32_t role = 0; role < s->count; role++) {
+        const struct waterfall *w = &s->of[role];
+        double share = (double)s->ranks[role] / result->rank_count, busy = busy_of(w);
+        double known = busy + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
+                       w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_DOCUMENTS] +
+                       w->cause_s[CAUSE_OFFLOAD];
+        s->busy_s += share * busy;
+        s->fill_s += share * w->cause_s[CAUSE_FILL];
+        s->drain_s += share * w->cause_s[CAUSE_DRAIN];
+        s->imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
+        s->documents_s += share * w->cause_s[CAUSE_DOCUMENTS];
+        s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
+        s->other_s += share * (w->step_s - known);
+    }
+    double idle = result->step_s - s->busy_s;
+    s->to_useful = s->busy_s > 0 ? idle / s->busy_s : 0;
+    s->to_step = result->step_s > 0 ? idle / result->step_s : 0;
+}
+
 void stages_make(struct stages *s, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak)
 {
@@ -23,21 +46,15 @@ void stages_make(struct stages *s, const struct ir *ir, const struct sim_result 
         if (role != IR_NONE && s->ranks[role]++ == 0)
             waterfall_make(&s->of[role], ir, result, peak, rank);
     }
-    for (uint32_t role = 0; role < s->count; role++) {
-        const struct waterfall *w = &s->of[role];
-        double share = (double)s->ranks[role] / result->rank_count, busy = busy_of(w);
-        double known = busy + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
-                       w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_OFFLOAD];
-        s->busy_s += share * busy;
-        s->fill_s += share * w->cause_s[CAUSE_FILL];
-        s->drain_s += share * w->cause_s[CAUSE_DRAIN];
-        s->imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
-        s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
-        s->other_s += share * (w->step_s - known);
-    }
-    double idle = result->step_s - s->busy_s;
-    s->to_useful = s->busy_s > 0 ? idle / s->busy_s : 0;
-    s->to_step = result->step_s > 0 ? idle / result->step_s : 0;
+    add_up(s, result);
+}
+
+void stages_take_documents(struct stages *s, const struct stages *even,
+                           const struct sim_result *result)
+{
+    for (uint32_t role = 0; role < s->count; role++)
+        waterfall_take_documents(&s->of[role], &even->of[role]);
+    add_up(s, result);
 }
 
 bool stages_add_up(const struct stages *s)

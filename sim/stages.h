@@ -15,13 +15,17 @@ struct stages {
     uint32_t *ranks;      /* [count] ranks of each stage */
     struct waterfall *of; /* [count] the waterfall of each stage's lowest rank */
     double busy_s;        /* mean over ranks of the time in which a compute stream works */
-    double fill_s, drain_s, imbalance_s, offload_s, other_s; /* means: the rest of the step */
+    double fill_s, drain_s, imbalance_s, documents_s, offload_s,
+        other_s;               /* means: the rest of the step */
     double to_useful, to_step; /* the bubble: idle time over busy time, and over the step */
 };
 
 /* Fills *stages from a simulated step. peak as in waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
+/* Does waterfall_take_documents() for every stage. `result` as given to stages_make(); `even` has the same stages. */
+void stages_take_documents(struct stages *stages, const struct stages *even,
+                           const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a sample may not. */
 bool stages_add_up(const struct stages *stages);
 void stages_release(struct stages *stages);

@@ -40,6 +40,7 @@ static const char *const names[CAUSE_COUNT] = {
     [CAUSE_FILL] = "pipeline fill",
     [CAUSE_DRAIN] = "pipeline drain",
     [CAUSE_PIPELINE] = "pipeline imbalance",
+    [CAUSE_DOCUMENTS] = "imbalance of documents",
     [CAUSE_OFFLOAD] = "offload",
     [CAUSE_HOST] = "host",
     [CAUSE_OTHER] = "other ranks",
@@ -382,6 +383,21 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
     for (int c = 0; c < CAUSE_COUNT; c++)
         sum += waterfall->cause_s[c];
     return fabs(sum - waterfall->step_s) <= 1e-9 * waterfall->step_s;
+}
+
+void waterfall_take_documents(struct waterfall *w, const struct waterfall *even)
+{
+    double longer_s = 0, grown_s = 0; /* of all causes of waiting, and of those that are longer */
+    for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
+        double by_s = w->cause_s[c] - even->cause_s[c];
+        longer_s += by_s;
+        grown_s += fmax(by_s, 0);
+    }
+    if (!(longer_s > 0))
+        return;
+    for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++)
+        w->cause_s[c] -= fmax(w->cause_s[c] - even->cause_s[c], 0) / grown_s * longer_s;
+    w->cause_s[CAUSE_DOCUMENTS] = longer_s;
 }
 
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,

@@ -29,6 +29,8 @@ enum cause {
     CAUSE_FILL,         /* other sends and receives: before the first backward kernel, */
     CAUSE_DRAIN,        /* after the last forward kernel, also of stages that are done early, */
     CAUSE_PIPELINE,     /* and in between: stages that are not equally loaded */
+    CAUSE_DOCUMENTS,    /* waiting because other ranks' documents have more visible pairs
+                           (waterfall_take_documents()); 0 unless that was called */
     CAUSE_OFFLOAD,      /* copies between device and host, other work on host streams */
     CAUSE_HOST,         /* issue, host_sync, barrier */
     CAUSE_OTHER,        /* this rank has ended, others have not; what jitter adds (sim/jitter.h) */
@@ -52,6 +54,11 @@ struct waterfall_peak {
 /* Fills the waterfall of one rank. */
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
+
+/* Moves to CAUSE_DOCUMENTS the time that the rank waits longer than in `even`, the waterfall of the same rank and
+ * schedule in which no rank sees more pairs than another. Each cause of waiting that is longer than in `even` gives in
+ * proportion. Nothing moves if the rank waits no longer. */
+void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *even);
 
 /* True if the causes add up to the step. Those of a sample may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);

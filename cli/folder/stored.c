@@ -76,8 +76,9 @@ enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct 
     if (status == STATUS_OK)
         status = json_get_object(root, "waterfall", &causes, diag);
     for (int i = 0; i < CAUSE_COUNT && status == STATUS_OK; i++)
-        status = json_get_double(causes, result_name_of_cause((enum cause)i).text, 0, DBL_MAX,
-                                 &w->cause_s[i], diag);
+        if (i != CAUSE_DOCUMENTS || json_is_number(json_find(causes, result_name_of_cause(i).text)))
+            status = json_get_double(causes, result_name_of_cause((enum cause)i).text, 0, DBL_MAX,
+                                     &w->cause_s[i], diag);
     return status;
 }
 

@@ -35,6 +35,8 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
 {
     enum cause most = CAUSE_OTHER;
     *by_s = 0;
+    if (!o->explained || !winner->explained)
+        return most;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
         if (more_s > *by_s) {

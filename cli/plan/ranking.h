@@ -17,7 +17,7 @@ struct family {
 struct family plan_family_of(const struct best *best, uint8_t strategy);
 
 /* Returns the cause whose time grows most compared with the winner's step; *by_s is the growth in seconds per
- * sequence, 0 if no cause takes longer. */
+ * sequence, 0 if no cause takes longer, or causes are not known. */
 enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome *winner,
                              double *by_s);
 

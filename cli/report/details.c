@@ -125,6 +125,7 @@ static void print_stages(const struct screen *screen, const struct report *r)
     put_share(&piece, &line, "fill", s->fill_s, step);
     put_share(&piece, &line, "drain", s->drain_s, step);
     put_share(&piece, &line, "imbalance", s->imbalance_s, step);
+    put_share(&piece, &line, "documents", s->documents_s, step);
     put_share(&piece, &line, "offload", s->offload_s, step);
     put_share(&piece, &line, "other", s->other_s, step);
     screen_put_line(screen, "stages", line.data);

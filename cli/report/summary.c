@@ -121,6 +121,7 @@ static const char *const cause_labels[CAUSE_COUNT] = {
     [CAUSE_FILL] = "pipeline fill",
     [CAUSE_DRAIN] = "pipeline drain",
     [CAUSE_PIPELINE] = "pipeline imbalance",
+    [CAUSE_DOCUMENTS] = "imbalance of documents",
     [CAUSE_OFFLOAD] = "waiting for offloaded data",
     [CAUSE_HOST] = "waiting for the CPU",
     [CAUSE_OTHER] = "waiting for other ranks",

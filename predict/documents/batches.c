@@ -28,6 +28,7 @@ static void predict_one(void *context, size_t i, void *result)
     struct documents documents;
     struct arena arena = {0};
     struct prediction p = {.skip_arenas = true,
+                           .skip_documents = true,
                            .slow_rank = job->first->slow_rank,
                            .slow_factor = job->first->slow_factor};
     struct diag diag = {0};

@@ -5,6 +5,7 @@
 #include "predict/workers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One row's steps on the batches of its sample. */
 struct contender {
@@ -34,7 +35,7 @@ static void predict_one(void *context, size_t job, void *result)
     struct request request = row->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     double *step_s = result;
     packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
     request.documents = &documents;
@@ -156,6 +157,56 @@ static bool is_complete(const struct comparison *c)
     return true;
 }
 
+/* ---- causes ---- */
+
+struct explanation {
+    struct setup *setup;
+    struct outcome **row;
+};
+
+static void explain_one(void *context, size_t job, void *result)
+{
+    const struct explanation *e = context;
+    const struct sample *sample = e->row[job]->sample;
+    struct setup *setup = e->setup; /* this process' own */
+    struct outcome *out = result;
+    struct prediction p = {.skip_arenas = true};
+    *out = *e->row[job];
+    setup->padding = sample->batch[sample->typical].padding;
+    if (setup->cluster.gpus == out->request.ranks ||
+        cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
+        if (prediction_make(&p, setup, &out->request, false, NULL) == STATUS_OK)
+            outcome_take_times(out, &p);
+    prediction_release(&p);
+}
+
+/* Simulates the contenders, and the best of each strategy, for the causes of their times. */
+static enum status explain(struct best *best, struct setup *setup, struct diag *diag)
+{
+    struct explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};
+    bool seen[UINT8_MAX + 1] = {false};
+    size_t count = 0;
+    for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
+        struct outcome *row = &best->row[i];
+        if (i < COMPARED_ROWS || !seen[row->strategy])
+            e.row[count++] = row;
+        seen[row->strategy] = true;
+    }
+    struct outcome *out = heap_zalloc(count + 1, sizeof *out);
+    struct progress progress;
+    progress_begin(&progress, count, 0);
+    enum status status = workers_run(count, sizeof *out, explain_one, &e, out, &progress, diag);
+    progress_end();
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        if (out[i].explained) { /* the rest of the row is of all batches */
+            memcpy(e.row[i]->cause_s, out[i].cause_s, sizeof out[i].cause_s);
+            e.row[i]->explained = true;
+        }
+    free(out);
+    free((void *)e.row);
+    return status;
+}
+
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct comparison c = {.setup = setup};
@@ -179,5 +230,5 @@ enum status all_batches_rank(struct best *best, struct setup *setup, struct diag
         free(c.contender[i].step_s);
     if (complete)
         best_rank(best);
-    return status;
+    return status == STATUS_OK ? explain(best, setup, diag) : status;
 }

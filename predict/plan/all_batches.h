@@ -2,7 +2,8 @@
  *
  * The rows that come within DOCUMENTS_MARGIN of the best one on their typical batch are predicted on the first
  * COMPARED_FIRST batches. A row that is slower than the best of them on every one of these drops out; the others, and
- * the best, are predicted on all batches.
+ * the best, are predicted on all batches. Of these rows and of the best of each strategy the causes of the typical step
+ * are told apart.
  *
  * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */
 #ifndef PREDICT_PLAN_ALL_BATCHES_H

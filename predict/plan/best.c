@@ -70,7 +70,7 @@ static bool resize(struct round *round, int64_t gpus)
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
 }
 
-static void take_times(struct outcome *o, const struct prediction *p)
+void outcome_take_times(struct outcome *o, const struct prediction *p)
 {
     const struct stages *stages = &p->stages;
     o->kind = OUTCOME_TIMED;
@@ -78,6 +78,7 @@ static void take_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);
+    o->explained = o->sample == NULL || !p->skip_documents;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -149,7 +150,7 @@ static void time_it(struct round *round, struct outcome *o)
         return;
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
-        struct prediction p = {.skip_arenas = true};
+        struct prediction p = {.skip_arenas = true, .skip_documents = true};
         struct verdict early;
         if (!repair(&request, round, &repairs[i]))
             continue;
@@ -168,7 +169,7 @@ static void time_it(struct round *round, struct outcome *o)
             o->kind = OUTCOME_SLOWER;
             o->most = tokens / prediction_bound_s(&p);
             if (o->most > round->to_exceed && prediction_time(&p, false, NULL) == STATUS_OK)
-                take_times(o, &p);
+                outcome_take_times(o, &p);
             prediction_release(&p);
             return;
         }
@@ -271,7 +272,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
     struct prediction p = {.skip_arenas = true};
     if (o->tokens > beaten &&
         prediction_make(&p, round->setup, &o->request, false, NULL) == STATUS_OK)
-        take_times(o, &p);
+        outcome_take_times(o, &p);
     prediction_release(&p);
 }
 

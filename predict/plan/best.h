@@ -50,6 +50,7 @@ struct outcome {
     size_t won; /* in so many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
+    bool explained; /* cause_s is final: with a sample, CAUSE_DOCUMENTS is told apart */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
@@ -66,6 +67,9 @@ struct best {
     size_t kinds[OUTCOME_KIND_COUNT];
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
 };
+
+/* Makes an outcome TIMED with the figures of a simulated prediction. */
+void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
 
 /* Searches the space and fills *best, which must be all-zero; release it in either case. STATUS_NO: nothing fits.
  * After a signal that base/interrupt.h has noted, the search ends with the outcomes known so far. */

@@ -87,7 +87,7 @@ static void try_machine(void *context, size_t job, void *result)
 {
     struct trial *trial = context;
     struct sensitivity *out = result;
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     if (!resize(trial))
         return;
     struct setup changed = *trial->setup;

@@ -20,7 +20,7 @@ struct trial {
 static double ideal_s(struct setup *setup, const struct outcome *o, int attention_impl)
 {
     struct request request = o->request;
-    struct prediction p = {.skip_arenas = true};
+    struct prediction p = {.skip_arenas = true, .skip_documents = true};
     double seconds = 0;
     request.profile = "ideal";
     request.attention_impl = attention_impl;

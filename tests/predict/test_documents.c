@@ -1,8 +1,11 @@
 /* tests/predict/test_documents.c: laws of the time and the MFU of steps over packed documents. */
 #include "predict/bounds.h"
+#include "predict/document_costs.h"
 #include "predict/longhaul.h"
 #include "schedule/ir/documents.h"
-#include "tests/check.h"
+#include "schedule/ir/visible.h"
+#include "sim/waterfall.h"
+#include "tests/sim/machine.h"
 
 #include <stdio.h>
 
@@ -129,7 +132,120 @@ static void folded_is_exact(void)
     }
 }
 
+/* Simulates a schedule in which every visible pair takes a second; of `even` costs, what an even step costs. Returns the
+ * waterfall of each of two ranks. */
+static void two_waterfalls(const struct ir *ir, const double *const *seconds,
+                           struct waterfall *waterfall)
+{
+    struct cluster cluster = machine_make(1);
+    struct machine_costs machine = {.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double))};
+    struct sim_result result = {0};
+    machine.costs = (struct sim_costs){.work_s = machine.work_s, .place_work_s = seconds};
+    if (machine_run("two ranks", ir, &cluster, &machine.costs, (struct sim_options){0}, &result))
+        for (uint32_t rank = 0; rank < 2; rank++)
+            waterfall_make(&waterfall[rank], ir, &result,
+                           (struct waterfall_peak){.flop_per_s = 1e12}, rank);
+    sim_result_release(&result);
+    free(machine.work_s);
+}
+
+static double **seconds_of_pairs(const struct ir *ir)
+{
+    double **seconds = heap_zalloc(ir->shape_count + 1u, sizeof *seconds);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        if (!work_has_documents(&ir->shape[s]))
+            continue;
+        seconds[s] = heap_zalloc(ir_places(ir), sizeof **seconds);
+        for (uint32_t r = 0; r < mesh_ranks(&ir->mesh); r++)
+            seconds[s][ir_place_of(ir, r)] = ir_op_flops(ir, &ir->shape[s], r) / 4;
+    }
+    return seconds;
+}
+
+/* A document of 3 tokens has 6 pairs, three of 1 token have 3. So rank 0 takes 6 s and rank 1 waits 3 s of them; if both
+ * took the mean of 4.5 s, neither would wait. Both then reduce 300e9 bytes, which takes as long as without documents. */
+static void the_rank_with_fewer_pairs_waits(void)
+{
+    static const struct {
+        const char *label, *documents;
+        double waits_s[2];
+    } rows[] = {
+        {"twice the pairs", "documents of=0 lengths=3\ndocuments of=1 lengths=1,1,1\n", {0, 3}},
+        {"half the pairs", "documents of=0 lengths=1,1,1\ndocuments of=1 lengths=3\n", {3, 0}},
+        {"as many pairs", "documents of=0 lengths=2,1\ndocuments of=1 lengths=1,2\n", {0, 0}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text text = {0};
+        struct ir ir = {0};
+        struct waterfall is[2] = {{0}}, even[2] = {{0}};
+        text_printf(&text,
+                    "longhaul schedule 1\nmesh dp=2\n"
+                    "tokens layout=contiguous cp=1 hp=1 seq=3 batch=2 micro_batch=1 dtype=f32\n"
+                    "%sgroup dp axes=dp\nstream compute compute\nstream comm comm\n"
+                    "buffer q0 hbm f32 [3] activation persistent\n"
+                    "buffer o0 hbm f32 [3] activation persistent\n"
+                    "buffer l0 hbm f32 [3] activation persistent\n"
+                    "op 0 attention compute q=3 kv=3 heads=1 kv_heads=1 dim=1 mask=documents reads "
+                    "q0 q0 q0 writes o0 l0\n"
+                    "op 1 all_reduce comm group=dp bytes=12 waits 0 reads o0 writes o0 "
+                    "region=weights\n"
+                    "op 2 fill compute count=3 waits 1 writes o0\n",
+                    rows[i].documents);
+        if (machine_parse(&ir, rows[i].label, text.data)) {
+            double **seconds = seconds_of_pairs(&ir);
+            double **means = document_costs_even(&ir, (const double *const *)seconds);
+            CHECK(rows[i].label, (means == NULL) == (i == 2));
+            two_waterfalls(&ir, (const double *const *)seconds, is);
+            if (means != NULL)
+                two_waterfalls(&ir, (const double *const *)means, even);
+            for (uint32_t rank = 0; rank < 2 && means != NULL; rank++) {
+                double reduces_s = even[rank].cause_s[CAUSE_WEIGHTS];
+                waterfall_take_documents(&is[rank], &even[rank]);
+                CHECK_CLOSE(rows[i].label, even[rank].step_s - reduces_s, 4.5, 1e-9);
+                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_WEIGHTS], reduces_s, 1e-9);
+                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_DOCUMENTS], rows[i].waits_s[rank],
+                            1e-9);
+                CHECK(rows[i].label, waterfall_adds_up(&is[rank]));
+            }
+            document_costs_free(means, ir.shape_count);
+            document_costs_free(seconds, ir.shape_count);
+        }
+        text_release(&text);
+        ir_release(&ir);
+    }
+}
+
+/* Waits for documents are a part of the step, of ranks that have different ones only. */
+static void only_different_documents_are_waited_for(void)
+{
+    static const int64_t alike[BATCH][4] = {
+        {SEQ / 2, SEQ / 2}, {SEQ / 4, SEQ - SEQ / 4}, {SEQ / 2, SEQ / 2}, {SEQ / 4, SEQ - SEQ / 4}};
+    static const int64_t halves[BATCH][4] = {
+        {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}};
+    static const int64_t fewer_on_rank_0[BATCH][4] = {
+        {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ}, {SEQ}};
+    struct prediction_result most = predicted("ulysses", RING_ZIGZAG, NULL),
+                             same = predicted("ulysses", RING_ZIGZAG, alike),
+                             less = predicted("ulysses", RING_ZIGZAG, fewer_on_rank_0),
+                             ring = predicted("ring", RING_ZIGZAG, alike),
+                             cut = predicted("ring", RING_ZIGZAG_DOCUMENTS, alike);
+    double sum_s = 0;
+    CHECK("whole sequences", most.cause_s[CAUSE_DOCUMENTS] == 0);
+    CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
+    CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 1e-3 * cut.step_s);
+    CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
+    /* rank 0 sees half of the pairs that rank 1 sees, and waits while the other half takes its time, but for
+     * communication that is hidden */
+    double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
+    CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.02);
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        sum_s += less.cause_s[c];
+    CHECK_CLOSE("all causes", sum_s, less.step_s, 1e-9);
+}
+
 static const struct check_case cases[] = {
+    {"the rank with fewer pairs waits", the_rank_with_fewer_pairs_waits},
+    {"only different documents are waited for", only_different_documents_are_waited_for},
     {"folded is exact", folded_is_exact},
     {"laws of time", laws_of_time},
     {"cut documents are even", cut_documents_are_even},
