@@ -90,12 +90,12 @@ static const struct option rows[] = {
      .names = times,
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
-     .help = "which time of each point --cluster-out fits: the median, or p10 (the fastest tenth) "
-             "where other programs disturb the machine"},
+     .help = "which time of each point --cluster-out fits: the median, or p10 (the fastest "
+             "tenth), for a machine on which other programs run"},
     {.name = "despite-noise",
      .kind = OPTION_FLAG,
-     .help = "with --cluster-out: where other programs disturbed the points of a fit that is "
-             "refused, fit their p10, or keep the numbers of the presets"},
+     .help = "with --cluster-out: if a fit is refused because other programs disturbed its "
+             "points, fit their p10, or keep the numbers of the presets"},
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
@@ -351,7 +351,8 @@ static enum status check_cluster_out(const struct options *options, struct diag 
     struct loc at = {.name = "--cluster-out"};
     if (path == NULL && options_given(options, "despite-noise"))
         return diag_error(diag, (struct loc){.name = "--despite-noise"}, STATUS_BAD_INPUT,
-                          "is of the fits of --cluster-out; points are measured either way");
+                          "concerns only the fits of --cluster-out; points are measured with or "
+                          "without it");
     if (path == NULL)
         return STATUS_OK;
     size_t size = strlen(path);

@@ -28,20 +28,20 @@ static const struct option rows[] = {
      .unset =
          "cpu-generic for points of the cpu backend, cpu-torch for PyTorch on processors, else "
          "the cluster's device for recorded steps",
-     .help = "the preset whose numbers stand where nothing was measured; `longhaul list devices` "
+     .help = "the preset that gives the numbers that were not measured; `longhaul list devices` "
              "names all"},
-    {.name = "o", .kind = OPTION_TEXT, .value = "FILE.json", .help = "write the device file there"},
+    {.name = "o", .kind = OPTION_TEXT, .value = "FILE.json", .help = "the device file to write"},
     {.name = "times",
      .kind = OPTION_CHOICE,
      .names = times,
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
-     .help = "which time of each point is fitted: the median, or p10 (the fastest tenth) where "
-             "other programs disturb the machine"},
+     .help = "which time of each point is fitted: the median, or p10 (the fastest tenth), for a "
+             "machine on which other programs ran"},
     {.name = "despite-noise",
      .kind = OPTION_FLAG,
-     .help = "where other programs disturbed the points of a fit that is refused, fit their p10; "
-             "where that is refused too, keep the numbers of the base"},
+     .help = "if a fit is refused because other programs disturbed its points, fit their p10; if "
+             "that is refused too, keep the numbers of the base"},
     {.name = "limit",
      .kind = OPTION_NUMBER,
      .value = "PERCENT",
@@ -52,7 +52,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "RATE",
      .unset = "the header of the points",
-     .help = "bandwidth of host memory, of which work on host streams has a share: \"200 GB/s\""},
+     .help = "bandwidth of host memory, which work on host streams uses in part: \"200 GB/s\""},
     {.name = "min-bytes",
      .kind = OPTION_COUNT,
      .low = 0,
@@ -63,7 +63,8 @@ static const struct option rows[] = {
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
      .value = "FILE.json",
-     .help = "write the cluster of --cluster with the measured links and device there"},
+     .help = "the cluster file to write: the cluster of --cluster with the measured links and "
+             "device"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print the fits as JSON, in SI units"},
 };
 const struct option_set calibrate_options = {"points and what becomes of them", rows,

@@ -23,18 +23,18 @@ static const struct option compare_rows[] = {
      .names = by_names,
      .name_count = ARRAY_LEN(by_names),
      .unset = "all four",
-     .help = "print only this table"},
+     .help = "print only the table with one row per kind of work, stream, phase or rank"},
     {.name = "top",
      .kind = OPTION_COUNT,
      .value = "N",
      .fallback = "10",
      .low = 0,
      .high = 1000000,
-     .help = "how many of the ops that carry most of the error are listed"},
+     .help = "how many ops are listed, those with the largest errors first"},
     {.name = "explain",
      .kind = OPTION_FLAG,
-     .help = "print why the measured step takes longer or less: the causes, the largest first, and "
-             "what each rank spends beyond its prediction; takes a recording for each rank"},
+     .help = "print why the measured step is longer or shorter than predicted: the causes, the "
+             "largest first, and the extra time of each rank; takes one recording per rank"},
     {.name = "all", .kind = OPTION_FLAG, .help = "print every table and every row, not one screen"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };

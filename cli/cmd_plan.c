@@ -36,7 +36,7 @@ static const struct option rows[] = {
      .low = 1,
      .high = 1000,
      .fallback = "5",
-     .help = "configurations that are shown"},
+     .help = "how many configurations are shown"},
     {.name = "batches",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -368,10 +368,11 @@ static enum status check_question(const struct options *options, struct diag *di
 {
     if (options_given(options, "loopback"))
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
-                          "a plan is of ranks with a GPU each; predict takes ranks that share one");
+                          "plan gives each rank a GPU of its own; `longhaul predict` takes ranks "
+                          "that share one");
     if (options_given(options, "scope") && options_choice(options, "scope") != SCOPE_STEP)
         return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
-                          "a plan is of the step of the whole model, not of its %s",
+                          "plan searches for the step of the whole model, not of its %s",
                           options_text(options, "scope"));
     return STATUS_OK;
 }

@@ -15,8 +15,8 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.svg|FILE.png",
-     .help = "the file of the figure; if it is a folder (made when missing), the data and the "
-             "gnuplot program are written there instead"},
+     .help = "the file of the figure; for a folder (created if missing), the data and the "
+             "gnuplot program are written into it instead"},
     {.name = "x",
      .kind = OPTION_TEXT,
      .value = "KEY",
@@ -37,9 +37,8 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "LOW..HIGH",
      .unset = "all that is drawn",
-     .help =
-         "of sweep, mfu, memory, heatmap (its colours) and error (both axes): what is shown, in "
-         "the unit of the label; LOW.. and ..HIGH leave an end open"},
+     .help = "sweep, mfu, memory, heatmap (its colours) and error (both axes): the range of the y "
+             "axis, in the unit of its label; LOW.. and ..HIGH leave an end open"},
     {.name = "y-log",
      .kind = OPTION_FLAG,
      .help = "sweep, mfu and heatmap: a logarithmic y axis (the colours, in a heatmap)"},
@@ -77,7 +76,7 @@ static const struct option rows[] = {
      .value = "TEXT",
      .unset = "what is drawn",
      .help = "text above the figure"},
-    {.name = "dark", .kind = OPTION_FLAG, .help = "draw light on a dark background"},
+    {.name = "dark", .kind = OPTION_FLAG, .help = "use light colours on a dark background"},
 };
 const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
@@ -307,7 +306,7 @@ static enum status check_scale(const struct plot *plot, const struct figure_opti
         return of_other_figures("--y-range", plot, diag);
     if (wanted->y_log && plot->scale == SCALE_LOGARITHMIC)
         return diag_error(diag, (struct loc){.name = "--y-log"}, STATUS_BAD_INPUT,
-                          "%s is logarithmic as it is", plot->name);
+                          "%s is logarithmic already", plot->name);
     if (wanted->y_log && plot->scale != SCALE_EITHER)
         return of_other_figures("--y-log", plot, diag);
     if (log && ((wanted->y_range.from && !(wanted->y_range.low > 0)) ||
@@ -397,10 +396,11 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
     size_t files = options->argument_count - 1;
     if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
         status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
-                            "%s is drawn of one file, and there are %zu", plot->name, files);
+                            "%s draws one file, and %zu are given", plot->name, files);
     if (status == STATUS_OK && wanted.window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
         status = diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
-                            "is one window, and --from or --to another: give one");
+                            "names one interval, and --from or --to another: give only one of "
+                            "them");
     if (status == STATUS_OK)
         status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wanted, diag)
                            : plot->make(&figure, options->argument[1], &wanted, diag);

@@ -26,8 +26,8 @@ static const char *const mfu_names[MFU_CONVENTION_COUNT] = {"longhaul", "loongtr
 static const struct option rows[] = {
     {.name = "exact",
      .kind = OPTION_FLAG,
-     .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
-             "rings are taken alike"},
+     .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a "
+             "long ring are treated as equal"},
     {.name = "even-above",
      .kind = OPTION_COUNT,
      .value = "RANKS",
@@ -39,17 +39,16 @@ static const struct option rows[] = {
     {.name = "late-rank",
      .kind = OPTION_TEXT,
      .value = "RANK:PERCENT",
-     .help = "simulate every rank, and make the kernels of that rank take so much longer, such as "
-             "1:20%: what a slow GPU does to the others"},
+     .help = "simulate every rank, with the kernels of rank RANK slower by PERCENT, such as "
+             "1:20%: shows how one slow GPU delays the others"},
     {.name = "batches",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 4096,
      .fallback = "1",
-     .help = "with --documents: steps that are packed and predicted one after the other: from 2 on "
-             "their median, "
-             "90 % and worst times are printed; the rest is of the first"},
+     .help = "with --documents: how many steps are packed and predicted; from 2 on, the median, "
+             "90 % and worst of their times are printed, and everything else is of the first step"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and the search for better options"},
@@ -73,7 +72,7 @@ static const struct option rows[] = {
      .names = mfu_names,
      .name_count = MFU_CONVENTION_COUNT,
      .fallback = "longhaul",
-     .help = "whose way of counting model flops the screen's MFU follows; `longhaul list "
+     .help = "the convention by which the MFU on the screen counts model flops; `longhaul list "
              "conventions` explains each"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
     {.name = "o",
@@ -84,7 +83,8 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .help = "append the prediction to a file as one line of JSON, with version and commit; "
-             "`longhaul validate --records` compares it once it is measured"},
+             "`longhaul validate --records` compares it with a measurement that is added to the "
+             "line later"},
     {.name = "emit-ir", .kind = OPTION_FLAG, .help = "with -o: also write schedule.ir"},
     {.name = "emit-snapshot",
      .kind = OPTION_FLAG,

@@ -24,16 +24,16 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "write rows (CSV), figures (SVG, light and dark) and a text of what agrees into a "
-             "folder, with a page of several entries (index.html); the same command goes on where "
-             "an earlier one ended"},
+     .help = "write rows (CSV), figures (SVG, light and dark) and a text that says what agrees "
+             "into a folder, and for several entries a page (index.html); the same command "
+             "continues where an earlier one ended"},
     {.name = "jobs",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 1024,
      .unset = "one per core",
-     .help = "worker processes that predict"},
+     .help = "number of processes that predict at the same time"},
     {.name = "catalogue",
      .kind = OPTION_TEXT,
      .value = "FILE.json",
@@ -225,7 +225,7 @@ enum status cmd_reproduce(const struct options *options, struct diag *diag)
     bool list = options_given(options, "list");
     if (list && (options->argument_count > 0 || options_given(options, "o")))
         return diag_error(diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
-                          "goes with no names and without -o");
+                          "cannot be combined with names or with -o");
     if (list)
         return print_list(options_text(options, "catalogue"), diag);
     if (options->argument_count == 0)

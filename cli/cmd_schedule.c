@@ -26,8 +26,8 @@ static const struct option schedule_rows[] = {
              "and no loops"},
     {.name = "classes",
      .kind = OPTION_FLAG,
-     .help = "print instead which tensors of a layer could wait on the host between forward and "
-             "backward"},
+     .help = "print, instead of the schedule, which tensors of a layer could be kept on the host "
+             "between forward and backward"},
 };
 const struct option_set schedule_options = {"output", schedule_rows, ARRAY_LEN(schedule_rows)};
 

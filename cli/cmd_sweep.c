@@ -24,14 +24,15 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
      .unset = "standard output, and nothing is kept of a sweep that ends early",
-     .help = "write the rows there; the same command resumes a sweep that ended early"},
+     .help = "the file to which rows are written; the same command resumes a sweep that ended "
+             "early"},
     {.name = "jobs",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 1024,
      .unset = "one per core",
-     .help = "processes that predict at the same time"},
+     .help = "number of processes that predict at the same time"},
     {.name = "part",
      .kind = OPTION_TEXT,
      .value = "K/N",
@@ -118,7 +119,8 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
         status = launcher_find(&launcher, diag);
     if (status == STATUS_OK && launcher.size > 1 && sweep.parts > 0)
         status = diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
-                            "a launcher spreads the points already");
+                            "the launcher already distributes all points over its processes; "
+                            "leave --part out");
     if (status == STATUS_OK && launcher.rank > 0) {
         status = sweep_serve(&grid, sweep.jobs, &launcher, diag);
         goto out;

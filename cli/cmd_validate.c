@@ -64,23 +64,23 @@ static const struct option rows[] = {
     {.name = "pages",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "renew the generated tables of DIR/accuracy.md and of a page a source in "
-             "DIR/accuracy/"},
+     .help = "renew the generated tables of DIR/accuracy.md and of the pages in DIR/accuracy/, "
+             "one per source"},
     {.name = "check-rows",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "look through rows of measurements before they are added, and predict nothing: what "
-             "is missing, what contradicts itself; exit code 1 when there is a fault"},
+     .help = "check rows of measurements before they are added: what is missing, and what "
+             "contradicts itself; predicts nothing; exit code 1 if there is a fault"},
     {.name = "records",
      .kind = OPTION_TEXT,
      .value = "FILE",
-     .help = "predictions that predict --record wrote, beside the measured values that were filled "
-             "in since; predicts nothing"},
+     .help = "compare predictions that predict --record wrote with the measured values that were "
+             "added to the file later; predicts nothing"},
     {.name = "all",
      .kind = OPTION_FLAG,
-     .help = "print every row beside its measurement; without it, only rows that are predicted not "
-             "to fit, or could not be predicted"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, and no means"},
+     .help = "print every row beside its measurement; without it, only rows that are predicted "
+             "not to fit in memory, or could not be predicted"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, without the means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
@@ -323,7 +323,8 @@ static enum status check_fit(const struct options *options, const struct data *d
             continue;
         if (options_given(options, "json"))
             return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
-                              "goes with none of --baseline, --sensitivity and --leave-one-out");
+                              "cannot be combined with --baseline, --sensitivity or "
+                              "--leave-one-out");
         if (data->figures.count == 0 && data->steps.count > 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "is for published figures, and there are no such rows");
@@ -344,7 +345,7 @@ static enum status look_at_file(const struct options *options, size_t which, str
         given += options_given(options, rows[i].name);
     if (given > 1)
         return diag_error(diag, (struct loc){.name = file_options[which][1]}, STATUS_BAD_INPUT,
-                          "goes with no other option: it predicts nothing");
+                          "cannot be combined with other options, since it predicts nothing");
     enum status status = which == 0 ? validation_check_rows(&out, path, diag)
                                     : validation_print_records(&out, path, diag);
     if (status == STATUS_OK || status == STATUS_NO) {

@@ -67,7 +67,8 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
         status = read_number("MASTER_PORT", "MASTER_PORT", PORT, &port, diag);
     if (status == STATUS_OK && (place->size == 0 || place->rank >= place->size))
         status = diag_error(diag, (struct loc){.name = "WORLD_SIZE"}, STATUS_BAD_INPUT,
-                            "rank %" PRIu32 " of %" PRIu32 " processes", place->rank, place->size);
+                            "rank %" PRIu32 " of %" PRIu32 " processes; ranks count from 0",
+                            place->rank, place->size);
     place->port = (uint16_t)port;
     snprintf(place->host, sizeof place->host, "%s", host != NULL ? host : "127.0.0.1");
     return status;
@@ -79,8 +80,8 @@ static enum status gone(struct bootstrap *b, uint32_t peer, const char *call, st
 {
     b->broken = true;
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
-                      "rank %" PRIu32 " loses rank %" PRIu32 ": %s", b->place.rank, peer,
-                      errno != 0 ? strerror(errno) : "it has ended");
+                      "rank %" PRIu32 " has lost the connection to rank %" PRIu32 ": %s",
+                      b->place.rank, peer, errno != 0 ? strerror(errno) : "it has ended");
 }
 
 static void set_options(int fd, double timeout_s)
@@ -127,8 +128,8 @@ static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t by
 static enum status refused(const struct bootstrap *b, const char *call, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
-                      "rank %" PRIu32 " of %" PRIu32 " at %s:%" PRIu16 ": %s", b->place.rank,
-                      b->place.size, b->place.host, b->place.port, strerror(errno));
+                      "rank %" PRIu32 " of %" PRIu32 " cannot use %s:%" PRIu16 ": %s",
+                      b->place.rank, b->place.size, b->place.host, b->place.port, strerror(errno));
 }
 
 /* Makes on rank 0 a socket for every other rank. A connection that does not name a rank that is still missing is
@@ -155,7 +156,7 @@ static enum status listen_for_all(struct bootstrap *b, double timeout_s, struct 
             continue;
         if (peer < 0) {
             status = diag_error(diag, (struct loc){.name = "accept"}, STATUS_SYSTEM,
-                                "%" PRIu32 " of %" PRIu32 " processes have come: %s", come,
+                                "%" PRIu32 " of %" PRIu32 " processes have connected: %s", come,
                                 b->place.size, strerror(errno));
             break;
         }

@@ -109,7 +109,7 @@ static enum status together(struct exec_run *run, struct executor *executor, dou
     for (uint32_t i = 0; i < size && status == STATUS_OK && here >= 0; i++) {
         if (all[i] < 0)
             status = diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_NO,
-                                "rank %" PRIu32 " has failed, and says why", i);
+                                "rank %" PRIu32 " has failed; its own message says why", i);
         *seconds = all[i] > *seconds ? all[i] : *seconds;
     }
     if (status == STATUS_OK && here >= 0)

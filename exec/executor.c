@@ -189,7 +189,7 @@ static bool issue(struct exec_run *run, uint32_t rank, uint32_t op)
     const struct exec_fault *fault = &run->options->fault;
     if (fault->kind != EXEC_FAULT_NONE && fault->rank == rank && fault->op == op) {
         if (fault->kind == EXEC_FAULT_FAIL)
-            run_failed(run, rank, op, "fails, as the run was asked to let it");
+            run_failed(run, rank, op, "fails on purpose, as a test requested");
         else
             stand_still(run);
         return false;

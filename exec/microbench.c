@@ -455,7 +455,9 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     int64_t members = work_group(work);
     if (work->kind == WORK_SEND || work->kind == WORK_RECV || work->kind == WORK_BARRIER)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                          "%s is no work of one op; measure a shift", name);
+                          "%s is not measured, since it involves more than one op; measure a "
+                          "shift",
+                          name);
     if (is_communication(work) && (members < 1 || members > MEMBERS_MAX))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s of %lld ranks; 1 to %d can be measured", name, (long long)members,

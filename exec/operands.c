@@ -90,7 +90,7 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct sid
         ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s): %s %" PRIu32 " is %" PRIu64
-                          " elements of %s in %s; its shape wants %" PRIu64 "%s of %s",
+                          " elements of %s in %s; its shape needs %" PRIu64 "%s of %s",
                           op, work_kind_info(ir->op.kind[op])->name, side->name, k, view.count,
                           dtype_name(dtype), buffer, want->count, want->in_bytes ? " bytes" : "",
                           type_fits(want, DTYPE_U8)    ? "any type"
@@ -148,7 +148,7 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
         side[1].count < side[1].least || side[1].count > side[1].most)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has %" PRIu32 " reads and %" PRIu32
-                          " writes; its shape wants %s and %s",
+                          " writes; its shape needs %s and %s",
                           op, kind, side[0].count, side[1].count,
                           range_text(reads, sizeof reads, &side[0]),
                           range_text(writes, sizeof writes, &side[1]));

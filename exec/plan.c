@@ -77,7 +77,7 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
         if (offset > room || ir_buffer_bytes(ir, (buffer_id){b}) > room - offset)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "buffer %s, %" PRIu64 " bytes at byte %" PRIu64
-                              ", ends behind its arena of %" PRIu64 " bytes",
+                              ", ends after its arena of %" PRIu64 " bytes",
                               buffer, ir_buffer_bytes(ir, (buffer_id){b}), offset, room);
     }
     return STATUS_OK;

@@ -431,7 +431,8 @@ enum status reference_check_explain(const struct reference_check *a, const char 
                          diag);
     if (a->verdict == REFERENCE_CHECK_UNDECIDED)
         diag_error(diag, at, STATUS_NO,
-                   "rounding to %s alone may have done all of this, so the check cannot tell; a "
+                   "rounding to %s may explain all of these differences, so the check cannot "
+                   "decide; a "
                    "type of more digits (--dtype f32) or a wider model would do",
                    dtype_name((enum dtype)a->dtype));
     return STATUS_NO;

@@ -172,7 +172,7 @@ static enum status set_nics(struct line *line, const char *word, size_t size, st
     int64_t count, gpus = c->gpus_per_node;
     if (c->nic.count == 0)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
-                          "nics: %s has none, so nothing says what they would be like",
+                          "nics: %s has no NICs, so the bandwidth of a NIC is unknown",
                           c->device.name);
     if (!parse_i64(word, size, &count) || count < 1 || count > gpus)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,

@@ -213,7 +213,7 @@ static enum status too_many(const struct sweep_view *view, size_t lines, size_t 
     }
     enum status status =
         diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
-                   "these are %zu lines, of %s, and %d can be told apart: `longhaul plot %s` draws "
+                   "these are %zu lines, of %s, and a figure can show %d: `longhaul plot %s` draws "
                    "some of them, and -x puts another option along the axis",
                    lines, axes.data, FIGURE_SERIES_MAX, only.data);
     text_release(&axes);

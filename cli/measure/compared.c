@@ -81,11 +81,13 @@ static enum status check_several(const struct recording *recording, const char *
         struct loc at = {.name = path[i]};
         if (!recording[i].foreign)
             return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "is no recording of the PyTorch profiler; a trace of ours holds all "
-                              "ranks and comes alone");
+                              "is no recording of the PyTorch profiler; a trace of longhaul "
+                              "holds all ranks, so it must be the only one");
         for (size_t k = 0; k < i; k++)
             if (recording[k].trace.ops.rank[0] == recording[i].trace.ops.rank[0])
-                return diag_error(diag, at, STATUS_BAD_INPUT, "is of rank %u, as %s is",
+                return diag_error(diag, at, STATUS_BAD_INPUT,
+                                  "is a recording of rank %u, and so "
+                                  "is %s: give one per rank",
                                   recording[i].trace.ops.rank[0], path[k]);
     }
     return STATUS_OK;

@@ -40,8 +40,8 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
         fitted->base_name = "cpu-generic";
     if (fitted->base_name == NULL)
         return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
-                          "name the preset that has what was not measured; `longhaul list devices` "
-                          "lists them");
+                          "name the preset that gives the numbers that were not measured; "
+                          "`longhaul list devices` lists them");
     if (strchr(fitted->base_name, '.') || strchr(fitted->base_name, '/'))
         return diag_error(diag, (struct loc){.name = "--base"}, STATUS_BAD_INPUT,
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);

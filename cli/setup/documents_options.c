@@ -11,17 +11,18 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE|DIST",
      .unset = "each sequence is one document",
-     .help = "pack sequences of documents, whose tokens see only their own document: a file of "
-             "lengths in tokens (one a line, or CSV with the columns batch,length), "
-             "lognormal:MEDIAN,SIGMA, zipf:S,MAX, or histogram:FILE (CSV with the columns "
-             "from,upto,share)"},
+     .help = "pack documents into the sequences; a token attends only to its own document. The "
+             "lengths in tokens come from a file (one a line, or CSV with the columns "
+             "batch,length), lognormal:MEDIAN,SIGMA, zipf:S,MAX, or histogram:FILE (CSV with the "
+             "columns from,upto,share)"},
     {.name = "seed",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = INT32_MAX,
      .unset = "1; a file keeps its order",
-     .help = "seed by which the lengths of --documents are drawn, or a file's are shuffled"},
+     .help = "random seed with which the lengths of --documents are drawn, or those of a file "
+             "are shuffled"},
     {.name = "packing",
      .kind = OPTION_CHOICE,
      .names = packing_names,
@@ -35,9 +36,10 @@ static const struct option rows[] = {
      .names = balance_names,
      .name_count = BALANCE_COUNT,
      .fallback = "none",
-     .help = "the order of packed sequences. pairs: each data-parallel rank deals its sequences to "
-             "micro-batches of equally many visible pairs, the largest first; ranks: sequences are "
-             "first dealt to the ranks that way"},
+     .help = "how packed sequences are ordered to balance attention. pairs: each data-parallel "
+             "rank distributes its sequences over its micro-batches so that these have equally "
+             "many visible pairs; ranks: sequences are first distributed over the ranks in the "
+             "same way"},
 };
 const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(rows)};
 

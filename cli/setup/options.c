@@ -28,7 +28,8 @@ static const struct option model_rows[] = {
      .value = "FILE",
      .help = "take the options of a training framework's launch file (docs/launching.md): Megatron "
              "arguments (a script, or a line of them), torchtitan TOML, DeepSpeed JSON, or YAML of "
-             "Accelerate, TRL or llm-foundry; may be given many times, and written options win"},
+             "Accelerate, TRL or llm-foundry; may be repeated; options on the command line "
+             "override those of the file"},
     {.name = "model",
      .kind = OPTION_TEXT,
      .value = "NAME|FILE|LINE",
@@ -174,9 +175,10 @@ static const struct option choice_rows[] = {
      .kind = OPTION_TEXT,
      .value = "auto|both|first|N|N,M",
      .unset = "auto; both in a run",
-     .help = "with --pipeline msp: which subsequences stages share. both: those of the first and "
-             "of the last phase; first: those of the first phase; N or N,M: at most N first and M "
-             "last ones; auto: as many as are predicted to pay"},
+     .help = "with --pipeline msp: which subsequences stages share. both: the first ones, while "
+             "the pipeline fills, and the last ones, while it drains; first: only the first "
+             "ones; N or N,M: at most N first and M last ones; auto: as many as are predicted to "
+             "be fastest"},
     {.name = "virtual-stages",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -277,7 +279,7 @@ static const struct option choice_rows[] = {
      .unset = "the strategy's: full",
      .help = "what the forward keeps for the backward. keep: all; full: layer inputs, the rest is "
              "recomputed; selective: layer inputs and the outputs of attention's core; offload, "
-             "selective-offload: as full and selective, with what is kept on the host; "
+             "selective-offload: as full and selective, with what they keep stored on the host; "
              "selective-op, selective-layer: as torchtitan does; selective-core: as Megatron-LM "
              "does; ratio: a share of all activations goes to the host"},
     {.name = "checkpoint",
@@ -290,8 +292,9 @@ static const struct option choice_rows[] = {
      .value = "none|full|adaptive|0.XX",
      .unset = "full; sppo: adaptive",
      .help =
-         "the share of a unit's activations that goes to the host (implies --activations ratio; a "
-         "unit is a micro-batch or a subsequence); adaptive: as much as its computation hides"},
+         "the share of a unit's activations that is offloaded to the host (implies --activations "
+         "ratio; a unit is a micro-batch or a subsequence); adaptive: as much as computation "
+         "hides"},
     {.name = "optimizer",
      .kind = OPTION_CHOICE,
      .names = optimizer_names,
@@ -311,8 +314,8 @@ static const struct option choice_rows[] = {
      .names = dropout_names,
      .name_count = DROPOUT_COUNT,
      .unset = "profile",
-     .help = "dropout of attention scores, which makes attention kernels take 1.15 times as long; "
-             "profile: as the profile does"},
+     .help = "dropout of attention scores, with which attention kernels take 1.15 times as long; "
+             "profile: as in the profile"},
     {.name = "loss-chunks",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -338,14 +341,15 @@ static const struct option choice_rows[] = {
      .names = kv_offload_names,
      .name_count = KV_OFFLOAD_COUNT,
      .unset = "on",
-     .help = "with --strategy fpdt: whether keys and values of other chunks wait on the host"},
+     .help = "with --strategy fpdt: whether the keys and values of other chunks are kept on the "
+             "host"},
     {.name = "fetch",
      .kind = OPTION_CHOICE,
      .names = fetch_names,
      .name_count = FETCH_COUNT,
      .unset = "each",
-     .help = "with --strategy fpdt: who fetches a chunk from the host. each: every rank its part; "
-             "one: one rank, which scatters it"},
+     .help = "with --strategy fpdt: which rank fetches a chunk from the host. each: every rank "
+             "its part; one: one rank, which scatters it to the others"},
     {.name = "sparsity",
      .kind = OPTION_NUMBER,
      .value = "SHARE",
@@ -364,7 +368,7 @@ static const struct option choice_rows[] = {
      .names = attention_choices,
      .name_count = ARRAY_LEN(attention_choices),
      .unset = "the profile's",
-     .help = "the attention kernels whose costs and workspaces are taken"},
+     .help = "the attention kernels whose times and workspaces are used in the prediction"},
     {.name = "scope",
      .kind = OPTION_CHOICE,
      .names = scope_names,

@@ -300,7 +300,7 @@ static enum status load_ranks(struct setup *setup, const struct options *options
 {
     if (options_given(options, "costs"))
         return diag_error(diag, (struct loc){.name = "--costs"}, STATUS_BAD_INPUT,
-                          "a run measures and asks for no costs; leave it out");
+                          "a run measures times and uses no costs; leave it out");
     if (options_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),

@@ -13,8 +13,8 @@
 static const struct option rows[] = {
     {.name = "exact",
      .kind = OPTION_FLAG,
-     .help = "simulate every rank; by default equal ranks are simulated once, and ranks of long "
-             "rings are taken alike"},
+     .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a "
+             "long ring are treated as equal"},
     {.name = "even-above",
      .kind = OPTION_COUNT,
      .value = "RANKS",

@@ -21,9 +21,8 @@ static enum status check_options(const struct exec_run *run, struct diag *diag)
     const struct exec_options *o = run->options;
     if (o->copies.bytes_per_s > 0 || o->copies.latency_s > 0 || o->messages.bytes_per_s > 0 ||
         o->messages.latency_s > 0)
-        return diag_error(
-            diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
-            "links are emulated on the cpu backend alone; those of a GPU are its own");
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "links are emulated only on the cpu backend; a GPU uses its real links");
     return STATUS_OK;
 }
 

@@ -49,7 +49,7 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
         units_put_gib(&text, (double)ir_buffer_bytes(ir, (buffer_id){largest}));
     }
     enum status status = diag_error(diag, (struct loc){.name = "cudaMalloc"}, STATUS_SYSTEM,
-                                    "%s: rank %" PRIu32 " wants %s", cudaGetErrorString(error),
+                                    "%s: rank %" PRIu32 " needs %s", cudaGetErrorString(error),
                                     rank->rank, text.data);
     text_release(&text);
     return status;
@@ -101,7 +101,7 @@ static enum status open_host(struct cuda_rank *rank, enum memory memory, struct 
     rank->memory[memory] = host_memory_new(bytes, cuda_numa_node(rank->device));
     if (rank->memory[memory] == NULL)
         return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
-                          "%s: rank %" PRIu32 " wants %zu bytes of %s memory", strerror(errno),
+                          "%s: rank %" PRIu32 " needs %zu bytes of %s memory", strerror(errno),
                           rank->rank, bytes, memory_name(memory));
     rank->bytes[memory] = bytes;
     if (memory != MEMORY_PINNED)
@@ -112,7 +112,7 @@ static enum status open_host(struct cuda_rank *rank, enum memory memory, struct 
     host_memory_free(rank->memory[memory], bytes);
     rank->memory[memory] = NULL;
     return diag_error(diag, (struct loc){.name = "cudaHostRegister"}, STATUS_SYSTEM,
-                      "%s: rank %" PRIu32 " wants %zu bytes of pinned memory",
+                      "%s: rank %" PRIu32 " needs %zu bytes of pinned memory",
                       cudaGetErrorString(error), rank->rank, bytes);
 }
 

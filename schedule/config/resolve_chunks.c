@@ -61,7 +61,7 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
     if (given == NULL)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = given}, STATUS_BAD_INPUT,
-                      "is about chunks of a sequence, which strategy fpdt alone has; "
+                      "is about chunks of a sequence, which only strategy fpdt has; "
                       "--strategy fpdt would do");
 }
 

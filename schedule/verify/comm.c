@@ -62,7 +62,9 @@ static void compare_sequences(struct verifier *v, const struct exchange_ops *ops
         const char *what = difference(x, y);
         if (!what)
             continue;
-        verify_fail(v, "number %" PRIu32 " in group %s is %s on %s and %s on %s: they differ in %s",
+        verify_fail(v,
+                    "collective %" PRIu32 " of group %s is %s on %s and %s on %s: they differ "
+                    "in %s",
                     k + 1, ir->group[group].name, op_text(v, a.op[k]), rank_text(v, rank),
                     op_text(v, b.op[k]), rank_text(v, other_rank), what);
         return;

@@ -96,7 +96,7 @@ static const struct {
      "1 in group g; rank 1: op 2 (barrier, stream compute) is where the host has stopped\n"},
     {"a rank that fails",
      {EXEC_FAULT_FAIL, 0, 3},
-     "hand.ir: error: rank 0: op 3 (add, stream compute) fails, as the run was asked to let it\n"},
+     "hand.ir: error: rank 0: op 3 (add, stream compute) fails on purpose, as a test requested\n"},
 };
 
 static void a_rank_that_fails_or_stalls_ends_the_run(void)

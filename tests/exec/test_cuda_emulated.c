@@ -155,11 +155,11 @@ static void what_cannot_be_is_said(void)
          "in; bf16, f16 and f32 would do\n",
          8000, 1, 1 << 30, 0},
         {"emulated links", "f32",
-         "hand.ir: error: links are emulated on the cpu backend alone; those of a GPU are its "
-         "own\n",
+         "hand.ir: error: links are emulated only on the cpu backend; a GPU uses its real "
+         "links\n",
          4000, 1, 1 << 30, 1e9},
         {"too little memory", "f32",
-         "cudaMalloc: error: out of memory: rank 0 wants 4.00 KiB of planned arena and 0 B of "
+         "cudaMalloc: error: out of memory: rank 0 needs 4.00 KiB of planned arena and 0 B of "
          "scratch; the device has 100 B free of 100 B; the largest buffer is a0 with 3.91 KiB\n",
          4000, 1, 100, 0},
     };

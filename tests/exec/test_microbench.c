@@ -202,7 +202,7 @@ static void what_cannot_be_timed_is_refused(void)
         const char *backend;
     } rows[] = {
         {"a send",
-         "error: send is no work of one op; measure a shift\n",
+         "error: send is not measured, since it involves more than one op; measure a shift\n",
          {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_SEND, .p2p = {2, 1, 64, 0}}},
          NULL},
         {"a crowd",

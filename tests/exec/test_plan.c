@@ -13,16 +13,16 @@ static const struct {
     const char *label, *op, *message;
 } rows[] = {
     {"a view of another size", "op 0 fill compute count=8 writes a0\n",
-     "hand.ir: error: op 0 (fill): write 0 is 12 elements of f32 in a0; its shape wants 8 of a "
+     "hand.ir: error: op 0 (fill): write 0 is 12 elements of f32 in a0; its shape needs 8 of a "
      "floating-point type\n"},
     {"an index that is none", "op 0 rope compute rows=3 heads=1 dim=4 reads a0 b0[0:3] writes b0\n",
-     "hand.ir: error: op 0 (rope): read 1 is 3 elements of f32 in b0; its shape wants 3 of i32\n"},
+     "hand.ir: error: op 0 (rope): read 1 is 3 elements of f32 in b0; its shape needs 3 of i32\n"},
     {"a number that is an index", "op 0 add compute count=12 reads a0 i0 writes b0\n",
-     "hand.ir: error: op 0 (add): read 1 is 12 elements of i32 in i0; its shape wants 12 of a "
+     "hand.ir: error: op 0 (add): read 1 is 12 elements of i32 in i0; its shape needs 12 of a "
      "floating-point type\n"},
     {"operands that the shape does not ask for",
      "op 0 matmul compute m=3 n=4 k=4 reads a0 b0[0:4] b0[0:4] writes a0\n",
-     "hand.ir: error: op 0 (matmul) has 3 reads and 1 writes; its shape wants 2 and 1\n"},
+     "hand.ir: error: op 0 (matmul) has 3 reads and 1 writes; its shape needs 2 and 1\n"},
     {"an odd rotation", "op 0 rope compute rows=4 heads=1 dim=3 reads a0 i0[0:4] writes b0\n",
      "hand.ir: error: op 0 (rope) has a shape that does not fit its kind\n"},
     {"heads that do not divide",
@@ -35,18 +35,18 @@ static const struct {
      "op 0 all_to_all comm group=g bytes=12 reads a0[0:3] writes b0[0:3]\n",
      "hand.ir: error: op 0 (all_to_all) has a shape that does not fit its kind\n"},
     {"a gather into too little", "op 0 all_gather comm group=g bytes=48 reads a0 writes b0\n",
-     "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape wants 96 "
+     "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape needs 96 "
      "bytes of any type\n"},
     {"a count of bytes that is not the operand's",
      "op 0 h2d h2d bytes=16 reads a0[0:3] writes b0[0:3]\n",
-     "hand.ir: error: op 0 (h2d): read 0 is 3 elements of f32 in a0; its shape wants 16 bytes of "
+     "hand.ir: error: op 0 (h2d): read 0 is 3 elements of f32 in a0; its shape needs 16 bytes of "
      "any "
      "type\n"},
     {"a loss that adds to nothing",
      "op 0 cross_entropy compute rows=1 vocab=4 count=1 reads a0[0:4] i0[0:1] b0[0:1] writes "
      "b0[0:1] "
      "b0[1:2]\n",
-     "hand.ir: error: op 0 (cross_entropy) has 3 reads and 2 writes; its shape wants 2 and 2 to "
+     "hand.ir: error: op 0 (cross_entropy) has 3 reads and 2 writes; its shape needs 2 and 2 to "
      "4\n"},
     {"moments in 8 bits",
      "buffer m0 hbm u8 [16] optimizer persistent\n"
@@ -82,7 +82,7 @@ static void arenas_must_be_planned_and_hold_their_buffers(void)
          "hand.ir: error: op 0 uses buffer a0, which has no place in an arena; plan the arenas "
          "first\n"},
         {"behind the end", "buffer a0 hbm f32 [4] activation persistent at=64\n",
-         "hand.ir: error: buffer a0, 16 bytes at byte 64, ends behind its arena of 64 bytes\n"},
+         "hand.ir: error: buffer a0, 16 bytes at byte 64, ends after its arena of 64 bytes\n"},
         {"not aligned", "buffer a0 hbm f32 [4] activation persistent at=4\n",
          "hand.ir: error: buffer a0 lies at byte 4 of its arena; a multiple of 16 would do\n"},
     };
