@@ -340,8 +340,8 @@ static void put(struct fields *fields, const char *section, const char *name, en
     fields->row[fields->count++] = (struct field){section, name, unit, value, source, 0};
 }
 
-/* Puts a number that the points of a class gave: what its fit leaves at a point, one that it has not seen where that
- * is known, or the number's standard error, whichever is more, is its spread. */
+/* Writes a number that the points of a class determine, with its spread: the larger of two, the error of its fit at a
+ * point (at a point that was left out of the fit, where that is known) and the number's standard error. */
 static void put_fitted(struct fields *fields, const char *section, const char *name,
                        enum unit_kind unit, double value, const struct calibrated_link *link)
 {

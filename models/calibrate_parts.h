@@ -5,8 +5,8 @@
 #include "models/calibrate.h"
 #include "models/cost_parts.h"
 
-/* Relative spreads that files give lie between these: no fit of a few points is better than the first, and one that
- * leaves a number undetermined knows it within a factor of e. */
+/* The least and the greatest relative spread that a file may give. A fit of a few points is no more certain than the
+ * first; a fit that leaves a number undetermined still knows it within a factor of e. */
 #define CALIBRATE_SPREAD_LEAST 0.01
 #define CALIBRATE_SPREAD_MOST 1.0
 

@@ -59,16 +59,16 @@ struct fabric {
     double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
     double efficiency;  /* share of bytes_per_s (PCIE: of a GPU's lanes, pcie.h2d and d2h) that
                            ring-shaped collectives reach, (0, 1] */
-    double all_to_all_efficiency;       /* share of bytes_per_s that an all-to-all of 4 or more GPUs
+    double all_to_all_efficiency; /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
-    double peer_bytes_per_s;            /* what one send/receive pair reaches, over few channels */
-    int64_t peer_ranks;                 /* ranks of the communicator with peer_bytes_per_s; in a
+    double peer_bytes_per_s;      /* what one send/receive pair reaches, over few channels */
+    int64_t peer_ranks;           /* ranks of the communicator with peer_bytes_per_s; in a
                                            smaller one a pair has more channels; 0: no difference */
-    double all_to_all_peer_bytes_per_s; /* what one pair of an all-to-all reaches where the rate of
-                                           all channels is unknown, and a message at most */
-    double all_to_all_channels_bytes_per_s; /* what the channels of an all-to-all move, a GPU's own
-                                               part included; 0: unknown */
-    double latency_s;                       /* per message or per step of a collective */
+    /* the rate of one pair in an all-to-all if the rate of all channels is unknown, and the highest rate of a message */
+    double all_to_all_peer_bytes_per_s;
+    /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
+    double all_to_all_channels_bytes_per_s;
+    double latency_s;            /* per message or per step of a collective */
     double collective_latency_s; /* added once per collective, beside its steps: its start */
     double peer_latency_s;       /* added per send/receive pair, beside latency_s: its start */
 };

@@ -126,8 +126,8 @@ static struct json_node of_full_layers(struct json_node parameters)
     return json_is_object(own) ? own : parameters;
 }
 
-/* Of every head only the first columns are turned. The others are copied by the same kernel, so the work is the same;
- * a run turns all columns, and so does the reference. */
+/* Only the first columns of every head are rotated. The same kernel copies the others, so the work is the same; a run
+ * and its reference rotate all columns. */
 static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
 {
     static const char key[] = "partial_rotary_factor";

@@ -23,8 +23,8 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 /* Makes *t, which was read without these parts (enum hf_part), a dense proxy: its name, source and missing parts. */
 void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
-/* Reports the error of a file with these parts, at its model_type; *t is the nearest dense model, named by
- * hf_proxy_name(). */
+/* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,
+ * which hf_proxy_name() names. */
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
                                   const struct transformer *t, struct diag *diag);
 

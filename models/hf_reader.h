@@ -23,8 +23,8 @@ const char *hf_next_ignored(const char **list, size_t *size);
 /* True if the caller leaves the key unread. */
 bool hf_ignored(const struct hf_reader *r, const char *key);
 
-/* True if a key is present, also as null: json_find() takes null for absent, and a few keys mean different things by
- * the two. */
+/* True if a key is present, even as null. json_find() treats null as absent, but a few keys mean different things
+ * when they are null and when they are absent. */
 bool hf_is_written(const struct hf_reader *r, const char *key);
 
 /* True if a key is present and not null. */

@@ -1,9 +1,10 @@
-/* models/spread.h: how far the numbers of a machine may be off, and the machine with some of them moved that far.
+/* models/spread.h: how far the numbers of a machine may be off, and the machine with some of its numbers moved that
+ * far.
  *
  * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of what
- * it predicts. Numbers without one come from a preset. They are grouped into parts that the same points determine, so
- * the numbers of a part are off together and parts are off independently. Numbers of data sheets and of a kernel's form
- * belong to no part: shares of them were measured, and not they. */
+ * it predicts. Numbers without a spread come from a preset. Numbers that the same points determine form a part: the
+ * numbers of one part are off together, and parts are off independently. Numbers of data sheets, and of a kernel's
+ * form, belong to no part, because shares of them were measured and not the numbers themselves. */
 #ifndef MODELS_SPREAD_H
 #define MODELS_SPREAD_H
 
@@ -35,13 +36,13 @@ double spread_of(const struct device_cost *cost, const struct cluster *cluster,
 /* True if any number of the machine was measured. */
 bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster);
 
-/* Returns the relative error that the device's file states for the numbers of a part that are estimates; 0: they are none,
- * or are of the cluster. */
+/* Returns the relative error that the device's file states for estimated numbers of a part; 0: the part has no
+ * estimated numbers, or is one of the cluster. */
 double spread_of_estimate(const struct device_cost *cost, enum spread_part part);
 
-/* Make the numbers of a part slower: spread_slow_measured() those that were measured, each by its own spread, and
- * spread_slow_others() those that were not, of this part, by a factor. Measured shapes of products and of attention
- * (struct cost_points) move by the smallest spread of their part; the arena holds the moved ones. */
+/* Make the numbers of a part slower: spread_slow_measured() those that were measured, each by its own spread;
+ * spread_slow_others() the other numbers of the part, by a factor. Measured shapes of products and attention (struct
+ * cost_points) are slowed by the smallest spread of their part; the slowed copies live in the arena. */
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part);
 void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,

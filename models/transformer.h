@@ -145,7 +145,8 @@ enum status transformer_override(struct transformer *t, const char *field, const
                                  struct diag *diag);
 
 /* Fails unless every size is positive and within limits, kv_heads divides heads, head_dim is even under RoPE, the
- * switches go together, and there are fewer than 10^15 parameters. Messages give the values that would do, and begin with at. */
+ * switches fit together, and there are fewer than 10^15 parameters. Messages give the values that would do, and begin
+ * with `at`. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* ---- parameters ---- */

@@ -41,8 +41,8 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
  * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h) */
 enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
-/* what an activation applies to its input, or to its gate where it has one: OWN is silu for swiglu, gelu's tanh form
- * for gelu; RELU2 is max(x, 0)^2 */
+/* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
+ * tanh form for gelu; RELU2: max(x, 0)^2 */
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */

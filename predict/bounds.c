@@ -50,8 +50,8 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
                               2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
 }
 
-/* Seconds of one device for tokens [0, end) of a sequence in all layers: three products for each of the
- * forward's, attention forward, of `seen` flops, and 2.5 times as much backward. */
+/* Returns the seconds of one device for tokens [0, end) of a sequence in all layers: three times the forward's
+ * products, attention forward, of `seen` flops, and 2.5 times as much backward. */
 static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
 {
     const struct transformer *t = c->model;
@@ -70,9 +70,9 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
                  layers_s(c, &rates, c->seq, document_seen_flops(c->documents, c->model, c->seq));
     if (!pipeline_is_plain(c))
         return (all + head) / ranks;
-    /* The last stage has the most layers and the head. It begins after the first unit's forward through
-       the stages before it, and they end with that unit's backward: of every micro-batch the first
-       subsequence comes first and goes last. Over packed documents it may have hardly any attention. */
+    /* The last stage has the most layers and the head. It starts after the first unit's forward has passed the stages
+     * before it, and those end with that unit's backward: the first subsequence of every micro-batch is first forward
+     * and last backward. With packed documents, that subsequence may have hardly any attention. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;

@@ -55,8 +55,8 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Compares what shapes that stand for each other on different ranks have in common: with whole sequences they would
- * have equally many pairs. */
+/* Compares the properties that shapes have in common if they stand for each other on different ranks. Over whole
+ * sequences such shapes would have equally many pairs. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct work *a = ((const struct shape_row *)left)->work,

@@ -16,9 +16,10 @@ struct document_costs_options {
  * DOCUMENTS, else NULL. Returns NULL when there is no such shape. To be freed with document_costs_free(). */
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
-/* Returns costs as document_costs() does, in which no rank sees more pairs than another: an op takes the mean of the
- * seconds on the ranks that run it. Ops of one kind, sequence and step of a ring that stand for each other on different
- * ranks (zigzag: half of the queries, or half of the keys) have one mean. NULL: every rank takes the mean already. */
+/* Returns costs like those of document_costs(), but as if no rank saw more pairs than another: an op takes the mean
+ * of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that stand for each other on
+ * different ranks (zigzag: half of the queries, or half of the keys) share one mean. NULL: every rank takes the mean
+ * already. */
 double **document_costs_even(const struct ir *ir, const double *const *seconds);
 void document_costs_free(double **seconds, uint32_t shapes);
 

@@ -49,9 +49,9 @@ void intervals_put_ends(struct text *out, double low, double high);
 /* Appends "time -18 to +22 %, 24 runs of 2 sources on a100, deepspeed, several nodes; memory ...". */
 void intervals_put_from(struct text *out, const struct intervals *intervals);
 
-/* Appends what an interval rests on: measured runs, "24 runs of 2 sources on a100", and of times, where numbers of the
- * machine were measured, these first: "65 % of the step goes with figures that were measured on this machine: products
- * (within 16 %); not measured are links within a node (35 % of it), which are judged by 24 runs ...". */
+/* Appends what an interval rests on: measured runs, "24 runs of 2 sources on a100". For times, if numbers of the
+ * machine were measured, these come first: "65 % of the step goes with figures that were measured on this machine:
+ * products (within 16 %); not measured are links within a node (35 % of it), which are judged by 24 runs ...". */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of);
 

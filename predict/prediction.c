@@ -101,8 +101,8 @@ static unsigned memories_of(const struct prediction *p)
     return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
-/* Samples of a step are tried from the shortest to the longest, where its list is long: longer than LONG_LIST ops for
- * its memory, than LONG_TO_SIMULATE for its time, since the scheduler itself passes over what repeats. */
+/* Samples of a step are tried from the shortest to the longest. A step is sampled if its list is long: longer than
+ * LONG_LIST ops for its memory, than LONG_TO_SIMULATE for its time, since the scheduler is fast on shorter ones. */
 static const uint32_t sample_lengths[] = {9, 10, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
@@ -357,8 +357,8 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Moves waits that differences of documents cause to a cause of their own: waits beyond those of the same list in which
- * every rank takes the mean. *stands as in simulate(). */
+/* Moves the waits that different documents cause to a cause of their own: the waits beyond those of the same list in
+ * which every rank takes the mean time. *stands: as in simulate(). */
 static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
                                   const struct sim_options *options, struct waterfall_peak peak,
                                   bool *stands, struct diag *diag)

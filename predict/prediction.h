@@ -33,12 +33,12 @@ struct prediction {
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
     size_t sample; /* number of the sample length that ir has */
-    bool
-        skip_arenas; /* set by a caller that shows no arena: arenas that the verdict does not depend on are not
-                         planned, which takes half of the time, and are 0 bytes */
-    bool
-        skip_documents; /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not told apart, which takes
-                          * a second simulation */
+    /* set by a caller that shows no arena: arenas on which the verdict does not depend are not planned, which
+     * would take half of the time, and have 0 bytes */
+    bool skip_arenas;
+    /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which would take a second
+     * simulation */
+    bool skip_documents;
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

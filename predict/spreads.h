@@ -1,5 +1,6 @@
-/* predict/spreads.h: how far a step is off when the numbers of its machine are, by predicting it again with each part of
- * them moved (models/spread.h). docs/accuracy/intervals.md, "Machines that were measured", has the method. */
+/* predict/spreads.h: how far a step is off when the numbers of its machine are off. It predicts the step again with
+ * each part of the numbers moved (models/spread.h). docs/accuracy/intervals.md, "Machines that were measured", has
+ * the method. */
 #ifndef PREDICT_SPREADS_H
 #define PREDICT_SPREADS_H
 
@@ -11,15 +12,15 @@
 
 struct prediction;
 
-/* All-zero: the numbers of the machine are a preset's, which published steps judge. Plain bytes, because they cross
- * processes. */
+/* The effect of each part. All-zero: the numbers of the machine are a preset's, and published steps say how sure they
+ * are. Plain bytes, because they are passed between processes. */
 struct spreads {
     bool known; /* a number was measured on the machine, or its device is an estimate */
     double spread[SPREAD_PART_COUNT]; /* of the measured numbers of a part; 0: none was measured */
     /* Logarithm of the step with the part's measured numbers slower by their spreads over the step as it is. */
     double measured[SPREAD_PART_COUNT];
-    /* Share of the step that goes with the part's numbers that were not measured: what the step grows by, over what
-     * they are slowed by. */
+    /* The share of the step that depends on the part's numbers that were not measured: the relative growth of the
+     * step over the factor by which they are slowed. */
     double others[SPREAD_PART_COUNT];
     double estimated
         [SPREAD_PART_COUNT]; /* relative error of these, where they are estimates; else 0 */
@@ -34,8 +35,8 @@ double spreads_unmeasured(const struct spreads *spreads);
 /* True if a number of the machine was measured on it, or its device's products are an estimate. */
 bool spreads_matter(const struct setup *setup);
 
-/* Simulates the step again, in child processes, with each part of the machine's numbers moved; does nothing unless
- * spreads_matter(). The prediction has been simulated. */
+/* Simulates the step again, in child processes, with each part of the machine's numbers moved. Does nothing unless
+ * spreads_matter(). The prediction must have been simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction, bool exact,
                          struct diag *diag);
 

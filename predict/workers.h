@@ -8,8 +8,9 @@
 
 #include <stddef.h>
 
-/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child that does several jobs:
- * the parent sees only result, and what one job changes beside it the next one in the same child may see. */
+/* Fills result (result_size zeroed bytes, no pointers in them) for one job. It runs in a child that does several
+ * jobs: the parent sees only result, but other data that a job changes stay changed for the later jobs of that
+ * child. */
 typedef void workers_function(void *context, size_t job, void *result);
 
 /* Runs jobs 0..count. results holds count * result_size bytes. progress, if not NULL, has begun, and goes on

@@ -1,7 +1,8 @@
-/* predict/documents/samples.h: the packed batches that the configurations of a search are compared on.
+/* predict/documents/samples.h: the packed batches on which the configurations of a search are compared.
  *
- * Configurations whose steps have the same sizes share a sample. The typical batch of a sample is the one whose largest
- * data-parallel rank has the median of pairs (of two, the lower one): its step is about the median of all steps. */
+ * Configurations whose steps have the same sizes share a sample. The typical batch of a sample is the one in which
+ * the pairs of the largest data-parallel rank are the median over the batches (of two, the lower one): its step is
+ * about the median of all steps. */
 #ifndef PREDICT_DOCUMENTS_SAMPLES_H
 #define PREDICT_DOCUMENTS_SAMPLES_H
 

@@ -2,8 +2,8 @@
  *
  * The rows that come within DOCUMENTS_MARGIN of the best one on their typical batch are predicted on the first
  * COMPARED_FIRST batches. A row that is slower than the best of them on every one of these drops out; the others, and
- * the best, are predicted on all batches. Of these rows and of the best of each strategy the causes of the typical step
- * are told apart.
+ * the best, are predicted on all batches. For these rows, and for the best of each strategy, the causes of the
+ * typical step are then found.
  *
  * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */
 #ifndef PREDICT_PLAN_ALL_BATCHES_H
@@ -14,8 +14,8 @@
 enum { COMPARED_FIRST = 4, COMPARED_ROWS = 16 };
 
 /* Compares the rows, which best_rank() has sorted by their typical batches, and sorts them again. Fills spread, most
- * and won of those that were compared, COMPARED_ROWS at most. After a signal that base/interrupt.h has noted, the
- * order of the typical batches stays. */
+ * and won of the rows that were compared, at most COMPARED_ROWS. After a signal that base/interrupt.h has noted, the
+ * order by typical batches stays. */
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag);
 
 #endif

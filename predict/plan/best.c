@@ -383,8 +383,8 @@ struct search {
     struct diag *diag;
 };
 
-/* Notes an outcome that is the best one so far, and what others must exceed. Over packed documents that is less than the
- * best: the fastest few are compared on other batches. */
+/* Notes the best outcome so far, and the rate that others must exceed. Over packed documents that rate is below the
+ * best one's, since the fastest few are compared on other batches later. */
 static void note_timed(struct search *s, const struct outcome *o)
 {
     double rate = o->most;

@@ -1,11 +1,11 @@
 /* predict/plan/best.h: the best of a space of configurations, by branch and bound.
  *
- * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed
- * size, so that the same question gives the same answer on any number of cores. Each is built,
- * which tells whether it fits; where it does, the work of its busiest stream is a second bound, and
- * only candidates that this bound leaves are simulated. The search ends when the next candidate cannot be better.
+ * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed size, so that the
+ * same question gives the same answer on any number of cores. Each candidate is built, which shows whether it fits.
+ * If it does, the work of its busiest stream is a second bound, and the candidate is simulated only if this bound is
+ * below the best step so far. The search ends when the next candidate cannot be better.
  *
- * Over packed documents the search compares the typical batch of each sample, and keeps whatever comes within
+ * Over packed documents the search compares the typical batch of each sample, and keeps every outcome within
  * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H

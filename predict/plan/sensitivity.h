@@ -16,8 +16,8 @@ struct sensitivity {
 const char *sensitivity_machine(int i);
 const char *sensitivity_key(int i);
 
-/* Predicts the request with the spreads of its machine (predict/spreads.h), which a search leaves out, in a child process,
- * and fills *intervals where that succeeds. */
+/* Predicts the request in a child process with the spreads of its machine (predict/spreads.h), which a search leaves
+ * out, and fills *intervals if that succeeds. */
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 

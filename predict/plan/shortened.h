@@ -14,8 +14,8 @@
 /* The largest error of such a time, as a share of the step (tests/cli/test_space.c). */
 #define SHORTENED_ERROR 0.01
 
-/* Returns the seconds of the request's step, extrapolated from a shorter one; 0: the step is not at least half as large
- * again as that, has packed documents, or is refused. */
+/* Returns the seconds of the request's step, extrapolated from a shorter step; 0: the request is refused, has packed
+ * documents, or has a step less than 1.5 times as large as the shorter one. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not

@@ -36,8 +36,8 @@ void waits_add(struct waits *waits, uint32_t op);
 uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t count,
                      uint8_t stream);
 
-/* Joins what was added to the open op's clock, and forgets it. Returns the added ops that no other one implies, in
- * list order, in memory of `waits`. */
+/* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns those of them that
+ * no other one implies, in list order, in memory of `waits`. */
 const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Notes touches of op `op` for those that come later. */

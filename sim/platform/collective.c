@@ -34,8 +34,9 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
 }
 
 /* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain, on a port with this overhead. NCCL
- * deals its channels evenly out to the ranks of a communicator, itself included (src/enqueue.cc), so that of what all
- * channels move the peers get peers / (peers + 1). Where the rate of all channels is unknown, a pair has its own. */
+ * distributes its channels evenly over the ranks of a communicator, the sender included (src/enqueue.cc), so of the
+ * rate of all channels peers / (peers + 1) goes to the peers. If the rate of all channels is unknown, each pair has
+ * its own rate. */
 static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double channels = fabric->all_to_all_channels_bytes_per_s;

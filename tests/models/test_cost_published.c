@@ -181,8 +181,8 @@ static void hopper_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* The same figure 5 at 8 heads of dim 256, forward only, from lengths at which the ramp no longer matters. The cuDNN
- * of the paper is older than that of the device file: its rates are those of the interval's lower end. */
+/* The same figure 5 for 8 heads of dim 256, forward only, from lengths at which the ramp no longer matters. The paper
+ * used an older cuDNN than the device file: its rates are those of the interval's lower end. */
 static void heads_of_256_are_reproduced(void)
 {
     static const struct {

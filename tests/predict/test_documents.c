@@ -132,8 +132,8 @@ static void folded_is_exact(void)
     }
 }
 
-/* Simulates a schedule in which every visible pair takes a second; of `even` costs, what an even step costs. Returns the
- * waterfall of each of two ranks. */
+/* Simulates a schedule in which every visible pair takes a second, or, with `even`, in which every rank takes the
+ * mean. Returns the waterfall of each of two ranks. */
 static void two_waterfalls(const struct ir *ir, const double *const *seconds,
                            struct waterfall *waterfall)
 {
@@ -234,7 +234,7 @@ static void only_different_documents_are_waited_for(void)
     CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
     CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 1e-3 * cut.step_s);
     CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
-    /* rank 0 sees half of the pairs that rank 1 sees, and waits while the other half takes its time, but for
+    /* rank 0 sees half of the pairs that rank 1 sees, and waits while the other half is computed, except for
      * communication that is hidden */
     double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
     CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.02);
