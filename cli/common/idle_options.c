@@ -11,6 +11,13 @@ static bool has_ring(const struct request *r, const struct choices *c)
     return c->cp > 1;
 }
 
+/* True if a layout that cuts each document has documents to cut; without a ring another note says enough. */
+static bool cuts_documents(const struct request *r, const struct choices *c)
+{
+    return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||
+           c->ring_layout == RING_ZIGZAG_DOCUMENTS;
+}
+
 static bool has_merges_or_chains(const struct request *r, const struct choices *c)
 {
     return has_ring(r, c) || c->profile->chains != CHAINS_FUSED;
@@ -77,6 +84,9 @@ static const struct idle_option {
 } table[] = {
     {"rotate", has_ring, no_ring},
     {"layout", has_ring, no_ring},
+    {"layout", cuts_documents,
+     "changes nothing: each sequence is one document, which zigzag cuts in the same way; "
+     "--documents packs several into a sequence"},
     {"compile", has_merges_or_chains,
      "changes nothing: cp is 1, and all work of the profile is fused already"},
     {"placement", has_places,

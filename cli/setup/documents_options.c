@@ -39,7 +39,8 @@ static const struct option rows[] = {
      .help = "how packed sequences are ordered to balance attention. pairs: each data-parallel "
              "rank distributes its sequences over its micro-batches so that these have equally "
              "many visible pairs; ranks: sequences are first distributed over the ranks in the "
-             "same way"},
+             "same way; dynamic-cp, more context ranks for long documents, is refused: it is not "
+             "modelled"},
 };
 const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(rows)};
 
@@ -67,6 +68,13 @@ static enum status refuse_without(const struct options *options, struct diag *di
 static enum status open_lengths(struct lengths *lengths, const struct options *options,
                                 struct diag *diag)
 {
+    if (options_choice(options, "balance") == BALANCE_DYNAMIC_CP)
+        return diag_error(
+            diag, (struct loc){.name = "--balance"}, STATUS_BAD_INPUT,
+            "dynamic-cp gives long documents more context ranks than short ones in one step "
+            "(ByteScale, Megatron's --dynamic-context-parallel), which is not modelled: all "
+            "sequences of a step have the same --cp. Choose ranks, or let `longhaul plan "
+            "--documents` find the one --cp that is fastest");
     return lengths_open(lengths, options_text(options, "documents"),
                         (uint64_t)options_count(options, "seed"), diag);
 }

@@ -277,9 +277,12 @@ static void hash_file(uint64_t *sum, const char *option)
     struct text text = {0};
     struct stat info;
     char path[4096];
+    const char *colon = strchr(option, ':'); /* FILE, FILE:more, or name:FILE */
     snprintf(path, sizeof path, "%s", option);
+    if (stat(path, &info) != 0 && colon != NULL)
+        snprintf(path, sizeof path, "%s", colon + 1);
     if (stat(path, &info) != 0)
-        path[strcspn(path, ":")] = '\0';
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(option, ":"), option);
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
         text_read(&text, path, NULL) == STATUS_OK)
         hash(sum, text.data == NULL ? "" : text.data, text.size);

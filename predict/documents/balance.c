@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const balance_names[BALANCE_COUNT] = {"none", "pairs", "ranks"};
+const char *const balance_names[BALANCE_COUNT] = {"none", "pairs", "ranks", "dynamic-cp"};
 
 static int by_pairs(const void *a, const void *b)
 {

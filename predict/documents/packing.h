@@ -32,8 +32,15 @@ extern const char *const packing_names[PACKING_COUNT];
 /* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences over
  * its micro-batches, so that these have equal pairs, and begins with the largest. RANKS: in addition, sequences are
  * first distributed over the ranks in the same way. Sequences are assigned largest first, each to the part with the
- * fewest pairs so far; if that does not lower the largest part, the order stays as packed. */
-enum packing_balance { BALANCE_NONE, BALANCE_PAIRS, BALANCE_RANKS, BALANCE_COUNT };
+ * fewest pairs so far; if that does not lower the largest part, the order stays as packed.
+ * DYNAMIC_CP, more context ranks for long documents, is known by name only: it is not modelled. */
+enum packing_balance {
+    BALANCE_NONE,
+    BALANCE_PAIRS,
+    BALANCE_RANKS,
+    BALANCE_DYNAMIC_CP,
+    BALANCE_COUNT
+};
 extern const char *const balance_names[BALANCE_COUNT];
 
 struct packing_options {

@@ -118,6 +118,8 @@ static const struct launch_row rows[] = {
     {"--rotary-percent",         UNMODELLED, "all of a head is rotated here: under 1 % of a step", "1.0 1"},
     {"--transformer-impl",       UNMODELLED, "TransformerEngine's layers are predicted", "transformer_engine"},
     {"--spec",                   UNMODELLED, "another layer than the usual one: not alike", NULL},
+    {"--hybrid-context-parallel", UNMODELLED, "context ranks by the length of documents: all sequences have the same cp here", NULL},
+    {"--dynamic-context-parallel", UNMODELLED, "context ranks by the length of documents: all sequences have the same cp here", NULL},
     {"--hybrid-*",               UNMODELLED, "layers other than attention: not alike", NULL},
     {"--reset-attention-mask",   UNMODELLED, "documents do not see each other: full causal attention is predicted, which is more work", NULL},
     {"--context-parallel-ulysses-degree", UNMODELLED, "of a fork", NULL},

@@ -28,3 +28,8 @@ for options in "" "--offload-ratio 0.5 --partition length" "--offload-ratio none
     longhaul plan ${step% --quick} $sppo $options --top 1 | grep -oE -- '--subsequences.*'
 done
 longhaul predict $step --micro-batch 2 | grep -o '1 micro-batch of 2'
+# a layout that cuts documents has nothing to cut where a sequence is one
+cuts="--model gpt2 --cluster ideal --gpus 4 --seq 1K --quick --layout zigzag-documents"
+said longhaul predict $cuts --strategy ring
+said longhaul predict $cuts --strategy ulysses
+said longhaul predict $cuts --strategy ring --documents lognormal:200,1

@@ -49,7 +49,20 @@ for packing in best-fit truncate; do
     done
 done
 longhaul sweep --model gpt2 --cluster dgx-a100 --gpus 4 --seq 1K --vary packing=best-fit,truncate 2>&1 || true
+# a sweep goes on with the same lengths only, of whatever file they are
+printf '900\n' > mine.csv
+printf 'from,upto,share\n1,900,1\n' > shares.csv
+for documents in mine.csv histogram:shares.csv; do
+    go_on="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2 --seq 1K --documents $documents --vary packing=best-fit,truncate -o go_on.csv"
+    longhaul sweep $go_on > note 2>&1
+    longhaul sweep $go_on 2>&1 | tail -n 1
+    sed -i 's/900/300/' mine.csv shares.csv
+    longhaul sweep $go_on 2>&1 || echo "  exit $?"
+    sed -i 's/300/900/' mine.csv shares.csv
+    rm go_on.csv
+done
 # mistakes
+packed --documents lengths.csv --balance dynamic-cp
 packed --batches 2
 packed --packing buckets
 printf '12\n-3\n' > bad.csv
@@ -70,3 +83,6 @@ for text in 'upto,share\n5,1' 'from,upto,share' 'from,upto,share\n9,5,1' 'from,u
     printf "$text\n" > bad.csv
     packed --documents histogram:bad.csv
 done
+# a launch file that asks for context ranks by length says that they are not modelled
+echo "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 8 --context-parallel-size 2 --dynamic-context-parallel --bf16 --vocab-size 32000" > dcp.sh
+longhaul predict dcp.sh --cluster dgx-h100 --quick 2>&1 | grep -o 'dynamic-context-parallel (line 1): .*'
