@@ -157,11 +157,6 @@ static void note_block(const void *block, size_t bytes)
     known_end = end;
 }
 
-void heap_share(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-}
-
 /* ---- pages ---- */
 
 /* A fault for each costs more than the page. */

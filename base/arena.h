@@ -50,10 +50,6 @@ void *heap_realloc(void *old, size_t count, size_t size);
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out(void) __attribute__((noreturn));
 
-/* Lets all threads that start from now on share the process's heap: a malloc arena for each thread would take new
- * pages. Meant for programs whose threads allocate rarely and in large blocks. */
-void heap_share(void);
-
 /* Returns zeroed pages that are mapped from the start, for data that a forked child writes. In memory of the heap,
  * which the child shares with its parent, the child's first write to each page would copy it. */
 void *pages_alloc(size_t bytes);

@@ -37,15 +37,6 @@ static void put(struct diag *diag, const char *text, size_t size)
     diag->text[diag->size] = '\0';
 }
 
-void diag_append(struct diag *diag, const struct diag *other)
-{
-    if (diag == NULL || other->size == 0)
-        return;
-    put(diag, other->text, other->size);
-    diag->errors += other->errors;
-    diag->warnings += other->warnings;
-}
-
 /* Adds a text without its line ends, terminal escapes and incomplete characters, all of which quoted input may hold:
  * a message stays one line and cannot control a terminal. */
 static void put_clean(struct diag *diag, const char *text)

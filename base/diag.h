@@ -40,9 +40,6 @@ void diag_release(struct diag *diag);
 /* Empties diag and keeps its memory. */
 void diag_clear(struct diag *diag);
 
-/* Adds the messages of `other`. */
-void diag_append(struct diag *diag, const struct diag *other);
-
 /* Adds "name:line:column: error: ..." and returns status, so that callers can
  * write `return diag_error(...)`. diag may be NULL: the message is dropped. */
 enum status diag_error(struct diag *diag, struct loc at, enum status status, const char *format,

@@ -35,11 +35,6 @@ bool measure_find(const char *name, enum measure *measure)
     return false;
 }
 
-const char *measure_name(enum measure measure)
-{
-    return measures[measure].name;
-}
-
 enum cell_question measure_question(enum measure measure)
 {
     return measures[measure].question;

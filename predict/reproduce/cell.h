@@ -48,7 +48,6 @@ enum measure {
 };
 
 bool measure_find(const char *name, enum measure *measure);
-const char *measure_name(enum measure measure);
 enum cell_question measure_question(enum measure measure);
 /* True if the measure has a value only for a step that fits. */
 bool measure_needs_fit(enum measure measure);

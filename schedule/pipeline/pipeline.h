@@ -79,12 +79,6 @@ bool pipeline_is_plain(const struct choices *choices);
  * Megatron-LM overlaps the messages of interleaved ones, and has no zero-bubble schedules. */
 bool pipeline_awaits_messages(const struct choices *choices);
 
-/* Returns the number of micro-batches after which a stage repeats its order of work, between warm-up and
- * cool-down; gpipe has no such steady state. */
-uint32_t pipeline_period(const struct choices *choices);
-/* Returns the most units of which a stage has done some actions and not all. */
-uint32_t pipeline_in_flight(const struct choices *choices, uint32_t stage);
-
 /* Fills returns, for each of a stage's actions: the stage's first later action whose input another stage made after
  * it had received this action's message, so that the input proves that the message arrived. PIPELINE_NEVER: there is
  * no such action, or nothing is sent. Not for pipelines whose stages share subsequences. */

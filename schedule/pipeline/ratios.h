@@ -9,19 +9,7 @@
 #ifndef SCHEDULE_PIPELINE_RATIOS_H
 #define SCHEDULE_PIPELINE_RATIOS_H
 
-#include <stdint.h>
-
 /* Returns min(1, hidden / bytes): the part of `bytes` that is offloaded if a computation hides `hidden` bytes. */
 double ratio_hidden(double bytes, double hidden);
-
-/* Fills alpha[i], the part of bytes[i] that is offloaded; the last one is 0. hidden[i]: bytes that can be copied to
- * the host while unit i computes; they belong to the unit before it. */
-void ratios_adaptive(double *alpha, const double *bytes, uint32_t units, const double *hidden);
-
-/* Returns the bytes on the device when unit i has run forward: M_i = A_i + sum over j < i of (1 - alpha_j) A_j. */
-double ratios_kept(const double *alpha, const double *bytes, uint32_t i);
-/* Returns the most bytes on the device while unit i runs and unit i - 1 is still being copied: M_i + alpha_(i-1)
- * A_(i-1). */
-double ratios_live(const double *alpha, const double *bytes, uint32_t i);
 
 #endif

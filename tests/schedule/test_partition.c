@@ -1,5 +1,4 @@
 #include "schedule/pipeline/partition.h"
-#include "schedule/pipeline/ratios.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -98,32 +97,9 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     diag_release(&diag);
 }
 
-/* Units of 8, 6, 4 and 2 bytes; while a unit computes, 4 bytes of the unit before it can be offloaded (hidden[0] is
- * not used). So alpha = 4/8, 4/6, 4/4, and 0 for the last. On the device after each forward (M_i of
- * schedule/pipeline/ratios.h): 8; 6 + 4 = 10; 4 + 4 + 2 = 10; 2 + 4 + 2 + 0 = 8. Live memory adds the bytes of the
- * unit before that are still being copied: 8, 10 + 4, 10 + 4, 8 + 4. */
-static void ratios_keep_what_the_recurrence_says(void)
-{
-    static const double bytes[] = {8, 6, 4, 2}, want[] = {0.5, 4.0 / 6, 1, 0};
-    static const double kept[] = {8, 10, 10, 8}, live[] = {8, 14, 14, 12};
-    double alpha[4];
-    static const double hidden[] = {9, 4, 4, 4};
-    ratios_adaptive(alpha, bytes, 4, hidden);
-    for (uint32_t i = 0; i < 4; i++) {
-        CHECK_CLOSE("alpha", alpha[i], want[i], 1e-12);
-        CHECK_CLOSE("kept", ratios_kept(alpha, bytes, i), kept[i], 1e-12);
-        CHECK_CLOSE("live", ratios_live(alpha, bytes, i), live[i], 1e-12);
-        double step =
-            i > 0 ? ratios_kept(alpha, bytes, i - 1) + bytes[i] - alpha[i - 1] * bytes[i - 1]
-                  : bytes[0]; /* the recurrence of the paper */
-        CHECK_CLOSE("recurrence", ratios_kept(alpha, bytes, i), step, 1e-12);
-    }
-}
-
 static const struct check_case cases[] = {
     {"flops follow the closed form", flops_follow_the_closed_form},
     {"roots agree with the closed form", roots_agree_with_the_closed_form},
     {"equal lengths leave the rest to the first", equal_lengths_leave_the_rest_to_the_first},
-    {"ratios keep what the recurrence says", ratios_keep_what_the_recurrence_says},
 };
 CHECK_MAIN("partition", cases)
