@@ -1,7 +1,10 @@
 #include "cli/validate/external_setup.h"
 
+#include "base/data_path.h"
+#include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
+#include "predict/documents/samples.h"
 
 #include <string.h>
 
@@ -38,10 +41,41 @@ static void take_published(struct options *options)
                 options->value[row].text = "published";
 }
 
+static const struct option batch_rows[] = {
+    {.name = "batches", .kind = OPTION_COUNT, .low = 1, .high = 4096, .fallback = "1"},
+};
+static const struct option_set batch_options = {"batches", batch_rows, ARRAY_LEN(batch_rows)};
+
+/* Keeps what the options say of documents beyond their own life. A file of lengths below traces/ is one that ships. */
+static enum status keep_documents(struct setup *setup, const struct options *options,
+                                  struct diag *diag)
+{
+    static const char prefix[] = "histogram:";
+    const char *text = options_text(options, "documents");
+    if (!options_given(options, "documents"))
+        return documents_check(options, diag);
+    struct samples_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
+    *sampled = documents_samples(options);
+    const bool histogram = strncmp(text, prefix, sizeof prefix - 1) == 0;
+    const char *file = histogram ? text + sizeof prefix - 1 : text;
+    struct text path = {0};
+    enum status status = STATUS_OK;
+    if (strncmp(file, "traces/", 7) == 0)
+        status = data_path(&path, file, diag);
+    else
+        text_puts(&path, file);
+    if (status == STATUS_OK)
+        sampled->lengths = arena_printf(&setup->arena, "%s%s", histogram ? prefix : "", path.data);
+    setup->sampled = sampled;
+    text_release(&path);
+    return status;
+}
+
 enum status external_setup(struct setup *setup, const struct external_run *row, struct diag *diag)
 {
-    static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
-                                                    &setup_choice_options, NULL};
+    static const struct option_set *const sets[] = {&setup_model_options,  &setup_cluster_options,
+                                                    &setup_choice_options, &setup_documents_options,
+                                                    &batch_options,        NULL};
     struct options options = {0};
     char **word;
     int count;
@@ -58,6 +92,8 @@ enum status external_setup(struct setup *setup, const struct external_run *row, 
         take_published(&options);
         status = setup_load(setup, &options, false, diag);
     }
+    if (status == STATUS_OK)
+        status = keep_documents(setup, &options, diag);
     options_release(&options);
     return status;
 }

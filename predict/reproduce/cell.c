@@ -1,8 +1,11 @@
 #include "predict/reproduce/cell.h"
 
+#include "predict/documents/batches.h"
+#include "predict/documents/samples.h"
 #include "predict/longhaul.h"
 #include "predict/operator_times.h"
 #include "predict/plan/longest.h"
+#include "schedule/config/resolve_config.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -116,13 +119,73 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
     value[MEASURE_FETCH_SET_MS] = 1e3 * t.set_s;
 }
 
+/* ---- packed documents ---- */
+
+/* Packs the steps that the setup asks for; *request becomes that of the first. */
+static enum status pack(const struct sample **sample, struct samples *samples,
+                        struct documents *first, struct request *request, struct diag *diag)
+{
+    struct choices choices;
+    enum status status = compose_resolve(&choices, request, NULL, diag);
+    if (status == STATUS_OK)
+        status = samples_find(sample, samples, request, &choices, diag);
+    if (status == STATUS_OK) {
+        packed_batch_documents(&(*sample)->batch[0], (*sample)->sizes.seq, first, &samples->arena);
+        request->documents = first;
+    }
+    return status;
+}
+
+/* Packed steps taken as micro-batches of larger ones, four each: the slowest by their mean, on average. */
+static double slowest_of_4(const double *step_s, size_t count)
+{
+    double sum = 0;
+    size_t fours = count / 4;
+    for (size_t i = 0; i < fours; i++) {
+        const double *s = step_s + 4 * i;
+        sum += 4 * fmax(fmax(s[0], s[1]), fmax(s[2], s[3])) / (s[0] + s[1] + s[2] + s[3]);
+    }
+    return fours > 0 ? sum / (double)fours : NAN;
+}
+
+/* Puts the mean over all packed steps in the place of the first one's numbers. */
+static enum status put_batches(struct cell_answer *answer, const struct prediction *p,
+                               const struct sample *sample, struct diag *diag)
+{
+    struct batch_times times = {0};
+    enum status status = batch_times_make(&times, p, sample->batch, sample->count, false, diag);
+    double all_s = 0;
+    for (size_t i = 0; i < sample->count && status == STATUS_OK; i++)
+        all_s += times.step_s[i];
+    if (status == STATUS_OK && p->choices.scope == SCOPE_STEP) {
+        answer->value[MEASURE_STEP_S] = all_s / (double)sample->count;
+        answer->value[MEASURE_TOKENS] = times.tokens_per_s / prediction_gpus(p);
+    } else if (status == STATUS_OK) {
+        answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)sample->count;
+    }
+    if (status == STATUS_OK)
+        answer->value[MEASURE_SLOWEST_OF_4] = slowest_of_4(times.step_s, times.count);
+    batch_times_release(&times);
+    return status;
+}
+
 /* ---- questions ---- */
 
 static enum status ask_step(struct cell_answer *answer, const struct setup *setup, bool timed,
                             bool unfit_too, struct diag *diag)
 {
     struct prediction p = {0};
-    enum status status = prediction_memory(&p, setup, &setup->request, NULL, diag);
+    struct samples samples = {0};
+    const struct sample *sample = NULL;
+    struct documents first;
+    struct request request = setup->request;
+    enum status status = STATUS_OK;
+    if (setup->sampled != NULL) {
+        samples.asked = *setup->sampled;
+        status = pack(&sample, &samples, &first, &request, diag);
+    }
+    if (status == STATUS_OK)
+        status = prediction_memory(&p, setup, &request, NULL, diag);
     if (status == STATUS_OK)
         put_memory(answer, &p.verdict, p.ir.arena_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
@@ -131,8 +194,11 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
             put_step(answer, &p);
         else if (status == STATUS_OK)
             put_part(answer, &p);
+        if (status == STATUS_OK && sample != NULL)
+            status = put_batches(answer, &p, sample, diag);
     }
     prediction_release(&p);
+    samples_release(&samples);
     return status;
 }
 

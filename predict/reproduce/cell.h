@@ -27,6 +27,7 @@ extern const char *const cell_question_names[CELL_QUESTION_COUNT];
     MEASURE(BUBBLE_SHARE, "bubble_share", TIME, true)                                              \
     MEASURE(EXPOSED_SHARE, "exposed_share", TIME, true) /* of rings, exchanges and gathers */      \
     MEASURE(ELAPSED_MS, "elapsed_ms", TIME, true)                                                  \
+    MEASURE(SLOWEST_OF_4, "slowest_of_4", TIME, true) /* packed steps: by the mean of the four */  \
     MEASURE(EXCHANGE_MS, "exchange_ms", TIME, true)                                                \
     MEASURE(COMPUTE_MS, "compute_ms", TIME, true)                                                  \
     MEASURE(RING_MS, "ring_ms", TIME, true)                                                        \

@@ -14,6 +14,8 @@
 
 #include <stdbool.h>
 
+struct samples_request;
+
 /* Holds pointers into itself: not to be copied. */
 struct setup {
     struct arena arena;
@@ -28,6 +30,9 @@ struct setup {
     uint32_t even_above; /* of struct sim_options */
     int64_t
         padding; /* tokens of a step that are none of its documents: tokens per second leave them out */
+    /* The packed steps that a figure's configuration is predicted on (predict/documents/samples.h); NULL: the
+     * request's. */
+    const struct samples_request *sampled;
     bool as_dense; /* set before the model is loaded: models/hf_proxy.h */
 };
 

@@ -1,5 +1,6 @@
-# Figures and tables by name: two quick ones, a drawing and one that cannot be simulated; the nightly test has all.
-longhaul reproduce fpdt:table4 loongtrain:table5 sppo:fig3 fpdt:fig14 -o $T/out
+# Figures and tables by name: two quick ones, one of packed documents, a drawing, one that cannot be simulated; the
+# nightly test has all.
+longhaul reproduce fpdt:table4 loongtrain:table5 wlb:fig15 sppo:fig3 fpdt:fig14 -o $T/out
 ls $T/out | grep -v trace
 head -3 $T/out/fpdt-table4.csv
 cat $T/out/states.csv
