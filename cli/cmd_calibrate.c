@@ -174,7 +174,7 @@ static enum status check_name(const struct options *options, struct diag *diag)
 }
 
 /* Checks, before anything is fitted, that --cluster and --cluster-out go together and that the cluster can be
- * loaded. */
+ * loaded, and notes what a fit of its links depends on. */
 static enum status check_cluster(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
@@ -189,6 +189,8 @@ static enum status check_cluster(struct session *s, struct diag *diag)
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
     diag_place(diag, before, "--cluster");
+    if (status == STATUS_OK)
+        fitted->options.sums_whole = cluster.fabric.sums_whole;
     return status;
 }
 

@@ -28,6 +28,7 @@ struct calibrate_options {
     /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
      * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
     bool few_sizes;
+    bool sums_whole;                /* of the cluster: fabric.sums_whole */
     double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
 };
 

@@ -37,15 +37,17 @@ struct traffic {
     double steps, bytes;
 };
 
-static struct traffic traffic_of(const struct work *work)
+static struct traffic traffic_of(const struct work *work, bool sums_whole)
 {
     double bytes = (double)work_payload_bytes(work);
     double n = work_group(work) > 0 ? (double)work_group(work) : 1;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
         return (struct traffic){n - 1, (n - 1) * bytes};
-    case WORK_REDUCE_SCATTER:
-        return (struct traffic){n - 1, (n - 1) / n * bytes};
+    case WORK_REDUCE_SCATTER: {
+        double times = sums_whole ? 2 : 1;
+        return (struct traffic){times * (n - 1), times * (n - 1) / n * bytes};
+    }
     case WORK_ALL_REDUCE:
         return (struct traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
     case WORK_REDUCE:
@@ -130,6 +132,7 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
 struct link_points {
     const struct point **point;
     size_t count;
+    bool sums_whole; /* as in calibrate_options */
 };
 
 static double predict(void *context, const double *value, size_t i)
@@ -137,9 +140,9 @@ static double predict(void *context, const double *value, size_t i)
     const struct link_points *points = context;
     const struct point *point = points->point[i];
     double others = point->role == POINT_BOTH_WAYS ? 2 : 1; /* as much goes the other way */
+    bool shared = point->loopback && work_group(&point->work) > 0;
     struct traffic traffic =
-        (point->loopback && work_group(&point->work) > 0 ? loopback_traffic_of
-                                                         : traffic_of)(&point->work);
+        shared ? loopback_traffic_of(&point->work) : traffic_of(&point->work, points->sums_whole);
     return fmax(traffic.steps * value[0] + others * traffic.bytes / value[1], 1e-12);
 }
 
@@ -267,6 +270,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
     double spread = noise_spread_of_all(points);
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
+        .sums_whole = options->sums_whole,
     };
     for (int class = 0; class < CALIBRATE_LINK_COUNT; class ++) {
         chosen.count = 0;

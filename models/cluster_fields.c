@@ -54,6 +54,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("fabric", "latency",                   SECONDS,     ALWAYS, fabric.latency_s,                   FROM_ZERO),
     SUB("fabric", "collective_latency",        SECONDS,     NEVER,  fabric.collective_latency_s,        FROM_ZERO),
     SUB("fabric", "peer_latency",              SECONDS,     NEVER,  fabric.peer_latency_s,              FROM_ZERO),
+    SUB("fabric", "sums_whole",                BOOL,        NEVER,  fabric.sums_whole,                  FROM_ZERO),
 
     SUB("loopback", "bandwidth", BYTES_PER_S, NEVER, loopback.bytes_per_s, FROM_ZERO),
     SUB("loopback", "latency",   SECONDS,     NEVER, loopback.latency_s,   FROM_ZERO),

@@ -62,6 +62,9 @@ struct align_sequence {
     size_t filler_count, filler_capacity;
     uint32_t *row; /* rows of the trace that were added, in order */
     size_t row_count, row_capacity;
+    /* Rows that belong to the next message, from row[before_place] on: copies into its buffer, and its call. */
+    uint32_t before, before_place;
+    double before_s;
     struct compare_period period; /* of the forward pass */
 };
 

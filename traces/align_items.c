@@ -74,8 +74,15 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                    (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->count, seconds});
         return;
     }
+    bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0; /* of a message */
+    if (part && kernel_class_is_before_message(trace->label[ops->kind[row]])) {
+        if (s->before++ == 0)
+            s->before_place = (uint32_t)s->row_count - 1;
+        s->before_s += seconds;
+        return;
+    }
     struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
-    if (class == CLASS_COMMUNICATION && last && last->amount > 0 && ops->bytes[row] == 0) {
+    if (part && last && last->amount > 0) {
         last->seconds += seconds;
         last->rows++;
         return;
@@ -87,14 +94,22 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     double amount = class == CLASS_MATMUL      ? ops->flops[row]
                     : class == CLASS_ATTENTION ? 0 /* masks count differently everywhere */
                                                : ops->bytes[row];
-    *add_item(s) = (struct align_item){.class = (uint8_t) class,
-                                       .phase = phase,
-                                       .row = row,
-                                       .rows = 1,
-                                       .place = (uint32_t)s->row_count - 1,
-                                       .unit = -1,
-                                       .seconds = seconds,
-                                       .amount = amount};
+    struct align_item item = {.class = (uint8_t) class,
+                              .phase = phase,
+                              .row = row,
+                              .rows = 1,
+                              .place = (uint32_t)s->row_count - 1,
+                              .unit = -1,
+                              .seconds = seconds,
+                              .amount = amount};
+    if (class == CLASS_COMMUNICATION && s->before > 0) {
+        item.rows += s->before;
+        item.place = s->before_place;
+        item.seconds += s->before_s;
+        s->before = 0;
+        s->before_s = 0;
+    }
+    *add_item(s) = item;
 }
 
 static bool same_token(const struct align_item *a, const struct align_item *b)
@@ -137,6 +152,16 @@ static struct compare_period find_period(struct align_item *item, size_t count)
 
 void align_find_periods(struct align_sequence *s)
 {
+    if (s->before > 0) { /* no message followed */
+        *add_item(s) = (struct align_item){.class = CLASS_COMMUNICATION,
+                                           .phase = ALIGN_BACKWARD,
+                                           .row = s->row[s->before_place],
+                                           .rows = s->before,
+                                           .place = s->before_place,
+                                           .unit = -1,
+                                           .seconds = s->before_s};
+        s->before = 0;
+    }
     for (size_t begin = 0, end; begin < s->count; begin = end) {
         bool forward = s->item[begin].phase <= ALIGN_FORWARD;
         for (end = begin; end < s->count && (s->item[end].phase <= ALIGN_FORWARD) == forward;)

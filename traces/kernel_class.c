@@ -101,6 +101,12 @@ enum kernel_class kernel_class_of_kind(const char *kind)
     return find(patterns, ARRAY_LEN(patterns), kind);
 }
 
+bool kernel_class_is_before_message(const char *name)
+{
+    return strncmp(name, "c10d::", 6) == 0 || strcmp(name, "fsdp::all_gather_copy_in") == 0 ||
+           strcmp(name, "fsdp::chunk_cat") == 0;
+}
+
 /* Operators have the names of torch/_C and of aten/src/ATen/native/native_functions.yaml in PyTorch. A batched
  * product counts as attention, since nothing else in a transformer multiplies activations by activations. */
 enum kernel_class kernel_class_of_operator(const char *name)

@@ -81,7 +81,6 @@ static const struct strategy strategies[] = {
      .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */         \
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
      .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
-     .prefetch = 1,                                                                                                    \
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
@@ -256,9 +255,15 @@ static const struct profile profiles[] = {
      .clipping_sync = true,
      .host_factor = 1.0},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
-     WELL_MADE, .host_factor = 1.0},    /* a plain PyTorch program: the device file's host costs */
+     WELL_MADE, .prefetch = 1,
+     .host_factor = 1.0},               /* a plain PyTorch program: the device file's host costs */
+    {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
+     WELL_MADE,
+     .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
+     .collectives_hold = true,           /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
+     .host_factor = 1.0},
     {.name = "ideal", .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .host_factor = 0.0},
+     WELL_MADE, .prefetch = 1, .host_factor = 0.0},
 };
 /* clang-format on */
 

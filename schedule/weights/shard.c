@@ -96,6 +96,10 @@ static void find_uses(struct shard *s, const struct op_list *list)
             s->marked[i] = 1;
     for (uint32_t row = 0; row < s->gradient_count; row++)
         s->marked[s->gradient[row].first] = s->marked[s->gradient[row].last] = 1;
+    for (uint32_t row = 0; row < s->gradient_count && s->e->choices->profile->collectives_hold;
+         row++)
+        if (s->gradient[row].last + 1 < list->count)
+            s->marked[s->gradient[row].last + 1] = 1; /* the op that waits for the reduction */
 }
 
 void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
@@ -170,7 +174,9 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
     }
     op_id op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part,
                                   run->gathered);
-    if (r >= behind)
+    if (e->choices->profile->collectives_hold && run->begin > 0)
+        emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
+    else if (r >= behind)
         emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
     op_list_push(out, op);
 }
@@ -351,6 +357,7 @@ static void rewrite(struct shard *s, const struct op_list *list, struct op_list 
 {
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
     uint32_t listed = list->count;
+    op_id held = {IR_NONE}; /* a reduction that the next op waits for */
     for (uint32_t i = 0; i < listed; i++) {
         uint32_t unmarked = i;
         while (i < listed && !s->marked[i])
@@ -368,9 +375,15 @@ static void rewrite(struct shard *s, const struct op_list *list, struct op_list 
         if (ends_backward(s, list, i))
             shard_add_reduced(s, s->gradient_count, i, out);
         begin_gradients(s, i, op, &next, out);
+        if (held.i != IR_NONE)
+            emit_add_dependency(s->e, (op_id){op}, held);
+        held.i = IR_NONE;
         op_list_push(out, (op_id){op});
+        uint32_t before = out->count;
         if (!shard_reduces_at_end(s))
             shard_reduce_finished(s, i, op, out);
+        if (s->e->choices->profile->collectives_hold && out->count > before)
+            held = s->final;
         if (s->remote_weights)
             shard_give_back(s, i, op, out);
     }

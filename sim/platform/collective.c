@@ -158,7 +158,11 @@ static double all_gather(const struct form *f)
 
 static double reduce_scatter(const struct form *f)
 {
-    return gather(f, (f->members->count - 1) * f->bytes / f->members->count);
+    double bytes = (f->members->count - 1) * f->bytes / f->members->count;
+    if (!f->platform->cluster->fabric.sums_whole)
+        return gather(f, bytes);
+    rings_add(f->platform, f->flows, f->members, 2 * bytes);
+    return 2 * rings_latency_s(f->platform, f->members);
 }
 
 static double all_reduce(const struct form *f)

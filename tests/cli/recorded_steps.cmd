@@ -31,17 +31,18 @@ for seq in 512 768 1024 2048; do
 done
 verdict llama-b-1x1024 steps.csv 5 --model llama-b.config.json --cluster cpu-node --costs $T/one.json $one --seq 1024
 # FSDP over gloo on two, whose fit predicts one process too
-two="--gpus 2 --dp 2 --batch 2 --strategy local --weights zero3"
-longhaul calibrate $T/llama-a-2x512.0.json $T/llama-a-2x512.1.json --model llama-a.config.json $two $torch --seq 512 -o $T/two.json 2> $T/err | grep ^recorded
+two="--gpus 2 --dp 2 --batch 2 --strategy local --weights zero3 --profile fsdp-gloo"
+longhaul calibrate $T/llama-a-2x512.0.json $T/llama-a-2x512.1.json --model llama-a.config.json $two --activations keep --dtype f32 --attention cpu --cluster cpu-gloo --seq 512 -o $T/two.json --cluster-out $T/two.cluster.json | grep '^recorded\|^ring'
+
 for seq in 512 1024 2048; do
     verdict llama-a-1x$seq steps.csv 5 --model llama-a.config.json --cluster cpu-node --costs $T/two.json $one --seq $seq
 done
 verdict llama-b-1x1024 steps.csv 5 --model llama-b.config.json --cluster cpu-node --costs $T/two.json $one --seq 1024
-# of FSDP itself the schedule hides gathers behind kernels, which gloo does not do on processors that compute
+# of FSDP itself: its links were measured too
 for seq in 512 768 1024 2048; do
-    verdict llama-a-2x$seq steps.csv 5 --model llama-a.config.json --cluster cpu-node --costs $T/two.json $two --seq $seq
+    verdict llama-a-2x$seq steps.csv 5 --model llama-a.config.json --cluster $T/two.cluster.json $two --seq $seq
 done
-verdict llama-b-2x1024 steps.csv 5 --model llama-b.config.json --cluster cpu-node --costs $T/two.json $two --seq 1024
+verdict llama-b-2x1024 steps.csv 5 --model llama-b.config.json --cluster $T/two.cluster.json $two --seq 1024
 # our executor: one rank's step predicts rings over two
 a="--model longhaul-3m --set layers=4 --cluster cpu-node"
 b="--model longhaul-3m --set layers=3,hidden=384,heads=12,kv_heads=6,ffn=1024 --cluster cpu-node"
