@@ -358,7 +358,8 @@ static enum status check_frameworks(const struct options *options, struct diag *
     if (options_given(options, "only") && options_given(options, "emit") &&
         options_choice(options, "only") != options_choice(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
-                          "is %s, and settings of %s are asked for; leave it out, or give the same",
+                          "is %s, but --emit asks for settings of %s; leave it out, or give the "
+                          "same",
                           options_text(options, "only"), options_text(options, "emit"));
     return STATUS_OK;
 }

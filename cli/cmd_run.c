@@ -75,11 +75,12 @@ static enum status build(struct session *s, struct diag *diag)
         r->attention_impl = host ? ATTENTION_CPU : ATTENTION_CUDNN;
     if (r->states == STATES_8BIT)
         return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
-                          "8bit is predicted and not run: no backend computes AdamW with moments "
-                          "in 8 bits; choose --states fp32 or bf16");
+                          "8bit can be predicted but not run: no backend computes AdamW with "
+                          "moments in 8 bits; choose --states fp32 or bf16");
     if (r->dropout == DROPOUT_ON)
         return diag_error(diag, (struct loc){.name = "--dropout"}, STATUS_BAD_INPUT,
-                          "on is predicted and not run: no backend drops scores; choose off");
+                          "dropout can be predicted but not run: no backend drops scores; choose "
+                          "off");
     enum status status = compose_resolve(&choices, r, &s->note, diag);
     if (status == STATUS_OK)
         status = compose_build(&s->ir, &choices, diag);

@@ -270,7 +270,7 @@ static enum status find_ranks(struct exec_run *run, struct diag *diag)
     if (bootstrap_size(run->world) != run->plan.ranks)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "has %" PRIu32 " ranks, and %" PRIu32
-                          " processes were started for it; as many would do",
+                          " processes were started for it; the two numbers must be equal",
                           run->plan.ranks, bootstrap_size(run->world));
     return STATUS_OK;
 }

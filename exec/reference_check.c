@@ -417,7 +417,7 @@ enum status reference_check_explain(const struct reference_check *a, const char 
                        rounding_text(a, a->loss_error[step], rounding));
     if (a->replicas_differ > 0)
         diag_error(diag, at, STATUS_NO,
-                   "%" PRIu64 " elements differ between ranks that hold the same",
+                   "%" PRIu64 " elements differ between ranks that hold the same elements",
                    a->replicas_differ);
     if (verdict_of(a->norm_error, a->rule.norm) != REFERENCE_CHECK_RIGHT)
         diag_error(diag, at, STATUS_NO,

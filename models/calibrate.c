@@ -324,7 +324,8 @@ static enum status check_points(const struct points *points, struct diag *diag)
             continue;
         if (device && strcmp(device, key->value) != 0)
             return diag_error(diag, key->at, STATUS_BAD_INPUT,
-                              "these points are of '%s', others of '%s'; a device file is of one",
+                              "these points are of device '%s', others of '%s'; a device file "
+                              "describes one device",
                               key->value, device);
         device = key->value;
     }
@@ -508,7 +509,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     free((void *)point);
     if (status == STATUS_OK && c->families + c->fallens == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
-                            "no point is of work that a device file describes");
+                            "no point measures work that a device file describes");
     if ((status == STATUS_OK || status == STATUS_NO) && c->families > 0) {
         find_unmeasured(c);
         raise_peak(c);

@@ -569,8 +569,8 @@ enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
     }
     if (status == STATUS_OK && !(problem->host_memory_bytes_per_s > 0))
         status = diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
-                            "cpu: points on host streams, and no bandwidth that they have a share "
-                            "of: give the header key %s",
+                            "cpu: there are points on host streams, but the bandwidth of host "
+                            "memory is not known: give the header key %s",
                             key);
     if (status != STATUS_OK)
         return status;

@@ -209,8 +209,8 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     *scattered = false;
     if (points->count < ARRAY_LEN(params) || !sizes_vary(points))
         return diag_error(diag, at, STATUS_NO,
-                          "%s: all points move as many bytes; latency and bandwidth need small "
-                          "messages (64 KB) and large ones (16 MB)",
+                          "%s: all points move the same number of bytes; latency and bandwidth "
+                          "need small messages (64 KB) and large ones (16 MB)",
                           classes[class].name);
     double *measured_s = heap_alloc(points->count, sizeof *measured_s);
     for (size_t i = 0; i < points->count; i++)
@@ -487,8 +487,8 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
     put_pageable(&fields, links);
     if (fields.count == 0 && !device)
         return diag_error(diag, (struct loc){.name = base}, STATUS_NO,
-                          "no point is of copies, or of messages over a switch or a network as "
-                          "this cluster has them");
+                          "no point measures copies, or messages over a switch or a network that "
+                          "this cluster has");
     text_puts(out, "{\n    \"name\": ");
     calibrate_put_string(out, name);
     text_puts(out, ",\n    \"summary\": ");

@@ -98,8 +98,8 @@ static void note_scales(const struct hf_reader *r)
     }
     if (names.size > 0)
         diag_note(r->diag, json_loc(first),
-                  "keys that scale or turn numbers and change no amount of work: %s; predictions "
-                  "hold, and `run` and the reference of its check both leave them out",
+                  "keys that scale or rotate numbers, which does not change the work: %s; "
+                  "predictions hold, but `run` and the reference of its check ignore them",
                   names.data);
     text_release(&names);
 }
@@ -143,9 +143,9 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     }
     if (share < 1)
         diag_note(r->diag, json_loc(at.value != NULL ? at : r->root),
-                  "%s: of every head %g of the columns are turned, and the others copied, which is "
-                  "as much work: predictions hold, and `run` and the reference of its check both "
-                  "turn all of them",
+                  "%s: only %g of the columns of each head are rotated, and the others are "
+                  "copied, at the same cost: predictions hold, but `run` and the reference of "
+                  "its check rotate all columns",
                   key, share);
     return STATUS_OK;
 }
@@ -182,8 +182,8 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
                           type, key);
     diag_note(
         r->diag, json_loc(at),
-        "%s: RoPE scaling of type '%s' changes angles and not the amount of work: predictions "
-        "hold, and `run` and the reference of its check both leave it out",
+        "%s: RoPE scaling of type '%s' changes angles and not the work: predictions hold, but "
+        "`run` and the reference of its check ignore it",
         key, type);
     return STATUS_OK;
 }

@@ -202,7 +202,7 @@ static enum status check_row(const struct prediction *p, const struct trace *tra
     const char *wanted = work_kind_info(p->ir.op.kind[op])->name;
     if (strcmp(kind, wanted) != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "op %u is %s, and that of the schedule is %s; give the options of the "
+                          "op %u is %s, but in the schedule it is %s; give the options of the "
                           "run that was recorded",
                           op, kind, wanted);
     return STATUS_OK;

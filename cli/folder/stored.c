@@ -70,8 +70,8 @@ enum status stored_waterfall(struct stored *stored, struct waterfall *w, struct 
     *w = (struct waterfall){0};
     if (json_is_object(json_find(root, "part")) && !json_is_number(json_find(root, "step_s")))
         return diag_error(diag, (struct loc){.name = stored->path.data}, STATUS_BAD_INPUT,
-                          "predicts a part of the model (--scope), and no step: there is no "
-                          "waterfall, and no page of it");
+                          "predicts a part of the model (--scope) and not a step, so it has no "
+                          "waterfall and no page");
     enum status status = json_get_double(root, "step_s", 0, DBL_MAX, &w->step_s, diag);
     if (status == STATUS_OK)
         status = json_get_object(root, "waterfall", &causes, diag);

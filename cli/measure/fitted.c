@@ -157,7 +157,8 @@ static void note_part(const char *path, const char *base, const struct calibrate
         refused |= fallen[i].to_base && !fallen[i].disturbed;
     if (refused)
         diag_note(diag, (struct loc){.name = path},
-                  "has what could be fitted; what was refused stays as %s has it", base);
+                  "holds what could be fitted; numbers whose fit was refused are those of %s",
+                  base);
 }
 
 /* Returns the path "mine.points.csv" beside "mine.json" if there are points that a device file can name; else
@@ -184,7 +185,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     const char *device = points_get(&fitted->points, "device");
     if (!fitted->has_device)
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
-                          "no point is of a device; links go into a cluster (--cluster-out)");
+                          "no point measures a device, only links, which belong into a cluster "
+                          "file (--cluster-out)");
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;

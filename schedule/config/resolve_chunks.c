@@ -77,12 +77,13 @@ static enum status check_fetch(const struct choices *c, struct diag *diag)
                           "--hp 2 and more, would do");
     if (c->kv_offload != KV_OFFLOAD_ON)
         return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "one is about what waits on the host, and --kv-offload off keeps "
-                          "it on the device");
+                          "one fetches chunks from the host, but --kv-offload off keeps them on "
+                          "the device");
     if (c->model->attention_kept > 0)
         return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "sparse attention fetches a part of each rank's keys, which lie apart "
-                          "where one rank has those of all; --fetch each would do");
+                          "sparse attention fetches a part of each rank's keys, and these are "
+                          "not contiguous when one rank stores the keys of all; --fetch each "
+                          "would do");
     return STATUS_OK;
 }
 
@@ -91,8 +92,9 @@ static enum status check_scope(const struct choices *c, struct diag *diag)
     if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
-                      "attention:fetch is what tiles fetch from the host, and nothing waits "
-                      "there; --strategy fpdt with a --chunk shorter than the sequence would do");
+                      "attention:fetch is the fetches of tiles from the host, but nothing is "
+                      "kept there; --strategy fpdt with a --chunk shorter than the sequence "
+                      "would do");
 }
 
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)

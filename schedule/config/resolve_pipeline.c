@@ -96,8 +96,9 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                           c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
     if (c->cp > 1)
         return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
-                          "the keys of all subsequences so far would go round a ring of %u context "
-                          "ranks again for each one; --cp 1, with head or tensor ranks, would do",
+                          "for each subsequence, the keys of all earlier ones would go round the "
+                          "ring of %u context ranks again; --cp 1, with head or tensor ranks, "
+                          "would do",
                           c->cp);
     if (pieces * c->accumulation > PIPELINE_UNITS_MAX)
         return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,

@@ -38,7 +38,7 @@ static enum status check_pair(const struct sim_plan *plan, uint32_t group, uint3
         if (more_a != more_b)
             return diag_error(
                 diag, at, STATUS_BAD_INPUT,
-                "op %u (%s) of role %s meets nothing in role %s, which shares group %s",
+                "op %u (%s) of role %s has no counterpart in role %s, which shares group %s",
                 more_a ? op_a : op_b, plan_kind_name(ir, more_a ? op_a : op_b),
                 more_a ? role_a->name : role_b->name, more_a ? role_b->name : role_a->name,
                 ir->group[group].name);

@@ -83,7 +83,7 @@ static void few_terms_are_not_called_wrong(void)
                 if (!CHECK(label, got != REFERENCE_CHECK_WRONG) && diag.text != NULL)
                     fputs(diag.text, stderr);
                 CHECK(label, (got == REFERENCE_CHECK_UNDECIDED) ==
-                                 (diag.text != NULL && strstr(diag.text, "cannot tell") != NULL));
+                                 (diag.text != NULL && strstr(diag.text, "cannot decide") != NULL));
                 count[got]++;
                 drawn++;
                 diag_release(&diag);

@@ -147,9 +147,10 @@ static void links_of_one_size_are_refused(void)
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
     CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
-    CHECK_TEXT("message", f.diag.text,
-               "error: h2d: all points move as many bytes; latency and bandwidth need small "
-               "messages (64 KB) and large ones (16 MB)\n");
+    CHECK_TEXT(
+        "message", f.diag.text,
+        "error: h2d: all points move the same number of bytes; latency and bandwidth need small "
+        "messages (64 KB) and large ones (16 MB)\n");
     link_calibration_release(&links);
     fixture_release(&f);
 }
@@ -166,7 +167,7 @@ static void one_size_is_not_put_down_to_others(void)
     struct link_calibration links = {0};
     struct calibrate_options options = {.despite_noise = true};
     CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
-    CHECK("why", f.diag.text && strstr(f.diag.text, "all points move as many bytes"));
+    CHECK("why", f.diag.text && strstr(f.diag.text, "all points move the same number of bytes"));
     CHECK_INT("it fell", (int64_t)links.fallens, 1);
     CHECK("and not for others", !links.fallen[0].disturbed);
     link_calibration_release(&links);

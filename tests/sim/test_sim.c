@@ -59,7 +59,7 @@ static const struct {
     {"a collective that others do not have", "mesh g=2\ngroup g axes=g\n", two_roles,
      "ops first\nop 0 all_gather comm group=g bytes=8 reads a0 writes a0\n"
      "ops second\nop 1 fill compute count=1 writes b0\n",
-     "t.ir: error: op 0 (all_gather) of role first meets nothing in role second, which shares "
+     "t.ir: error: op 0 (all_gather) of role first has no counterpart in role second, which shares "
      "group g\n"},
     {"groups crossed on one stream", "mesh g=2\ngroup g axes=g\ngroup h axes=g\n", two_roles,
      "ops first\nop 0 all_gather comm group=g bytes=8 reads a0 writes a0\n"
