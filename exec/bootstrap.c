@@ -246,7 +246,8 @@ uint32_t bootstrap_local(const struct bootstrap *b)
 
 static enum status is_broken(struct diag *diag)
 {
-    return diag_error(diag, (struct loc){0}, STATUS_SYSTEM, "a process of the run has gone before");
+    return diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
+                      "an earlier call lost the connection to a process of the run");
 }
 
 enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, size_t bytes,

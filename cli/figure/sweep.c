@@ -292,7 +292,7 @@ enum status figure_mfu(struct figure *figure, const struct table *sweep,
         put_mfu_line(&figure->data, c, s, false, c->y);
     if (figure->data.size == 0) {
         status = diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
-                            "no point has an MFU: none fits");
+                            "no point fits in memory, so none has an MFU");
         goto out;
     }
     if (all)

@@ -186,7 +186,7 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
     if (status == STATUS_OK && interrupted() != 0)
         status = diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
                             "ended by %s: what was predicted is kept in %s, and the same command "
-                            "goes on",
+                            "continues",
                             interrupt_name(), folder);
     free(job);
     return status;

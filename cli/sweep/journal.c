@@ -230,7 +230,7 @@ static enum status append(struct sweep_journal *j, const struct text *text, stru
     }
     enum status status =
         diag_error(diag, (struct loc){.name = j->part.data}, STATUS_SYSTEM,
-                   "cannot write: %s; the %zu rows before are kept, and the same command goes on",
+                   "cannot write: %s; the %zu rows before are kept, and the same command continues",
                    strerror(errno), j->known);
     if (ftruncate(j->file, (off_t)j->size) != 0)
         (void)0; /* the next run sees by the checksum that the line was cut off */
@@ -401,7 +401,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
     if (status != STATUS_OK && j->path != NULL)
         diag_note(diag, (struct loc){.name = j->part.data},
-                  "has all %zu rows, and the same command goes on from them", j->known);
+                  "has all %zu rows, and the same command continues from them", j->known);
     if (status == STATUS_OK && j->path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

@@ -168,7 +168,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
         if (journal->path != NULL)
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
-                                "goes on",
+                                "continues",
                                 interrupt_name(), journal->known, grid->points, journal->part.data);
         else
             status =

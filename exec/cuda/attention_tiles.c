@@ -111,7 +111,7 @@ struct attention_tiles *attention_tiles_new(struct products *products, const str
     for (uint32_t k = 0; k < call->reads; k++)
         if (k != 4 && call->read[k].dtype != t->dtype) {
             diag_error(diag, (struct loc){.name = work_kind_info(t->work.kind)->name},
-                       STATUS_BAD_INPUT, "reads %s and %s; operands of one type would do",
+                       STATUS_BAD_INPUT, "reads %s and %s; all its operands must have one type",
                        dtype_name((enum dtype)t->dtype),
                        dtype_name((enum dtype)call->read[k].dtype));
             free(t);

@@ -1,4 +1,4 @@
-# however a sweep ends, what it wrote is kept, and the same command goes on to the same file
+# however a sweep ends, what it wrote is kept, and the same command continues to the same file
 sweep="longhaul sweep --model internlm-7b-mha --cluster loongtrain-a100 --gpus 16 --strategy 2d"
 sweep="$sweep --seq 64K --cp 2 --exact --vary loss-chunks=1..4 --vary ffn-chunks=1,2,3"
 $sweep -o $T/whole.csv > $T/out
