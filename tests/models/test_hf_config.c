@@ -136,8 +136,8 @@ static void scaled_angles_are_read_with_a_note(void)
     CHECK_TEXT(
         "note", diag.text,
         "llama-3.1-8b.json:21: note: rope_scaling: RoPE scaling of type 'llama3' changes "
-        "angles and not the amount of work: predictions hold, and `run` and the reference of "
-        "its check both leave it out\n");
+        "angles and not the work: predictions hold, but `run` and the reference of its check "
+        "ignore it\n");
     CHECK_INT("ignored", load(&ignored, &arena, "llama-3.1-8b.json", "rope_scaling", NULL),
               STATUS_OK);
     CHECK_CLOSE("base", scaled.rope_theta, ignored.rope_theta, 0);
