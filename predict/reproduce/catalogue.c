@@ -95,12 +95,29 @@ static enum status read_measure(struct catalogue_grid *grid, struct json_node no
     return status;
 }
 
+/* Reads "published": a number for each combination of cases and axes, in their order. */
+static enum status read_published(struct catalogue *c, struct catalogue_grid *grid,
+                                  struct json_node node, struct diag *diag)
+{
+    struct json_node list = json_find(node, "published");
+    size_t points = (grid->cases > 0 ? grid->cases : 1) * grid_points(&grid->axes);
+    enum status status = STATUS_OK;
+    if (json_count(list) == 0)
+        return STATUS_OK;
+    if (json_count(list) != points)
+        return json_error(list, diag, "has %zu values, and the grid has %zu points",
+                          json_count(list), points);
+    grid->published = arena_array(&c->arena, points, sizeof *grid->published);
+    for (size_t i = 0; status == STATUS_OK && i < points; i++)
+        status = json_as_double(json_at(list, i), 0, DBL_MAX, &grid->published[i], diag);
+    return status;
+}
+
 static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
                              struct json_node node, struct diag *diag)
 {
-    static const char *const known[] = {"args",  "cases", "vary",   "measure",
-                                        "unfit", "panel", "series", "x"};
-    (void)c;
+    static const char *const known[] = {"args",  "cases",  "vary", "measure",  "unfit",
+                                        "panel", "series", "x",    "published"};
     enum status status = json_only(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "args", &grid->args, diag);
@@ -112,6 +129,8 @@ static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
         status = read_axes(grid, node, diag);
     if (status == STATUS_OK)
         status = catalogue_flag(node, "unfit", &grid->unfit_too, diag);
+    if (status == STATUS_OK)
+        status = read_published(c, grid, node, diag);
     return status == STATUS_OK ? read_placement(&grid->at, node, diag) : status;
 }
 

@@ -2,7 +2,7 @@
  *
  * traces/published/reproduce.json has an entry for each; docs/reproducing.md describes its members. The points of an
  * entry come from two places: rows of measurements.csv, which have a published value, and grids of configurations,
- * which have none. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern makes
+ * which may have one. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern makes
  * from the row's columns and options ("{model} on {gpus}") or from the grid's values.
  *
  * Claims are statements about points: what a paper concludes from its figure.
@@ -46,7 +46,7 @@ struct catalogue_rows {
     struct placement_pattern at;
 };
 
-/* Every combination of a case and the values of the axes, as options of `predict`. */
+/* Every combination of a case and the values of the axes, as options of `predict`, case after case. */
 struct catalogue_grid {
     const char *args;
     const char *name[CATALOGUE_LIST_MAX], *name_args[CATALOGUE_LIST_MAX]; /* cases */
@@ -54,6 +54,7 @@ struct catalogue_grid {
     struct grid_axes axes;
     enum measure measure;
     bool unfit_too;
+    double *published; /* of each combination; NULL: the paper gives no values */
     struct placement_pattern at;
 };
 

@@ -5,6 +5,7 @@
 #include "predict/longhaul.h"
 #include "predict/operator_times.h"
 #include "predict/plan/longest.h"
+#include "predict/reproduce/block_tensors.h"
 #include "schedule/config/resolve_config.h"
 
 #include <math.h>
@@ -79,6 +80,21 @@ static void put_memory(struct cell_answer *answer, const struct verdict *verdict
         snprintf(answer->lacks, sizeof answer->lacks, "%s", lacks.data);
     }
     text_release(&lacks);
+}
+
+static void put_block(struct cell_answer *answer, const struct ir *ir)
+{
+    struct block_tensors forward, backward;
+    block_tensors_of(&forward, &backward, ir);
+    answer->value[MEASURE_HIDDEN] = forward.hidden;
+    answer->value[MEASURE_QKV] = forward.qkv;
+    answer->value[MEASURE_EXCHANGE] = forward.exchange;
+    answer->value[MEASURE_ATTENTION] = forward.attention;
+    answer->value[MEASURE_FFN] = forward.ffn;
+    answer->value[MEASURE_HIDDEN_BACKWARD] = backward.hidden;
+    answer->value[MEASURE_QKV_BACKWARD] = backward.qkv;
+    answer->value[MEASURE_ATTENTION_BACKWARD] = backward.attention;
+    answer->value[MEASURE_FFN_BACKWARD] = backward.ffn;
 }
 
 static void put_step(struct cell_answer *answer, const struct prediction *p)
@@ -188,6 +204,8 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
         status = prediction_memory(&p, setup, &request, NULL, diag);
     if (status == STATUS_OK)
         put_memory(answer, &p.verdict, p.ir.arena_bytes[MEMORY_HBM]);
+    if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
+        put_block(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
         status = prediction_time(&p, false, diag);
         if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)

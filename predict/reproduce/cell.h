@@ -38,6 +38,15 @@ extern const char *const cell_question_names[CELL_QUESTION_COUNT];
     MEASURE(DEVICE_GIB, "device_gib", MEMORY, false)                                               \
     MEASURE(TENSORS_GIB, "tensors_gib", MEMORY, false)                                             \
     MEASURE(HOST_GIB, "host_gib", MEMORY, false)                                                   \
+    MEASURE(HIDDEN, "hidden_units", MEMORY, false) /* of a layer: block_tensors.h */               \
+    MEASURE(QKV, "qkv_units", MEMORY, false)                                                       \
+    MEASURE(EXCHANGE, "exchange_units", MEMORY, false)                                             \
+    MEASURE(ATTENTION, "attention_units", MEMORY, false)                                           \
+    MEASURE(FFN, "ffn_units", MEMORY, false)                                                       \
+    MEASURE(HIDDEN_BACKWARD, "hidden_backward_units", MEMORY, false)                               \
+    MEASURE(QKV_BACKWARD, "qkv_backward_units", MEMORY, false)                                     \
+    MEASURE(ATTENTION_BACKWARD, "attention_backward_units", MEMORY, false)                         \
+    MEASURE(FFN_BACKWARD, "ffn_backward_units", MEMORY, false)                                     \
     MEASURE(FITS, "fits", MEMORY, false) /* 1 or 0 */                                              \
     MEASURE(LONGEST, "longest_tokens", LONGEST, false)
 

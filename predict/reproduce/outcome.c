@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const outcome_state_names[STATE_COUNT] = {"matched", "off",           "claims",
-                                                      "drawn",   "not simulable", "not run"};
+const char *const outcome_state_names[STATE_COUNT] = {"matched", "off",           "claims", "drawn",
+                                                      "failed",  "not simulable", "not run"};
 
 static void add_point(struct entry_outcome *o, const struct reproduction_point *point,
                       double sums[2])
@@ -52,6 +52,8 @@ static enum outcome_state state_of(const struct entry_outcome *o,
                        fabs(o->worst) > OUTCOME_WORST_TOLERANCE
                    ? STATE_OFF
                    : STATE_MATCHED;
+    if (o->failed + o->unsupported > 0)
+        return STATE_FAILED;
     return claims > 0 ? STATE_CLAIMS : STATE_DRAWN;
 }
 
@@ -64,10 +66,10 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     for (size_t i = 0; i < r->points; i++)
         if (r->point[i].entry == e) {
             all_known &= r->point[i].known;
-            if (r->point[i].row != SIZE_MAX && r->point[i].known)
+            if (r->point[i].known &&
+                (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
+                 r->point[i].outcome == OUTCOME_ERROR))
                 add_point(&o, &r->point[i], sums);
-            else if (r->point[i].outcome == OUTCOME_ERROR)
-                o.failed++;
         }
     for (size_t i = 0; i < r->jobs; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
@@ -135,7 +137,7 @@ static void put_worst(struct text *out, const struct reproduction *r, size_t e)
             (worst == NULL || fabs(point->error) > fabs(worst->error)))
             worst = point;
     }
-    if (worst == NULL)
+    if (worst == NULL || worst->error == 0)
         return;
     text_puts(out, "The farthest is");
     const char *const parts[] = {worst->panel, worst->series, worst->x};

@@ -16,6 +16,7 @@ enum outcome_state {
     STATE_OFF,
     STATE_CLAIMS, /* a chart: its claims say */
     STATE_DRAWN,  /* timelines and predictions, without a claim */
+    STATE_FAILED, /* a chart or a drawing of which a configuration could not be predicted */
     STATE_NOT_SIMULABLE,
     STATE_NOT_RUN, /* predictions are missing */
     STATE_COUNT

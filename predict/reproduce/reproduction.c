@@ -140,6 +140,8 @@ static void plan_cell(struct reproduction *r, size_t entry, const struct catalog
     struct reproduction_point *point = add_point(r, entry, &at);
     point->job = added;
     point->measure = grid->measure;
+    if (grid->published != NULL)
+        point->published = grid->published[which * grid_points(&grid->axes) + cell];
     text_release(&args);
 }
 
@@ -282,6 +284,23 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     }
 }
 
+/* Compares a predicted value with a published one. Lengths and verdicts are right or wrong, and so is what is predicted
+ * not to fit. */
+static void judge_published(struct reproduction_point *point)
+{
+    bool exact = point->measure == MEASURE_LONGEST || point->measure == MEASURE_FITS;
+    if (exact || point->predicted_text != NULL) {
+        bool right = exact && point->predicted == point->published;
+        point->outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
+        return;
+    }
+    point->counted = point->published > 0;
+    if (point->counted)
+        point->error = point->predicted / point->published - 1;
+    else
+        point->outcome = OUTCOME_ZERO;
+}
+
 static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 {
     const struct cell_answer *answer = &r->cell[r->job[point->job].run];
@@ -295,6 +314,8 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
         point->predicted_text = "OOM";
         point->why = answer->lacks;
     }
+    if (!isnan(point->published))
+        judge_published(point);
 }
 
 void reproduction_judge(struct reproduction *r)

@@ -120,25 +120,41 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
+/* Rows by the op after which they give their memory back: dying[op] is 1 + the first row, next[] of a row the next
+ * one; 0: there is none. block[] has the allocator's block of each row. */
+struct pass {
+    uint32_t *dying, *next, *block;
+};
+
+static void pass_step(const struct replay *r, enum memory memory, struct caching_allocator *a,
+                      const struct pass *pass, bool first_step)
+{
+    uint32_t op = 0;
+    memset(pass->dying, 0, ((size_t)r->ops + 1) * sizeof *pass->dying);
+    for (uint32_t i = 0; i <= r->count; i++) {
+        const struct replay_stay *row = i < r->count ? &r->row[i] : NULL;
+        for (uint32_t end = row != NULL ? row->first : r->ops; op < end; op++)
+            for (uint32_t k = pass->dying[op]; k != 0; k = pass->next[k - 1])
+                caching_free(a, pass->block[k - 1]);
+        if (row == NULL || r->ir->buffer.memory[row->buffer] != memory ||
+            (row->last == IR_NONE && !first_step))
+            continue;
+        pass->block[i] = caching_alloc(a, ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
+        if (row->last == IR_NONE)
+            continue;
+        pass->next[i] = pass->dying[row->last];
+        pass->dying[row->last] = i + 1;
+    }
+}
+
 void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a)
 {
-    uint32_t *dying = heap_zalloc((size_t)r->ops + 1, sizeof *dying); /* per op: 1 + a row; 0 */
-    uint32_t *next = heap_alloc((size_t)r->count + 1, sizeof *next);  /* of a row: the same */
-    uint32_t *block = heap_alloc((size_t)r->count + 1, sizeof *block);
-    uint32_t op = 0;
-    for (uint32_t i = 0; i <= r->count; i++) {
-        for (uint32_t end = i < r->count ? r->row[i].first : r->ops; op < end; op++)
-            for (uint32_t k = dying[op]; k != 0; k = next[k - 1])
-                caching_free(a, block[k - 1]);
-        if (i == r->count || r->ir->buffer.memory[r->row[i].buffer] != memory)
-            continue;
-        block[i] = caching_alloc(a, ir_buffer_bytes(r->ir, (buffer_id){r->row[i].buffer}));
-        if (r->row[i].last == IR_NONE)
-            continue;
-        next[i] = dying[r->row[i].last];
-        dying[r->row[i].last] = i + 1;
-    }
-    free(dying);
-    free(next);
-    free(block);
+    struct pass pass = {.dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
+                        .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
+                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
+    for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
+        pass_step(r, memory, a, &pass, step == 0);
+    free(pass.dying);
+    free(pass.next);
+    free(pass.block);
 }

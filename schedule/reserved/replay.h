@@ -21,7 +21,12 @@ struct replay {
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);
 void replay_release(struct replay *replay);
 
-/* Passes the buffers of one memory through the allocator. */
+/* A run has many steps. The second finds segments that the first has cut for other sizes, so that a large tensor may
+ * need a segment of its own beside them; a third changed nothing in what was tried. */
+enum { REPLAY_STEPS = 2 };
+
+/* Passes the buffers of one memory through the allocator, step after step; it ends with a step that exceeds the
+ * allocator's limit. Persistent buffers come with the first step only. */
 void replay_run(const struct replay *replay, enum memory memory,
                 struct caching_allocator *allocator);
 

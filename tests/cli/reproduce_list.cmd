@@ -18,3 +18,9 @@ entry '{"names": "own:a", "shows": "x", "kind": "chart", "claims": [{"says": "y"
 # a configuration that cannot be is a row that says so
 entry '{"names": "own:a", "shows": "x", "kind": "chart", "grids": [{"args": "--model gpt2 --cluster ideal --gpus 5 --hp 5 --seq 1K", "measure": "step_s", "x": "1K"}]}'
 sed 1d $T/own/own-a.csv
+# published values of a grid: as many as points; lengths and verdicts are right or wrong, others have an error
+L="--model gpt2 --cluster ideal --gpus 4 --hp 4 --seq 1K --scope layer --zero 0 --checkpoint none"
+entry "{\"names\": \"own:a\", \"shows\": \"x\", \"kind\": \"points\", \"grids\": [{\"args\": \"$L\", \"measure\": \"fits\", \"published\": [1, 1]}]}"
+entry "{\"names\": \"own:a\", \"shows\": \"x\", \"kind\": \"points\", \"grids\": [{\"args\": \"$L\", \"measure\": \"attention_units\", \"published\": [5], \"x\": \"operands\"},
+    {\"args\": \"$L\", \"measure\": \"fits\", \"published\": [1]}, {\"args\": \"$L --batch 2\", \"measure\": \"fits\", \"published\": [0]}]}"
+cut -d, -f4-7 $T/own/own-a.csv

@@ -3,6 +3,8 @@
 #include "base/diag.h"
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
+#include "schedule/ir/ir_text.h"
+#include "schedule/reserved/replay.h"
 #include "schedule/step/build.h"
 #include "tests/check.h"
 
@@ -128,6 +130,43 @@ static void tight_is_what_a_little_less_would_not_hold(void)
     release(&f);
 }
 
+/* Tensors of 40, 20, 30 and 20 MiB; the first is gone when the others come, which then live together. In the first
+ * step the second and the fourth share the segment of 40. In the second step the second takes the smallest free
+ * segment, that of 30, so that the third takes that of 40, and the fourth needs one of its own. */
+static void a_second_step_finds_other_segments(void)
+{
+    static const char text[] = "longhaul schedule 1\n"
+                               "mesh dp=1\n"
+                               "stream compute compute\n"
+                               "buffer a hbm f32 [10485760] activation free=0\n"
+                               "buffer b hbm f32 [5242880] activation free=3\n"
+                               "buffer c hbm f32 [7864320] activation free=3\n"
+                               "buffer d hbm f32 [5242880] activation free=3\n"
+                               "op 0 fill compute count=10485760 writes a\n"
+                               "op 1 fill compute count=5242880 writes b\n"
+                               "op 2 fill compute count=7864320 writes c\n"
+                               "op 3 fill compute count=5242880 writes d\n";
+    struct ir ir = {0};
+    struct diag diag = {0};
+    struct replay replay;
+    struct caching_allocator a = {0}, limited = {.limit = (uint64_t)60 << 20};
+    CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
+    CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
+    replay_init(&replay, &ir, &ir.role[0]);
+    replay_run(&replay, MEMORY_HBM, &a);
+    CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
+    CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
+    CHECK_INT("all is given back", (int64_t)a.used, 0);
+    replay_run(&replay, MEMORY_HBM, &limited);
+    CHECK("exceeded", limited.exceeded);
+    CHECK_INT("in the first step", (int64_t)limited.exceeded_at, INT64_C(70) << 20);
+    caching_release(&a);
+    caching_release(&limited);
+    replay_release(&replay);
+    ir_release(&ir);
+    diag_release(&diag);
+}
+
 static void every_constant_has_a_source(void)
 {
     size_t count;
@@ -143,6 +182,7 @@ static const struct check_case cases[] = {
     {"one rank talks to nobody", one_rank_talks_to_nobody},
     {"a device that is too small is told", a_device_that_is_too_small_is_told},
     {"tight is what a little less would not hold", tight_is_what_a_little_less_would_not_hold},
+    {"a second step finds other segments", a_second_step_finds_other_segments},
     {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)

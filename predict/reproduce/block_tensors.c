@@ -1,0 +1,102 @@
+#include "predict/reproduce/block_tensors.h"
+
+/* What was found in the ops so far, in elements. */
+struct found {
+    const struct ir *ir;
+    struct block_tensors forward, backward;
+    bool attended, attended_back;
+};
+
+static void keep_most(double *most, double value)
+{
+    *most = value > *most ? value : *most;
+}
+
+static double elements_of_read(const struct ir *ir, uint32_t op)
+{
+    return (double)ir_read(ir, op, 0).count;
+}
+
+static double elements_of_write(const struct ir *ir, uint32_t op)
+{
+    return (double)ir_write(ir, op, 0).count;
+}
+
+/* Returns the elements of all operands in the data type of computation, but for workspaces. */
+static double elements_of_operands(const struct ir *ir, uint32_t op)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+        struct view view = ir_view(ir, ir_operands(ir, op)[k]);
+        if (ir->buffer.dtype[view.buffer.i] == ir->dtype &&
+            ir->buffer.category[view.buffer.i] != CATEGORY_WORKSPACE)
+            sum += (double)view.count;
+    }
+    return sum;
+}
+
+/* In the forward a product writes the tensor that counts, in the backward it reads its gradient first. */
+static void take_product(struct found *f, uint32_t op, bool backward)
+{
+    bool is_ffn = backward ? !f->attended_back : f->attended;
+    struct block_tensors *t = backward ? &f->backward : &f->forward;
+    keep_most(is_ffn ? &t->ffn : &t->qkv,
+              backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
+}
+
+static void take_op(struct found *f, uint32_t op)
+{
+    const struct ir *ir = f->ir;
+    bool backward = ir->op.phase[op] == PHASE_BACKWARD;
+    switch ((enum work_kind)ir->op.kind[op]) {
+    case WORK_LAYERNORM:
+    case WORK_RMSNORM:
+        keep_most(&f->forward.hidden, elements_of_read(ir, op));
+        break;
+    case WORK_LAYERNORM_BACKWARD:
+    case WORK_RMSNORM_BACKWARD:
+        keep_most(&f->backward.hidden, elements_of_write(ir, op));
+        break;
+    case WORK_MATMUL:
+        take_product(f, op, backward);
+        break;
+    case WORK_ALL_TO_ALL:
+        (backward ? &f->backward : &f->forward)->exchange += elements_of_write(ir, op);
+        break;
+    case WORK_ATTENTION:
+        f->attended = true;
+        keep_most(&f->forward.attention, elements_of_operands(ir, op));
+        break;
+    case WORK_ATTENTION_BACKWARD:
+        f->attended_back = true;
+        keep_most(&f->backward.attention, elements_of_operands(ir, op));
+        break;
+    default:
+        break;
+    }
+}
+
+static void in_units(struct block_tensors *t, double unit)
+{
+    double *const all[] = {&t->hidden, &t->qkv, &t->exchange, &t->attention, &t->ffn};
+    for (size_t i = 0; unit > 0 && i < sizeof all / sizeof all[0]; i++)
+        *all[i] /= unit;
+}
+
+void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
+                      const struct ir *ir)
+{
+    struct found f = {.ir = ir};
+    const struct role *role = &ir->role[0];
+    for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
+        if (ir->op.phase[op] == PHASE_FORWARD || ir->op.phase[op] == PHASE_BACKWARD)
+            take_op(&f, op);
+    double unit = f.forward.hidden;
+    f.backward.hidden += f.forward.hidden;
+    f.backward.qkv += f.forward.qkv;
+    f.backward.ffn += f.forward.ffn;
+    in_units(&f.forward, unit);
+    in_units(&f.backward, unit);
+    *forward = f.forward;
+    *backward = f.backward;
+}

@@ -1,0 +1,20 @@
+/* predict/reproduce/block_tensors.h: the tensors of a Transformer block, in units of one of its inputs.
+ *
+ * A unit is the tokens of a rank times the hidden width. In the forward a step of the block holds the tensors that it
+ * makes: the input, q with k and v, what all-to-alls receive, the operands of attention, the widest tensor between the
+ * products of the feed-forward part. In the backward it holds these and their gradients. FPDT's Table 2 counts so.
+ * Tensors in another data type than that of computation (log-sum-exps, statistics) are not counted. */
+#ifndef PREDICT_REPRODUCE_BLOCK_TENSORS_H
+#define PREDICT_REPRODUCE_BLOCK_TENSORS_H
+
+#include "schedule/ir/ir.h"
+
+struct block_tensors {
+    double hidden, qkv, exchange, attention, ffn; /* units; 0: the schedule has none */
+};
+
+/* Counts the tensors of a schedule of one layer. In the backward `exchange` are gradients only. */
+void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
+                      const struct ir *ir);
+
+#endif
