@@ -32,6 +32,7 @@ while read -r soname path; do
         *) cp -L "$path" "$stage/lib/$soname" ;;
     esac
 done <<<"$found"
+find "$stage/lib" -maxdepth 1 -name 'libsimgrid*' -exec strip --strip-unneeded {} + # one built from source has symbols
 loader=$(ldd "$stage/libexec/longhaul" | sed -n 's/^\s*\(\/\S*ld-linux\S*\) .*/\1/p')
 cp -L "$loader" "$stage/lib/glibc/ld.so"
 

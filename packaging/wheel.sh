@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
-# The Python package longhaul-sim as a wheel: packaging/wheel.sh [FOLDER]
+# The Python package longhaul-sim as a wheel: packaging/wheel.sh [--simgrid PREFIX] [FOLDER]
+#
+# --simgrid: an installed SimGrid without ns-3, with which the wheel may be passed on (packaging/simgrid.sh makes one).
 #
 # The wheel carries the tree of packaging/tarball.sh without its glibc: the wheel's tag names the glibc of this machine,
 # and pip installs it only where that one or a later one is. $PYTHON, or a python3 that has setuptools and wheel, builds
 # it without a network; where none has them, pip fetches both.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [[ ${1:-} == --simgrid ]]; then
+    [[ -n ${2:-} && -f $2/lib/pkgconfig/simgrid.pc ]] || {
+        echo "packaging/wheel.sh: error: --simgrid ${2:-}: is no installed SimGrid: it has no lib/pkgconfig/simgrid.pc" >&2
+        exit 2
+    }
+    prefix=$(cd "$2" && pwd)
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+    rm -rf build/package # which CMake may have configured with another SimGrid
+    shift 2
+fi
 out=${1:-build}
 stage=build/wheel
 version=$(sed -n 's/^project(longhaul VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
