@@ -5,6 +5,7 @@
 #include "schedule/config/resolve_config.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +203,14 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
     return kept;
 }
 
+/* True if a is faster, or as fast up to rounding and needs less memory of a GPU. */
+static bool is_better(const struct trial *a, const struct trial *b)
+{
+    if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
+        return a->step_s < b->step_s;
+    return a->verdict.needed[LIMIT_DEVICE] < b->verdict.needed[LIMIT_DEVICE];
+}
+
 static enum status find_faster(struct alternative *best, const struct prediction *base,
                                struct trials *trials, struct diag *diag)
 {
@@ -221,7 +230,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
             continue;
         best->tried++;
         if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
-            (fastest == SIZE_MAX || trial[i].step_s < trial[fastest].step_s))
+            (fastest == SIZE_MAX || is_better(&trial[i], &trial[fastest])))
             fastest = i;
     }
     if (fastest == SIZE_MAX)

@@ -348,6 +348,12 @@ static bool stages_without_projection(const struct choices *c)
                             c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE);
 }
 
+/* The thread that computes would wait for a collective while another stage waits for its message. */
+static bool stages_whose_collectives_hold(const struct choices *c)
+{
+    return c->pp > 1 && c->profile->collectives_hold;
+}
+
 /* Every product of the registries is legal except these. */
 /* clang-format off */
 static const struct rule rules[] = {
@@ -368,6 +374,9 @@ static const struct rule rules[] = {
      "max_positions with --set"},
     {no_token_follows, "--seq",
      "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
+    {stages_whose_collectives_hold, "--pp",
+     "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
+     "1, or another profile"},
     {windows_without_a_ring, "--window",
      "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
      "megatron-te have; choose --window 1, or --rotate p2p and another profile"},

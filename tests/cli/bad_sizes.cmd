@@ -20,6 +20,8 @@ bad --model gpt-7b --gpus 8 --tp 2 --seq 64K --strategy fpdt
 bad --model gpt-7b --gpus 8 --pp 2 --subsequences 4 --seq 64K --strategy fpdt
 bad --model gpt-7b --gpus 8 --tp 1 --pp 4 --set layers=11 --seq 8K --batch 4 --strategy megatron-sp --virtual-stages 3
 bad --model gpt-7b --gpus 4 --tp 1 --pp 4 --set layers=7 --seq 8K --strategy megatron-sp --pipeline zb-v
+# collectives that hold the thread that computes, in a pipeline
+bad --model llama3-8b --gpus 4 --pp 2 --seq 8K --strategy ulysses --profile fsdp-gloo
 # lengths that do not divide over the ranks: nobody asked for more sequences
 for strategy in ulysses ring 2d megatron-sp; do bad --model llama3-8b --gpus 64 --seq 1000003 --strategy $strategy; done
 longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 16 --strategy megatron-sp --seq 128K --quick 2> $T/note | grep -oE 'tp=[0-9]+ hp=[0-9]+ dp=[0-9]+'
