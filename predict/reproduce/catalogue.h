@@ -5,10 +5,7 @@
  * which may have one. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern makes
  * from the row's columns and options ("{model} on {gpus}") or from the grid's values.
  *
- * Claims are statements about points: what a paper concludes from its figure.
- *
- * The folder predict/reproduce/ reproduces figures and tables of papers from a catalogue, and judges the claims that
- * they make. */
+ * Claims are statements about points: what a paper concludes from its figure. */
 #ifndef PREDICT_REPRODUCE_CATALOGUE_H
 #define PREDICT_REPRODUCE_CATALOGUE_H
 

@@ -34,7 +34,7 @@ static void load(struct machine *m)
 
 static double seconds(const struct machine *m, enum work_kind kind)
 {
-    struct work work = {.kind = kind, .in = DTYPE_F32, .out = DTYPE_F32};
+    struct work work = {.kind = (uint8_t)kind, .in = DTYPE_F32, .out = DTYPE_F32};
     if (kind == WORK_MATMUL)
         work.matmul.m = work.matmul.n = work.matmul.k = 4096;
     else
