@@ -252,7 +252,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* What activations apply to their input or gate: f(x), and *slope = f'(x). */
+/* Returns f(x) of an activation function f, where x is the input or an element of the gate; *slope = f'(x). */
 static double applied(enum activation activation, double x, double *slope)
 {
     if (activation == ACTIVATION_SWIGLU) {

@@ -7,8 +7,8 @@
  * fitted: the base has them, or the header of the points states them (models/points.h).
  * docs/measuring.md, "Calibration", says what is fitted to what.
  *
- * The folder models/ describes transformers and clusters, and says what each piece of work costs on a device, with
- * the fits behind these costs. */
+ * The folder models/ describes transformers and clusters, and computes what each piece of work costs on a device; the
+ * fits of these costs to measurements are here too. */
 #ifndef MODELS_CALIBRATE_H
 #define MODELS_CALIBRATE_H
 

@@ -32,7 +32,7 @@ enum hf_family_bit {
     HF_ROPE = HF_ALL & ~HF_GPT2, /* all but GPT-2 name their sizes in one way and rotate */
 };
 
-/* What schedules do not have (models/hf_proxy.h). */
+/* Parts of a model that schedules cannot express; models/hf_proxy.h names them to the user. */
 enum hf_part {
     PART_EXPERTS = 1 << 0,
     PART_LATENT = 1 << 1,

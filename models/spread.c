@@ -23,7 +23,8 @@ const char *spread_part_name(enum spread_part part)
     return names[part];
 }
 
-/* Numbers of struct device_cost whose part the family alone does not tell, or that belong to none. */
+/* Finds the part that a number of struct device_cost belongs to. False: it belongs to none, since it describes the
+ * form of a kernel or is of the data sheet. */
 static bool find_part(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};

@@ -57,7 +57,7 @@ enum norm {
     NORM_COUNT
 };
 
-/* Where the norms of a layer's two branches (attention, feed-forward) are. */
+/* The place of the norms in each of a layer's two branches (attention, feed-forward). */
 enum norm_place {
     NORM_BEFORE, /* at the beginning of the branch (Llama) */
     NORM_AFTER,  /* at its end, before the residual is added (OLMo 2) */

@@ -20,7 +20,7 @@
 
 enum { CHILDREN_MAX = 256 };
 
-/* What children share with the parent. */
+/* A page that the children and the parent share. */
 struct shared {
     _Atomic size_t next;                 /* the first job that no child has taken */
     _Atomic size_t job_of[CHILDREN_MAX]; /* what the child in each place works on */
@@ -123,12 +123,12 @@ static enum status release(struct workers *w, size_t i, struct diag *diag)
     free(ended.message);
     w->child[i] = w->child[--w->children];
     size_t job = atomic_load(&w->shared->job_of[ended.place]);
-    if (w->ended_early || job == SIZE_MAX)
+    if (w->ended_early || (WIFEXITED(code) && WEXITSTATUS(code) == 0))
         return STATUS_OK;
-    w->ended++;
     enum status status = start(w, ended.place, diag); /* goes on with the other jobs */
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || job == SIZE_MAX) /* workers_run() reports a job that is missing */
         return status;
+    w->ended++;
     if (WIFSIGNALED(code))
         return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
                           job + 1, strsignal(WTERMSIG(code)),
@@ -217,6 +217,10 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
         enum status one = wait_some(w, diag);
         status = one != STATUS_OK ? one : status;
     }
+    if (status == STATUS_OK && !w->ended_early && w->ended < count)
+        status = diag_error(diag, nowhere, STATUS_SYSTEM,
+                            "%zu of %zu jobs were not done: their process died", count - w->ended,
+                            count);
     if (w->shared != NULL)
         munmap(w->shared, sizeof *w->shared);
     free(w);

@@ -182,10 +182,10 @@ static enum status read_bin(void *context, const struct record *record, struct d
         !parse_i64(record->field[1], record->size[1], &upto) ||
         !parse_double(record->field[2], record->size[2], &share) || from < 1 || upto < from ||
         upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
-        return diag_error(
-            diag, record->at, STATUS_BAD_INPUT,
-            "a row of a histogram has lengths in tokens, from 1 or more up to as many "
-            "or more, and the share of documents between them, 0 or more");
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "a row of a histogram is FROM,UPTO,SHARE: lengths in tokens with 1 <= "
+                          "FROM <= UPTO, and "
+                          "the share of documents between them, 0 or more");
     if (l->count == bins->capacity) {
         bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
         l->length = heap_realloc(l->length, bins->capacity, sizeof *l->length);

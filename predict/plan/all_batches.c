@@ -47,7 +47,7 @@ static void predict_one(void *context, size_t job, void *result)
     arena_release(&arena);
 }
 
-/* Predicts what each contender lacks of its first `count` batches. */
+/* Predicts each contender on those of its first `count` batches on which it was not predicted yet. */
 static enum status predict_all(struct comparison *c, struct diag *diag)
 {
     size_t most = 0;

@@ -1,6 +1,6 @@
 #include "predict/reproduce/block_tensors.h"
 
-/* What was found in the ops so far, in elements. */
+/* The largest tensors among the ops that were visited so far, in elements. */
 struct found {
     const struct ir *ir;
     struct block_tensors forward, backward;

@@ -181,8 +181,8 @@ struct choices {
     const struct documents *documents; /* of all sequences; NULL: each is one document.
                                           Memory of the caller. */
     uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
-    /* CHOICE_ACTIVATIONS_RATIO: the part of a unit's activations that is offloaded, above 0; or, if offload_hidden is
-     * above 0, so many bytes of them (schedule/pipeline/ratios.h) */
+    /* CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
+     * offload_hidden is above 0, it is the number of bytes that are offloaded instead (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden;
     const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: equal.
                                         Memory of the caller. */

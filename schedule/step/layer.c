@@ -203,18 +203,22 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 
 /* ---- one layer ---- */
 
+static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, const char *name,
+                         buffer_id x, buffer_id *stats)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    set_region(e, REGION_NORM);
+    buffer_id y = emit_activation(e, name, rows, h);
+    *stats = emit_norm_stats(e, rows);
+    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
+    return y;
+}
+
 /* Emits the norm that begins a branch, if it has one, and returns what the branch reads. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              buffer_id *stats)
 {
-    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    if (!norms_before(e))
-        return x;
-    set_region(e, REGION_NORM);
-    buffer_id y = emit_activation(e, "norm", rows, h);
-    *stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
-    return y;
+    return norms_before(e) ? norm_of(e, layer, weight, "norm", x, stats) : x;
 }
 
 /* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */
@@ -239,13 +243,9 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
 static buffer_id norm_after(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                             buffer_id *stats)
 {
-    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     if (!norms_after(e))
         return x;
-    set_region(e, REGION_NORM);
-    buffer_id y = emit_activation(e, "norm_after", rows, h);
-    *stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
+    buffer_id y = norm_of(e, layer, weight, "norm_after", x, stats);
     set_region(e, REGION_LINEAR);
     return y;
 }

@@ -163,7 +163,7 @@ static void columns_are_summed(void)
 
 /* ---- element-wise ---- */
 
-/* What an activation applies to its input, or gate, in double. */
+/* Returns what an activation function makes of one input, or of one element of the gate, in double precision. */
 static double plain_activation(const struct work *work, double x)
 {
     bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OWN;

@@ -63,9 +63,30 @@ static void a_child_that_ends_early_is_told(void)
     diag_release(&diag);
 }
 
+static void leave_at_two(void *context, size_t job, void *result)
+{
+    (void)context;
+    if (job == 2)
+        _exit(0);
+    *(int *)result = 1;
+}
+
+static void a_job_without_a_result_is_told(void)
+{
+    int results[4];
+    struct diag diag = {0};
+    CHECK_INT("status", workers_run(4, sizeof results[0], leave_at_two, NULL, results, NULL, &diag),
+              STATUS_SYSTEM);
+    CHECK_TEXT("message", diag.text,
+               "longhaul: error: 1 of 4 jobs were not done: their process died\n");
+    CHECK_INT("its result", results[2], 0);
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
     {"no job is no work", no_job_is_no_work},
     {"a child that ends early is told", a_child_that_ends_early_is_told},
+    {"a job without a result is told", a_job_without_a_result_is_told},
 };
 CHECK_MAIN("workers", cases)
