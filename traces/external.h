@@ -74,7 +74,7 @@ enum external_column {
     METRIC(MFU, "mfu", 0.01)       /* percent by the source's own count */                         \
     METRIC(TFLOPS, "tflops", 1e12) /* flop/s of a GPU by the source's own count */                 \
     METRIC(ALLOCATED, "memory_allocated_gib", 1073741824.0) /* most that tensors held */           \
-    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* most that was reserved */           \
+    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* reserved_bytes.all.peak */          \
     METRIC(RESERVED_GB, "memory_gb", 1e9)                   /* which of the two is not stated */
 
 enum external_metric {
@@ -120,6 +120,8 @@ struct external_result {
     double step_s;                    /* predicted seconds of a step */
     double error; /* measured / predicted step_s - 1: positive, predicted faster */
     double peak_bytes, reserved_bytes;
+    double
+        memory_bytes; /* the predicted figure that is compared with the second metric; NAN: none */
     double memory_error; /* predicted / measured - 1 of what is compared */
     const char *why;     /* not NULL: the status reads "error: why" */
 };

@@ -25,11 +25,11 @@ static void put_memory(struct text *out, const struct external_run *row,
     const char *what = external_compared_memory(row->second_metric, &scored);
     if (what == NULL)
         return;
-    double bytes = scored ? result->peak_bytes : result->reserved_bytes;
     text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC),
                 column(row, EXTERNAL_SECOND_VALUE),
-                bytes * strtod(column(row, EXTERNAL_SECOND_VALUE), NULL) / row->second, what,
-                100 * result->memory_error);
+                result->memory_bytes * strtod(column(row, EXTERNAL_SECOND_VALUE), NULL) /
+                    row->second,
+                what, 100 * result->memory_error);
     if (!scored)
         text_puts(out, ", not scored");
 }
@@ -115,7 +115,7 @@ static double time_error(const struct external_validation *v, size_t i)
     return v->result[i].error;
 }
 
-static double allocated_error(const struct external_validation *v, size_t i)
+static double memory_error(const struct external_validation *v, size_t i)
 {
     bool scored;
     external_compared_memory(v->runs->row[i].second_metric, &scored);
@@ -171,7 +171,7 @@ static void put_tables(struct text *out, const struct external_validation *v)
         {"by framework", key_framework, time_error},
         {"by scale", key_scale, time_error},
         {"all", key_all, time_error},
-        {"allocated memory, predicted / measured - 1", key_source, allocated_error},
+        {"memory, predicted / measured - 1", key_source, memory_error},
     };
     struct text rows = {0};
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {

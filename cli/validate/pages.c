@@ -185,8 +185,8 @@ static void put_group(struct text *out, const struct external_validation *v, con
                     100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
 }
 
-/* Appends the errors of the memory that tensors took, for sources that print it. */
-static void put_allocated(struct text *out, const struct external_validation *v, const char *source)
+/* Appends the errors of memory, for sources that say which memory they print. */
+static void put_memory(struct text *out, const struct external_validation *v, const char *source)
 {
     size_t n = 0;
     double absolute = 0, sum = 0, worst = 0;
@@ -203,8 +203,8 @@ static void put_allocated(struct text *out, const struct external_validation *v,
         worst = fabs(error) > fabs(worst) ? error : worst;
     }
     if (n > 0)
-        text_printf(out, "| allocated memory | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n",
-                    source, n, 100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+        text_printf(out, "| memory | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", source, n,
+                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
 }
 
 /* True if an earlier row has the same text in a column. */
@@ -231,7 +231,7 @@ static void put_groups(struct text *out, const struct external_validation *v)
     put_group(out, v, "all", "all", NULL, NULL);
     for (size_t i = 0; i < v->runs->count; i++)
         if (!is_again(v, i, EXTERNAL_SOURCE))
-            put_allocated(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
+            put_memory(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
 }
 
 /* ---- documents ---- */

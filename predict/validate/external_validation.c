@@ -29,7 +29,7 @@ const char *external_compared_memory(enum external_metric metric, bool *scored)
         bool scored;
     } compared[EXTERNAL_METRIC_COUNT] = {
         [EXTERNAL_METRIC_ALLOCATED] = {"peak of tensors", true},
-        [EXTERNAL_METRIC_RESERVED_GIB] = {"reserved", false},
+        [EXTERNAL_METRIC_RESERVED_GIB] = {"reserved by the allocator", true},
         [EXTERNAL_METRIC_RESERVED_GB] = {"reserved", false},
     };
     *scored = compared[metric].scored;
@@ -136,22 +136,35 @@ static void plan(struct external_validation *v)
     v->first_row = first;
 }
 
+/* Returns the predicted figure with which a row's second metric is compared; NAN: none. */
+static double compared_bytes(enum external_metric metric, const struct external_answer *answer)
+{
+    switch (metric) {
+    case EXTERNAL_METRIC_ALLOCATED:
+        return answer->peak_bytes;
+    case EXTERNAL_METRIC_RESERVED_GIB:
+        return (double)reserved_by_allocator(&answer->reserved);
+    case EXTERNAL_METRIC_RESERVED_GB:
+        return (double)answer->reserved.total;
+    default:
+        return NAN;
+    }
+}
+
 static struct external_result judge(const struct external_run *row,
                                     const struct external_answer *answer)
 {
-    struct external_result result = {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, answer->error};
+    struct external_result result = {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, NAN, answer->error};
     if (!answer->ok)
         return result;
-    bool scored;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
     result.why = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
     result.error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
     result.reserved_bytes = (double)answer->reserved.total;
-    if (external_compared_memory(row->second_metric, &scored) != NULL)
-        result.memory_error =
-            (scored ? result.peak_bytes : result.reserved_bytes) / row->second - 1;
+    result.memory_bytes = compared_bytes(row->second_metric, answer);
+    result.memory_error = result.memory_bytes / row->second - 1;
     return result;
 }
 

@@ -23,6 +23,7 @@ struct source_defaults {
     bool compile;
     const char *llama_fields; /* set for models named llama*; NULL: nothing */
     bool compares_memory;     /* its peak_hbm follows from its configuration */
+    bool allocator_only;      /* its peak_hbm is what PyTorch's allocator reserved */
     const char *assumed;      /* for people */
 };
 
@@ -39,6 +40,9 @@ bool measured_same_run(const struct measurement *a, const struct measurement *b)
 
 /* Tokens: a search for the longest length goes no lower. */
 #define MEASURED_SHORTEST 32768
+
+/* True if a number of the row's cluster was inferred from this very run, as its note says: its speed is no test. */
+bool measured_inferred_from(const struct measurement *row);
 
 /* True if the row's max_seq_len is only a lower bound, as its note says. */
 bool measured_lower_bound(const struct measurement *row);

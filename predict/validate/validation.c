@@ -202,7 +202,9 @@ static void judge_value(struct validation *v, size_t i, double predicted)
     }
     out->result.relative_error = out->result.predicted / row->value - 1;
     out->result.outcome = OUTCOME_OK;
-    out->counted = true;
+    out->counted = !measured_inferred_from(row);
+    if (!out->counted)
+        out->other = "a number of its cluster was inferred from this run";
 }
 
 static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
@@ -354,7 +356,10 @@ static void judge(struct validation *v, size_t i)
         judge_value(v, i, answer->operator.rotation_s);
         break;
     case METRIC_PEAK_HBM:
-        judge_value(v, i, (double)answer->reserved.total);
+        judge_value(v, i,
+                    measured_defaults(v->rows->row[i].text[MEASUREMENT_SOURCE])->allocator_only
+                        ? (double)reserved_by_allocator(&answer->reserved)
+                        : (double)answer->reserved.total);
         break;
     case METRIC_MAX_SEQ_LEN:
         judge_length(v, i, answer);

@@ -193,6 +193,8 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,             /* convert_to_f32 */
      .recompute_whole = true,
      .loss_f32 = true,                  /* logits.float() before the loss */
+     .loss_torch = true,                /* F.cross_entropy; train.py: "del pred" before the backward */
+     .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .prefetch = 1,
@@ -228,6 +230,7 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,
      .recompute_whole = true,           /* gradient_checkpointing of whole layers */
      .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
+     .loss_torch = true,                /* fixed_cross_entropy(): nn.functional.cross_entropy */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .prefetch = 1,

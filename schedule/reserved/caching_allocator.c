@@ -329,28 +329,135 @@ void caching_release(struct caching_allocator *a)
 
 /* ---- segments and blocks ---- */
 
+static enum caching_pool pool_of(uint64_t rounded)
+{
+    return rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE;
+}
+
+/* True if more bytes would exceed the device. */
+static bool lacks_room(const struct caching_allocator *a, uint64_t bytes)
+{
+    return a->limit > 0 && a->reserved + bytes > a->limit;
+}
+
+/* Adds bytes of the device to what is reserved, and notes the first time that they exceed it. */
+static void reserve(struct caching_allocator *a, uint64_t bytes)
+{
+    if (lacks_room(a, bytes) && !a->exceeded) {
+        a->exceeded = true;
+        a->exceeded_at = a->reserved + bytes;
+    }
+    a->reserved += bytes;
+}
+
+/* Adds a block of new memory after the last address of its pool. */
+static uint32_t new_block(struct caching_allocator *a, enum caching_pool pool, uint64_t bytes)
+{
+    uint32_t row = new_row(a);
+    a->block[row] = (struct caching_block){
+        .address = a->next_address[pool],
+        .size = bytes,
+        .before = NONE,
+        .after = NONE,
+        .pool = (uint8_t)pool,
+        .live = true,
+    };
+    a->next_address[pool] += bytes;
+    return row;
+}
+
 static uint32_t new_segment(struct caching_allocator *a, uint64_t rounded)
 {
     uint64_t size = caching_segment_bytes(rounded);
-    if (a->limit > 0 && a->reserved + size > a->limit) {
+    if (lacks_room(a, size))
         release_cached(a);
-        if (a->reserved + size > a->limit && !a->exceeded) {
-            a->exceeded = true;
-            a->exceeded_at = a->reserved + size;
-        }
+    reserve(a, size);
+    return new_block(a, pool_of(rounded), size);
+}
+
+static uint64_t page_of(enum caching_pool pool)
+{
+    return pool == CACHING_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
+}
+
+/* Adds a free block from `begin` to `end` between two neighbours, either of which may be NONE, and returns its row;
+ * NONE: the block would be empty. */
+static uint32_t add_rest(struct caching_allocator *a, enum caching_pool pool, uint64_t begin,
+                         uint64_t end, uint32_t before, uint32_t after)
+{
+    uint32_t row = NONE;
+    if (begin < end) {
+        row = new_row(a);
+        a->block[row] = (struct caching_block){.address = begin,
+                                               .size = end - begin,
+                                               .before = before,
+                                               .after = after,
+                                               .pool = (uint8_t)pool,
+                                               .live = true};
+        add_free(a, row);
     }
-    uint32_t row = new_row(a);
-    a->block[row] = (struct caching_block){
-        .address = a->next_address,
-        .size = size,
-        .before = NONE,
-        .after = NONE,
-        .pool = rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE,
-        .live = true,
-    };
-    a->next_address += size;
-    a->reserved += size;
+    if (before != NONE)
+        a->block[before].after = row;
+    if (after != NONE)
+        a->block[after].before = row;
     return row;
+}
+
+/* Gives back the pages that lie wholly in a free block. What is before and after them stays free, in two blocks that
+ * are no longer neighbours. */
+static void give_back_pages(struct caching_allocator *a, uint32_t row)
+{
+    struct caching_block b = a->block[row];
+    enum caching_pool pool = (enum caching_pool)b.pool;
+    uint64_t begin = round_up(b.address, page_of(pool));
+    uint64_t end = (b.address + b.size) / page_of(pool) * page_of(pool);
+    bool is_end = a->end[pool] == row + 1;
+    if (begin >= end)
+        return;
+    remove_free(a, row);
+    drop_row(a, row);
+    add_rest(a, pool, b.address, begin, b.before, NONE);
+    uint32_t tail = add_rest(a, pool, end, b.address + b.size, NONE, b.after);
+    if (is_end)
+        a->end[pool] = tail == NONE ? 0 : tail + 1;
+    a->reserved -= end - begin;
+    a->released += end - begin;
+}
+
+static void give_back_all_pages(struct caching_allocator *a)
+{
+    uint32_t rows = a->count;
+    for (uint32_t row = 0; row < rows; row++)
+        if (a->block[row].live && !a->block[row].used)
+            give_back_pages(a, row);
+}
+
+/* Returns a block of at least `rounded` bytes, in no list, at the end of the segment that grows. */
+static uint32_t grow_segment(struct caching_allocator *a, uint64_t rounded)
+{
+    enum caching_pool pool = pool_of(rounded);
+    for (bool tried = false;; tried = true) {
+        uint32_t last = a->end[pool] > 0 ? a->end[pool] - 1 : NONE;
+        bool extends = last != NONE && !a->block[last].used;
+        uint64_t bytes = round_up(rounded - (extends ? a->block[last].size : 0), page_of(pool));
+        if (lacks_room(a, bytes) && !tried) {
+            give_back_all_pages(a);
+            continue;
+        }
+        reserve(a, bytes);
+        if (extends) {
+            remove_free(a, last);
+            a->block[last].size += bytes;
+            a->next_address[pool] += bytes;
+            return last;
+        }
+        uint32_t row = new_block(a, pool, bytes);
+        a->block[row].before = last;
+        if (last != NONE)
+            a->block[last].after = row;
+        a->end[pool] = row + 1;
+        return row;
+    }
 }
 
 /* Cuts what is beyond `rounded` off a block, where the rest is worth keeping. */
@@ -372,6 +479,8 @@ static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
     };
     if (b->after != NONE)
         a->block[b->after].before = tail;
+    if (a->end[b->pool] == row + 1)
+        a->end[b->pool] = tail + 1;
     b->after = tail;
     b->size = rounded;
     add_free(a, tail);
@@ -380,9 +489,9 @@ static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 {
     uint64_t rounded = caching_round(bytes);
-    uint32_t row = take_free(a, rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE, rounded);
+    uint32_t row = take_free(a, pool_of(rounded), rounded);
     if (row == NONE)
-        row = new_segment(a, rounded);
+        row = a->expandable ? grow_segment(a, rounded) : new_segment(a, rounded);
     split(a, row, rounded);
     a->block[row].used = true;
     a->used += a->block[row].size;
@@ -401,6 +510,8 @@ static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
     b->after = c->after;
     if (b->after != NONE)
         a->block[b->after].before = low;
+    if (a->end[b->pool] == high + 1)
+        a->end[b->pool] = low + 1;
     drop_row(a, high);
 }
 

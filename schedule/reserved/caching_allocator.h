@@ -1,14 +1,20 @@
 /* schedule/reserved/caching_allocator.h: what a caching allocator holds of a device while tensors come and go.
  *
- * A model of PyTorch's CUDA allocator with its default settings (c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.5;
- * Z. DeVito, "A guide to PyTorch's CUDA Caching Allocator"): sizes are rounded to 512 bytes; up to 1 MiB they are cut
+ * A model of PyTorch's CUDA allocator (c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.5; Z. DeVito, "A guide to
+ * PyTorch's CUDA Caching Allocator"). With default settings sizes are rounded to 512 bytes; up to 1 MiB they are cut
  * from segments of 2 MiB, below 10 MiB from segments of 20 MiB, and larger ones get a segment of their own in
  * multiples of 2 MiB; the smallest free block that is large enough is taken, and split when the rest is worth
  * keeping; freed neighbours merge; a segment is given back only when a new one would exceed the device, and only if
  * none of it is in use.
  *
+ * With `expandable` (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) each pool has one segment of virtual addresses,
+ * to whose end memory is added in pages, 2 MiB each in the small pool and 20 MiB in the large one. A request that no
+ * free block holds gets the free end of the segment and the pages that are missing. When a new page would exceed the
+ * device, the pages of all free blocks are given back. PyTorch may later use the addresses of such pages again; the
+ * model begins another segment, which takes as much memory.
+ *
  * Streams are not modelled: a block freed on one stream is free for all. The model holds sizes, and no memory of the
- * device. All-zero except for `limit` is empty. */
+ * device. All-zero except for `limit` and `expandable` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 
@@ -42,7 +48,8 @@ struct caching_size {
 enum { CACHING_RECENT = 64 };
 
 struct caching_allocator {
-    uint64_t limit; /* bytes of the device that segments may take; 0: not limited */
+    uint64_t limit;  /* bytes of the device that segments may take; 0: not limited */
+    bool expandable; /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
     uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
@@ -53,8 +60,10 @@ struct caching_allocator {
         uint32_t capacity;
         struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
     } free[CACHING_POOL_COUNT];
-    uint64_t next_address;
-    uint32_t cached; /* segments of which nothing is in use */
+    uint64_t next_address[CACHING_POOL_COUNT];
+    uint32_t end
+        [CACHING_POOL_COUNT]; /* with expandable: 1 + the last block of the segment that grows; 0: none */
+    uint32_t cached;          /* segments of which nothing is in use */
 
     uint64_t reserved, used;           /* of all segments; of all blocks in use */
     uint64_t reserved_peak, used_peak; /* most of each */

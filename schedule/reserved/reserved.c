@@ -70,6 +70,8 @@ static const struct reserved_constant constants[] = {
      "blocks are kept for reuse"},
     {"allocator", "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
      "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/reserved/caching_allocator.h"},
+    {"allocator of profile torchtitan", "segments that grow by 2 MiB and 20 MiB",
+     "torchtitan, run_llama_train.sh and run_train.sh: PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True\""},
 };
 /* clang-format on */
 
@@ -77,6 +79,11 @@ const struct reserved_constant *reserved_constants(size_t *count)
 {
     *count = ARRAY_LEN(constants);
     return constants;
+}
+
+uint64_t reserved_by_allocator(const struct reserved *r)
+{
+    return r->total - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
 }
 
 const char *reserved_part_name(enum reserved_part part)
@@ -278,7 +285,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     for (int i = 0; i < COMPOSE_TABLES; i++)
         tables += held.table[i];
 
-    struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0};
+    struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0,
+                                  .expandable = held.expandable};
     struct replay replay;
     replay_init(&replay, ir, role);
     run_device(&a, &replay, workspaces, held);
@@ -296,7 +304,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     /* the cache grows into the memory there is: whether less would do is found on a smaller device */
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
     if (bounded && out->fits && out->total > less) {
-        struct caching_allocator b = {.limit = limit_of(less, outside)};
+        struct caching_allocator b = {.limit = limit_of(less, outside),
+                                      .expandable = held.expandable};
         if (a.used_peak <= b.limit)
             run_device(&b, &replay, workspaces, held);
         out->tight = a.used_peak > b.limit || b.exceeded;

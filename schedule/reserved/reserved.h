@@ -33,8 +33,8 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* A chosen share of the available memory: a verdict within it is too close to call. torchtitan's two printed peaks of
- * reserved memory are 9 and 11 % below ours (docs/accuracy.md); how far off a verdict may be has not been measured. */
+/* A chosen share of the available memory: a verdict within it is too close to call. How far off a verdict may be has not
+ * been measured. */
 #define RESERVED_ERROR 0.03
 
 struct reserved {
@@ -48,9 +48,10 @@ struct reserved {
                         keeps them for blocks of the same size */
 };
 
-/* The memory that a framework holds inside the allocator in addition to a schedule's tensors: compose_bucket_bytes()
- * and compose_tables(). Zero for a schedule that no framework runs. */
+/* How a framework's allocator is set, and the memory that it holds in addition to a schedule's tensors:
+ * compose_bucket_bytes() and compose_tables(). Zero for a schedule that no framework runs. */
 struct reserved_held {
+    bool expandable; /* expandable_segments:True */
     uint64_t buckets;
     uint64_t table[COMPOSE_TABLES]; /* a block each */
 };
@@ -59,6 +60,10 @@ struct reserved_held {
  * capability of the device times ten. */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                    int sm, struct reserved_held held);
+
+/* Returns the bytes that the allocator holds at most, which PyTorch's memory_stats() has as "reserved_bytes.all.peak":
+ * all parts but the context and NCCL's buffers. */
+uint64_t reserved_by_allocator(const struct reserved *reserved);
 
 const char *reserved_part_name(enum reserved_part part);
 

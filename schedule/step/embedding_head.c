@@ -112,11 +112,52 @@ void embedding_backward(struct emit *e, buffer_id dx)
     }
 }
 
+/* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy. The softmax, its logarithm,
+ * the fp32 and the 16-bit logits are alive at once, 14 bytes per element, and the softmax becomes the gradient. */
+static buffer_id loss_by_softmax(struct emit *e, struct view *read, uint32_t reads, buffer_id lse,
+                                 const struct work *forward, const struct work *backward,
+                                 buffer_id logits)
+{
+    int64_t rows = forward->cross_entropy.rows, vocab = forward->cross_entropy.vocab;
+    buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
+    op_id done = emit_op(e, e->stream.compute, forward, read, reads,
+                         (struct view[]){view_all(e, e->loss), view_all(e, lse),
+                                         view_all(e, softmax), view_all(e, logarithm)},
+                         4);
+    emit_extend_lifetime(e, logits, done);
+    e->tags.phase = PHASE_BACKWARD;
+    read[0] = view_all(e, softmax);
+    emit_op(e, e->stream.compute, backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
+    return softmax;
+}
+
+/* Emits the loss of fp32 logits as PyTorch's cross_entropy. The forward saves the logarithm of the softmax only; our
+ * kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of the
+ * logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per
+ * element. */
+static buffer_id loss_by_torch(struct emit *e, struct view *read, uint32_t reads, buffer_id lse,
+                               const struct work *forward, const struct work *backward)
+{
+    int64_t rows = forward->cross_entropy.rows, vocab = forward->cross_entropy.vocab;
+    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    emit_op(e, e->stream.compute, forward, read, reads,
+            (struct view[]){view_all(e, e->loss), view_all(e, lse), view_all(e, logarithm)}, 3);
+    e->tags.phase = PHASE_BACKWARD;
+    buffer_id dense = emit_buffer(e, "d_log_softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    buffer_id gradient = emit_buffer(e, "d_logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
+    struct work fill = {.kind = WORK_FILL, .elements = {rows * vocab}};
+    emit_op(e, e->stream.compute, &fill, NULL, 0, (struct view[]){view_all(e, dense)}, 1);
+    read[0] = view_all(e, logarithm);
+    op_id done =
+        emit_op(e, e->stream.compute, backward, read, 2, (struct view[]){view_all(e, gradient)}, 1);
+    emit_extend_lifetime(e, dense, done);
+    return gradient;
+}
+
 /* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
- * dtype. loss_f32: as in Megatron-DeepSpeed's sequence-parallel cross entropy, fp32 logits, softmax and its logarithm
- * are materialised in addition to the logits (14 bytes per element), and the softmax is reused for the gradient.
- * Otherwise the kernel recomputes the softmax and writes over the logits, or, with loss_apart, into another buffer of
- * their size. */
+ * dtype. With loss_f32 the loss is that of fp32 logits, by one of the two functions above. Otherwise the kernel
+ * recomputes the softmax and writes the gradient over the logits, or, with loss_apart, to a buffer of their size. */
 static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;
@@ -141,22 +182,16 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
         emit_op(e, e->stream.compute, &backward, read, 2, (struct view[]){view_all(e, to)}, 1);
         return to;
     }
-    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
-    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
     struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
     emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
             (struct view[]){view_all(e, wide)}, 1);
     read[0] = view_all(e, wide);
-    op_id done = emit_op(
-        e, e->stream.compute, &forward, read, reads,
-        (struct view[]){loss, view_all(e, lse), view_all(e, softmax), view_all(e, logarithm)}, 4);
-    emit_extend_lifetime(e, logits, done);
-    e->tags.phase = PHASE_BACKWARD;
-    read[0] = view_all(e, softmax);
-    emit_op(e, e->stream.compute, &backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, softmax)}, 1,
+    buffer_id gradient_wide =
+        c->profile->loss_torch ? loss_by_torch(e, read, reads, lse, &forward, &backward)
+                               : loss_by_softmax(e, read, reads, lse, &forward, &backward, logits);
+    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
+    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, gradient_wide)}, 1,
             (struct view[]){view_all(e, gradient)}, 1);
     return gradient;
 }

@@ -136,8 +136,8 @@ static void results_stand_beside_the_rows_as_they_were(void)
     struct fixture f = {0}, again = {0};
     struct text out = {0};
     struct external_result result[] = {
-        {OUTCOME_OK, 2, 0.25, 10.5 * 0x1p30, 12 * 0x1p30, 0, NULL},
-        {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, "x: 1,5"},
+        {OUTCOME_OK, 2, 0.25, 10.5 * 0x1p30, 12 * 0x1p30, NAN, 0, NULL},
+        {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, NAN, "x: 1,5"},
     };
     CHECK_INT("parse",
               parse(&f, COLUMNS "\n" ROW "\na-2,A," FACTS "2.5,tgs,1638.4,,,yes,--seq 2K,\n"),
