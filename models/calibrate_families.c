@@ -21,15 +21,15 @@ static enum attention_impl impl_of(const struct point *point)
     return point->impl < POINT_NO_IMPL ? (enum attention_impl)point->impl : (enum attention_impl)0;
 }
 
-/* Points are short runs. */
+/* Points are short runs, unless they are of steps. */
 static double predict_work(const struct calibrate_problem *problem, const struct point *point)
 {
+    if (point->role == POINT_STEP)
+        return cost_work_s(&problem->c->cost, impl_of(point), &point->work);
     return cost_burst_s(&problem->c->cost, impl_of(point), &point->work);
 }
 
-typedef bool choose_function(const struct calibrate_problem *problem, const struct point *point);
-
-static void choose(struct calibrate_problem *problem, choose_function *chosen)
+void calibrate_choose(struct calibrate_problem *problem, calibrate_choose_function *chosen)
 {
     problem->points = 0;
     for (size_t i = 0; i < problem->all->count; i++)
@@ -37,9 +37,8 @@ static void choose(struct calibrate_problem *problem, choose_function *chosen)
             problem->point[problem->points++] = &problem->all->row[i];
 }
 
-/* Whether all points agree in a size. The message names it. */
-static enum status check_varies(const struct calibrate_problem *problem, enum cost_size size,
-                                struct diag *diag)
+enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
+                                   struct diag *diag)
 {
     double first = 0;
     for (size_t i = 0; i < problem->points; i++) {
@@ -75,7 +74,7 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
     problem->help = "add ops that do next to nothing, measured as 'start'";
     problem->predict = predict_start;
     problem->limit *= 2;
-    choose(problem, is_start);
+    calibrate_choose(problem, is_start);
     if (problem->points == 0)
         return STATUS_OK;
     calibrate_add_cost_param(problem, &problem->c->cost.device_kernel_start_s, SCALE_S, false);
@@ -88,7 +87,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
 {
     if (point->work.kind == WORK_MERGE && problem->c->cost.merge_bytes[impl_of(point)] == 0)
         return false; /* the base does not know how often it touches its operands */
-    return point->role == POINT_WORK && cost_memory_class((enum work_kind)point->work.kind) > 0 &&
+    return point_is_work(point) && cost_memory_class((enum work_kind)point->work.kind) > 0 &&
            cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
 }
 
@@ -187,10 +186,11 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     if (problem
             ->rates) /* the smallest ops of a step, which take no time, may lie far from a rate */
         problem->limit *= SMALL_OPS_LIMIT;
-    choose(problem, is_memory_bound);
+    calibrate_choose(problem, is_memory_bound);
     if (problem->points == 0)
         return STATUS_OK;
-    enum status status = problem->rates ? STATUS_OK : check_varies(problem, COST_SIZE_BYTES, diag);
+    enum status status =
+        problem->rates ? STATUS_OK : calibrate_check_varies(problem, COST_SIZE_BYTES, diag);
     if (status != STATUS_OK)
         return status;
     if (c->cost.memory_start_s > 0)
@@ -225,7 +225,7 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
 static bool is_product(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
-    return point->role == POINT_WORK && point->work.kind == WORK_MATMUL;
+    return point_is_work(point) && point->work.kind == WORK_MATMUL;
 }
 
 static bool has_dtype(const struct calibrate_problem *problem, enum dtype dtype)
@@ -287,12 +287,12 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     problem->name = "matmul";
     problem->help = "add products with sides and depths from 64 to 4096";
     problem->predict = predict_work;
-    choose(problem, is_product);
+    calibrate_choose(problem, is_product);
     if (problem->points == 0)
         return STATUS_OK;
     static const enum cost_size sizes[] = {COST_SIZE_M, COST_SIZE_N, COST_SIZE_K};
     for (size_t i = 0; i < ARRAY_LEN(sizes) && !problem->rates; i++) {
-        enum status status = check_varies(problem, sizes[i], diag);
+        enum status status = calibrate_check_varies(problem, sizes[i], diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -324,7 +324,7 @@ static bool is_of(const struct point *point, struct direction direction)
 {
     enum work_kind kind =
         direction.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
-    return point->role == POINT_WORK && point->work.kind == kind && point->impl == direction.impl;
+    return point_is_work(point) && point->work.kind == kind && point->impl == direction.impl;
 }
 
 /* Finds the listed head dimensions that have points. A point beyond all of them is an error. */
@@ -448,7 +448,7 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     memcpy(before, attention->flop_per_s, sizeof before);
     enum status status = find_dims(problem, measured, diag);
     if (status == STATUS_OK && !problem->rates)
-        status = check_varies(problem, COST_SIZE_KV, diag);
+        status = calibrate_check_varies(problem, COST_SIZE_KV, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < attention->dims; i++)
@@ -467,114 +467,4 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     if (status == STATUS_OK)
         scale_dims(c, direction, measured, before);
     return status;
-}
-
-/* ---- the issuing thread ---- */
-
-static bool is_issue(const struct calibrate_problem *problem, const struct point *point)
-{
-    (void)problem;
-    return point->role == POINT_ISSUE;
-}
-
-static double predict_issue(const struct calibrate_problem *problem, const struct point *point)
-{
-    return cost_issue_s(&problem->c->cost, &point->work);
-}
-
-/* Returns the issue time of a point when one number of the host is 1 and the others are 0. */
-static double share_of(const struct point *point, size_t offset)
-{
-    struct device_cost one = {0};
-    *(double *)((char *)&one + offset) = 1;
-    return cost_issue_s(&one, &point->work);
-}
-
-enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
-{
-    struct device_cost *cost = &problem->c->cost;
-    static const size_t singles[] = {offsetof(struct device_cost, host_collective_s),
-                                     offsetof(struct device_cost, host_copy_s),
-                                     offsetof(struct device_cost, host_sync_s)};
-    const size_t op = offsetof(struct device_cost, host_op_s);
-    const size_t kernel = offsetof(struct device_cost, host_kernel_s);
-    problem->name = "host";
-    problem->help = "measure issue again, of kinds that launch one kernel and of kinds that launch "
-                    "several";
-    problem->predict = predict_issue;
-    problem->limit *= 2;
-    choose(problem, is_issue);
-    if (problem->points == 0)
-        return STATUS_OK;
-    double ratio = -1;
-    bool ops = false, differ = false;
-    for (size_t i = 0; i < problem->points; i++) {
-        double per_op = share_of(problem->point[i], op);
-        if (per_op == 0)
-            continue;
-        double kernels = share_of(problem->point[i], kernel) / per_op;
-        differ |= ops && kernels != ratio;
-        ratio = kernels;
-        ops = true;
-    }
-    if (ops)
-        calibrate_add_cost_param(problem, &cost->host_op_s, SCALE_S, false);
-    if (differ)
-        calibrate_add_cost_param(problem, &cost->host_kernel_s, SCALE_S, false);
-    for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
-        bool measured = false;
-        for (size_t k = 0; k < problem->points; k++)
-            measured |= share_of(problem->point[k], singles[i]) > 0;
-        if (measured)
-            calibrate_add_cost_param(problem, (const double *)((char *)cost + singles[i]), SCALE_S,
-                                     false);
-    }
-    if (ops && !differ)
-        text_puts(&problem->c->notes, "host.kernel_s: all points launch as many kernels per op; it "
-                                      "stays as the base has it, and host.op_s holds the rest\n");
-    return calibrate_fit(problem, &cost->calibration[COST_HOST], diag);
-}
-
-/* ---- the host's processors ---- */
-
-static bool is_host(const struct calibrate_problem *problem, const struct point *point)
-{
-    (void)problem;
-    return point->role == POINT_HOST;
-}
-
-static double predict_host(const struct calibrate_problem *problem, const struct point *point)
-{
-    return cost_host_work_s(&problem->c->cost, problem->host_memory_bytes_per_s, &point->work);
-}
-
-enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
-{
-    static const char key[] = "host_memory_bytes_per_s";
-    struct device_cost *cost = &problem->c->cost;
-    problem->name = "cpu";
-    problem->help = "add work on a host stream, small and large";
-    problem->predict = predict_host;
-    problem->host_memory_bytes_per_s = problem->options->host_memory_bytes_per_s;
-    choose(problem, is_host);
-    if (problem->points == 0)
-        return STATUS_OK;
-    enum status status = check_varies(problem, COST_SIZE_BYTES, diag);
-    for (size_t i = 0; i < problem->all->header_count && status == STATUS_OK; i++) {
-        const struct point_key *header = &problem->all->header[i];
-        if (problem->host_memory_bytes_per_s > 0 || strcmp(header->key, key) != 0)
-            continue;
-        status = units_parse(header->value, strlen(header->value), UNIT_BYTES_PER_S,
-                             &problem->host_memory_bytes_per_s, header->at, diag);
-    }
-    if (status == STATUS_OK && !(problem->host_memory_bytes_per_s > 0))
-        status = diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
-                            "cpu: there are points on host streams, but the bandwidth of host "
-                            "memory is not known: give the header key %s",
-                            key);
-    if (status != STATUS_OK)
-        return status;
-    calibrate_add_cost_param(problem, &cost->cpu_stream_fraction, 0, false);
-    calibrate_add_cost_param(problem, &cost->cpu_start_s, SCALE_S, false);
-    return calibrate_fit(problem, &cost->calibration[COST_CPU], diag);
 }

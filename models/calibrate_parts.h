@@ -61,6 +61,15 @@ typedef enum status calibrate_family_function(struct calibrate_problem *problem,
 calibrate_family_function calibrate_start, calibrate_memory, calibrate_matmul, calibrate_attention,
     calibrate_host, calibrate_cpu;
 
+/* Makes the points that a function chooses those of the problem. */
+typedef bool calibrate_choose_function(const struct calibrate_problem *problem,
+                                       const struct point *point);
+void calibrate_choose(struct calibrate_problem *problem, calibrate_choose_function *chosen);
+
+/* Refuses points that all agree in a size; the message names it. */
+enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
+                                   struct diag *diag);
+
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 

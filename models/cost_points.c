@@ -90,8 +90,9 @@ static double in_run(const struct device_cost *cost, const struct cost_point *po
                      enum cost_clock clock)
 {
     enum attention_impl impl = (enum attention_impl)point->impl;
-    return clock == COST_BURST ? point->seconds
-                               : fmax(point->seconds, cost_floor_s(cost, impl, &point->work));
+    return clock == COST_BURST || point->sustained
+               ? point->seconds
+               : fmax(point->seconds, cost_floor_s(cost, impl, &point->work));
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
@@ -129,9 +130,12 @@ static void keep_points(struct cost_reader reader, const struct points *points)
     kept->row = arena_array(reader.arena, points->count + 1, sizeof *kept->row);
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->row[i];
-        if (point->role == POINT_WORK && has_points((enum work_kind)point->work.kind))
-            kept->row[kept->count++] = (struct cost_point){
-                point->work, point->median_s, point->impl < POINT_NO_IMPL ? point->impl : 0};
+        if (point_is_work(point) && has_points((enum work_kind)point->work.kind))
+            kept->row[kept->count++] =
+                (struct cost_point){.work = point->work,
+                                    .seconds = point->median_s,
+                                    .impl = point->impl < POINT_NO_IMPL ? point->impl : 0,
+                                    .sustained = point->role == POINT_STEP};
     }
 }
 

@@ -37,6 +37,11 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 /* Seconds: no op takes as long, and sums of shorter times stay finite. */
 static const double LONGEST_S = 1e9;
 
+bool point_is_work(const struct point *point)
+{
+    return point->role == POINT_WORK || point->role == POINT_STEP;
+}
+
 const char *point_role_name(enum point_role role)
 {
     assert(role < POINT_ROLE_COUNT);

@@ -30,8 +30,10 @@
 /* POINT_ROLE(symbol, name, meaning) */
 #define POINT_ROLES(ROLE)                                                                          \
     ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
+    ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
     ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
     ROLE(ISSUE, "issue", "the issuing thread, per op")                                             \
+    ROLE(LAUNCH, "launch", "the call that launches one kernel, of the issuing thread")             \
     ROLE(HOST, "host", "the op on a host stream")                                                  \
     ROLE(PAGEABLE, "pageable", "a copy from or to pageable memory")                                \
     ROLE(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")               \
@@ -95,5 +97,8 @@ void points_print(const struct points *points, struct text *out);
 void points_print_params(const struct work *work, struct text *out);
 
 const char *point_role_name(enum point_role role);
+
+/* True if a point is of an op on its stream that nothing disturbs: "work" or "step". */
+bool point_is_work(const struct point *point);
 
 #endif

@@ -151,8 +151,22 @@ static void note_strays(struct observed *o, const struct row_matches *m)
                     m->rank, m->stray[i].name, 1e3 * m->stray[i].seconds / (double)m->steps);
 }
 
+/* Returns the median gap between kernels of a queue that is not empty; 0: none is known. */
+static double middle_queued_gap_s(const struct kineto_issue *issue)
+{
+    double *gap_s = heap_alloc(issue->queued + 1, sizeof *gap_s);
+    size_t count = 0;
+    for (size_t i = 0; i < issue->queued; i++)
+        if (issue->queued_gap_s[i] < GAP_MOST_S)
+            gap_s[count++] = issue->queued_gap_s[i];
+    double middle = count > 0 ? quantile(gap_s, count, 0.5) : 0;
+    free(gap_s);
+    return middle;
+}
+
 static enum status add_foreign(struct observed *o, const struct prediction *p,
-                               const struct trace *trace, const char *name, struct diag *diag)
+                               const struct trace *trace, const struct kineto_issue *issue,
+                               const char *name, struct diag *diag)
 {
     struct trace predicted = {0};
     struct row_matches m = {0};
@@ -167,7 +181,8 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
     enum status status = row_matches_make(&m, &predicted, trace, name, diag);
     if (status == STATUS_OK) {
         bool on_host = strncmp(trace->label[trace->ops.stream[0]], "cpu.", 4) == 0;
-        double starts = kernels_of(p, &predicted, m.predicted_rank), gap_s = middle_gap_s(trace);
+        double starts = kernels_of(p, &predicted, m.predicted_rank);
+        double gap_s = issue->count > 0 ? middle_queued_gap_s(issue) : middle_gap_s(trace);
         uint32_t first = (uint32_t)o->steps;
         find_factors(&m, &predicted, p, factor);
         for (size_t i = 0; i < m.count; i++)
@@ -232,11 +247,12 @@ static enum status add_own(struct observed *o, const struct prediction *p,
 }
 
 enum status observed_add(struct observed *o, const struct prediction *p, const struct trace *trace,
-                         bool foreign, const char *name, struct diag *diag)
+                         bool foreign, const struct kineto_issue *issue, const char *name,
+                         struct diag *diag)
 {
     assert(p->simulated);
     o->recordings++;
-    return foreign ? add_foreign(o, p, trace, name, diag) : add_own(o, p, trace, name, diag);
+    return foreign ? add_foreign(o, p, trace, issue, name, diag) : add_own(o, p, trace, name, diag);
 }
 
 /* ---- points ---- */
@@ -280,7 +296,9 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
 {
     const struct work *work = ir_work(&p->ir, op);
     enum stream_class stream = p->ir.stream[p->ir.op.stream[op]].stream_class;
-    *point = (struct point){.role = stream == STREAM_HOST ? POINT_HOST : POINT_WORK,
+    *point = (struct point){.role = stream == STREAM_HOST      ? POINT_HOST
+                                    : stream == STREAM_COMPUTE ? POINT_STEP
+                                                               : POINT_WORK,
                             .impl = POINT_NO_IMPL,
                             .nodes = 1,
                             .work = *work};

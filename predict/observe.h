@@ -13,12 +13,14 @@
  * last.
  *
  * The time of a step in which no row runs is the time to start ops: in a recording on processors it is the operators'
- * dispatch, shared equally by all ops; on a GPU it is the median gap between kernels of one stream. */
+ * dispatch, shared equally by all ops; on a GPU it is the median gap between a kernel and the one before it on its
+ * stream, of kernels that were launched before that one ended. */
 #ifndef PREDICT_OBSERVE_H
 #define PREDICT_OBSERVE_H
 
 #include "models/points.h"
 #include "predict/prediction.h"
+#include "traces/kineto_issue.h"
 #include "traces/row_matches.h"
 #include "traces/trace.h"
 
@@ -49,10 +51,11 @@ struct observed {
 
 void observed_release(struct observed *observed);
 
-/* Adds a recording of another program (foreign), or a trace of ours. name is the recording's. */
+/* Adds a recording of another program (foreign), or a trace of ours. issue: of a recording of the profiler, else
+ * all-zero. name is the recording's. */
 enum status observed_add(struct observed *observed, const struct prediction *prediction,
-                         const struct trace *trace, bool foreign, const char *name,
-                         struct diag *diag);
+                         const struct trace *trace, bool foreign, const struct kineto_issue *issue,
+                         const char *name, struct diag *diag);
 
 /* Appends a point for every shape of the schedule that was measured, and one for the start of an op. name stands for
  * the points in messages. Lists in *notes the kinds that cannot become points. */

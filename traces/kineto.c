@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto_events.h"
+#include "traces/kineto_issue_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 /* The properties that an event takes from the events that enclose it. */
 struct context {
     uint32_t owner; /* the outermost event around that does something, or itself; NONE */
+    uint32_t inner; /* the innermost operator around, or itself; NONE */
     uint16_t phase; /* label; PHASE_UNSEEN: nothing around said so */
 };
 
@@ -19,7 +21,7 @@ struct context {
 struct builder {
     struct trace *trace;
     const struct kineto_events *events;
-    struct context *context; /* per event; of operators and annotations only */
+    struct context *context; /* per event; of operators, annotations and calls only */
     uint8_t *class;          /* per name */
     uint16_t forward, recompute, backward, optimizer;
 };
@@ -53,7 +55,21 @@ static uint16_t phase_inside(const struct builder *b, const struct kineto_event 
     return around;
 }
 
-/* Walks the operators of each thread, which nest in time, and gives each its context. */
+/* True if an operator calls no other one: the next event on its thread that is no call of the GPU's runtime starts after
+ * its end. */
+static bool is_leaf(const struct builder *b, uint32_t i)
+{
+    const struct kineto_event *event = event_at(b, i);
+    uint32_t next = i + 1;
+    while (next < b->events->count && event_at(b, next)->type == KINETO_CALL &&
+           event_at(b, next)->lane == event->lane)
+        next++;
+    return next == b->events->count || event_at(b, next)->lane != event->lane ||
+           event_at(b, next)->type == KINETO_KERNEL || event_at(b, next)->start_us >= event->end_us;
+}
+
+/* Walks the operators of each thread, which nest in time, and gives each its context. Calls of the GPU's runtime get
+ * that of the operator around them. */
 static void nest(struct builder *b)
 {
     const struct kineto_events *events = b->events;
@@ -69,19 +85,20 @@ static void nest(struct builder *b)
         last_thread = event->lane;
         while (depth > 0 && event->start_us >= event_at(b, stack[depth - 1])->end_us)
             depth--;
-        struct context around = {NONE, b->forward};
+        struct context around = {NONE, NONE, b->forward};
         if (depth > 0)
             around = b->context[stack[depth - 1]];
         b->context[i] = around;
+        if (event->type == KINETO_CALL)
+            continue;
         b->context[i].phase = phase_inside(b, event, around.phase);
+        if (event->type == KINETO_OPERATOR)
+            b->context[i].inner = i;
         if (around.owner == NONE) {
             enum kernel_class class = b->class[event->name];
             /* A name that says nothing is a row only where it is not split further. */
-            bool leaf = i + 1 == events->count || event_at(b, i + 1)->lane != event->lane ||
-                        event_at(b, i + 1)->type == KINETO_KERNEL ||
-                        event_at(b, i + 1)->start_us >= event->end_us;
             if (event->type == KINETO_OPERATOR && class != CLASS_NONE &&
-                (class != CLASS_OTHER || leaf))
+                (class != CLASS_OTHER || is_leaf(b, i)))
                 b->context[i].owner = i;
         }
         stack[depth++] = i;
@@ -142,29 +159,66 @@ static int32_t step_at(const struct steps *steps, double time_us)
 /* --- the operator that launched a kernel --- */
 
 struct launcher {
-    uint64_t external;
+    uint64_t id; /* "External id" or "correlation" */
     uint32_t event;
 };
 
 static int compare_launchers(const void *left, const void *right)
 {
     const struct launcher *a = left, *b = right;
-    if (a->external != b->external)
-        return a->external < b->external ? -1 : 1;
+    if (a->id != b->id)
+        return a->id < b->id ? -1 : 1;
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
-static size_t find_launcher(const struct launcher *launcher, size_t count, uint64_t external)
+/* Operators by the identifiers that kernels name: of their own, and of the calls that they made. */
+struct launchers {
+    struct launcher *operator_of, *call_of;
+    size_t operators, calls;
+};
+
+static struct launchers find_launchers(const struct builder *b)
+{
+    size_t room = b->events->count + 1;
+    struct launchers l = {heap_alloc(room, sizeof *l.operator_of),
+                          heap_alloc(room, sizeof *l.call_of), 0, 0};
+    for (uint32_t i = 0; i < b->events->count; i++) {
+        const struct kineto_event *event = event_at(b, i);
+        if (event->type == KINETO_OPERATOR && event->external != 0)
+            l.operator_of[l.operators++] = (struct launcher){event->external, i};
+        if (event->type == KINETO_CALL && event->correlation != 0 && b->context[i].inner != NONE)
+            l.call_of[l.calls++] = (struct launcher){event->correlation, b->context[i].inner};
+    }
+    qsort(l.operator_of, l.operators, sizeof *l.operator_of, compare_launchers);
+    qsort(l.call_of, l.calls, sizeof *l.call_of, compare_launchers);
+    return l;
+}
+
+static void launchers_release(struct launchers *l)
+{
+    free(l->operator_of);
+    free(l->call_of);
+}
+
+static uint32_t find_launcher(const struct launcher *launcher, size_t count, uint64_t id)
 {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (launcher[middle].external < external)
+        if (launcher[middle].id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    return external != 0 && low < count && launcher[low].external == external ? low : NONE;
+    return id != 0 && low < count && launcher[low].id == id ? launcher[low].event : NONE;
+}
+
+/* Returns the operator that launched a kernel; NONE: it is not known. Recordings of 2022 give a kernel an "External id"
+ * that is no operator's, so the call with its correlation comes first. */
+static uint32_t launcher_of(const struct launchers *l, const struct kineto_event *kernel)
+{
+    uint32_t found = find_launcher(l->call_of, l->calls, kernel->correlation);
+    return found != NONE ? found : find_launcher(l->operator_of, l->operators, kernel->external);
 }
 
 /* --- rows --- */
@@ -207,14 +261,8 @@ static void add_operators(struct builder *b, const struct steps *steps)
 static void add_kernels(struct builder *b, const struct steps *steps)
 {
     const struct kineto_events *events = b->events;
-    struct launcher *launcher = heap_alloc(events->count + 1, sizeof *launcher);
+    struct launchers launchers = find_launchers(b);
     bool *used = heap_zalloc(events->count + 1, sizeof *used); /* its flops are given away */
-    size_t count = 0;
-    for (uint32_t i = 0; i < events->count; i++)
-        if (event_at(b, i)->type == KINETO_OPERATOR && event_at(b, i)->external != 0)
-            launcher[count++] = (struct launcher){event_at(b, i)->external, i};
-    if (count > 0)
-        qsort(launcher, count, sizeof *launcher, compare_launchers);
     for (uint32_t i = 0; i < events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type != KINETO_KERNEL)
@@ -223,18 +271,17 @@ static void add_kernels(struct builder *b, const struct steps *steps)
         uint16_t phase = 0;
         double flops = 0;
         double issued_us = event->start_us;
-        size_t found = find_launcher(launcher, count, event->external);
-        if (found != NONE) {
-            uint32_t source = launcher[found].event;
+        uint32_t source = launcher_of(&launchers, event);
+        if (source != NONE) {
             const struct context *context = &b->context[source];
             issued_us = event_at(b, source)->start_us;
             phase = context->phase;
             if (class != CLASS_COMMUNICATION && class != CLASS_COPY && context->owner != NONE &&
                 b->class[event_at(b, context->owner)->name] != CLASS_OTHER)
                 class = b->class[event_at(b, context->owner)->name];
-            if (!used[found] && class != CLASS_COMMUNICATION && class != CLASS_COPY) {
+            if (!used[source] && class != CLASS_COMMUNICATION && class != CLASS_COPY) {
                 flops = event_at(b, source)->flops;
-                used[found] = true;
+                used[source] = true;
             }
         }
         int32_t step = step_at(steps, issued_us);
@@ -242,7 +289,25 @@ static void add_kernels(struct builder *b, const struct steps *steps)
             add_row(b, event, class, phase, step, flops);
     }
     free(used);
-    free(launcher);
+    launchers_release(&launchers);
+}
+
+static void add_issue(const struct builder *b, const struct steps *steps,
+                      struct kineto_issue *issue)
+{
+    const struct kineto_events *events = b->events;
+    struct kineto_issued *issued = heap_alloc(events->count + 1, sizeof *issued);
+    size_t count = 0;
+    for (uint32_t i = 0; i < events->count; i++) {
+        const struct kineto_event *event = event_at(b, i);
+        if (event->type == KINETO_CALL)
+            issued[count++] = (struct kineto_issued){.start_us = event->start_us,
+                                                     .event = i,
+                                                     .operator_event = b->context[i].owner,
+                                                     .step = step_at(steps, event->start_us)};
+    }
+    kineto_issue_make(issue, events, issued, count);
+    free(issued);
 }
 
 bool kineto_recognise(const char *data, size_t size)
@@ -253,7 +318,7 @@ bool kineto_recognise(const char *data, size_t size)
     return i < size && (data[i] == '{' || data[i] == '[');
 }
 
-static void build(struct builder *b)
+static void build(struct builder *b, struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
     struct trace *trace = b->trace;
@@ -267,6 +332,8 @@ static void build(struct builder *b)
     b->optimizer = trace_label(trace, "optimizer");
     nest(b);
     struct steps steps = find_steps(b);
+    if (events->has_kernels && issue != NULL)
+        add_issue(b, &steps, issue);
     if (events->has_kernels)
         add_kernels(b, &steps);
     else
@@ -279,8 +346,8 @@ static void build(struct builder *b)
 /* Labels are few in a real recording: names repeat in every layer and step. */
 enum { LABEL_ROOM = 64 };
 
-enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
-                         struct diag *diag)
+enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
+                               const char *data, size_t size, struct diag *diag)
 {
     struct kineto_events events = {0};
     struct loc at = {.name = name};
@@ -296,7 +363,7 @@ enum status kineto_parse(struct trace *trace, const char *name, const char *data
         goto out;
     }
     struct builder builder = {.trace = trace, .events = &events};
-    build(&builder);
+    build(&builder, issue);
     if (trace->ops.count == before) {
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "no operators or kernels of the PyTorch profiler (categories cpu_op, "
@@ -314,4 +381,10 @@ enum status kineto_parse(struct trace *trace, const char *name, const char *data
 out:
     kineto_events_release(&events);
     return status;
+}
+
+enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
+                         struct diag *diag)
+{
+    return kineto_parse_issue(trace, NULL, name, data, size, diag);
 }

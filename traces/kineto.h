@@ -9,12 +9,13 @@
  * running number; times start at 0.
  *
  * Kernels take class, phase and shape from the operator that launched them, which the recording
- * names by "External id". The header has "made_by" and, of distributed runs, "ranks".
+ * names by the "correlation" of the launch, or else by "External id". The header has "made_by" and, of distributed runs, "ranks".
  * The format is that of pytorch/kineto, libkineto/src/output_json.cpp. */
 #ifndef TRACES_KINETO_H
 #define TRACES_KINETO_H
 
 #include "base/diag.h"
+#include "traces/kineto_issue.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
@@ -27,5 +28,10 @@ bool kineto_recognise(const char *data, size_t size);
  * in messages; with a fault nothing is added. A recording without any row is a fault. */
 enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
+
+/* Does the same, and also sums the calls of the issuing threads (*issue is all-zero; the caller releases it). It stays
+ * empty where no kernels were recorded. */
+enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
+                               const char *data, size_t size, struct diag *diag);
 
 #endif

@@ -37,7 +37,7 @@ struct draft {
     bool has_start, has_duration, has_name;
     uint8_t type;
     double start_us, duration_us;
-    double external, bytes, elements, device, stream;
+    double external, correlation, bytes, elements, device, stream;
     bool has_stream;
     double element_bytes, input_bytes; /* of an element of the message, of the first input */
     int inputs;
@@ -112,6 +112,9 @@ static void take_category(const struct json_pull *pull, struct draft *draft)
         {"cpu_op", KINETO_OPERATOR},
         {"Operator", KINETO_OPERATOR}, /* names of 2021 */
         {"user_annotation", KINETO_ANNOTATION},
+        {"cuda_runtime", KINETO_CALL},
+        {"cuda_driver", KINETO_CALL},
+        {"Runtime", KINETO_CALL},
         {"kernel", KINETO_KERNEL},
         {"Kernel", KINETO_KERNEL},
         {"gpu_memcpy", KINETO_KERNEL},
@@ -208,6 +211,8 @@ static enum status read_arguments(struct reader *r, struct draft *draft)
             status = read_types(r, draft);
         else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
             status = read_number(r, &draft->external, &ignored);
+        else if (json_pull_is(&r->pull, "correlation"))
+            status = read_number(r, &draft->correlation, &ignored);
         else if (json_pull_is(&r->pull, "bytes"))
             status = read_number(r, &draft->bytes, &ignored);
         else if (json_pull_is(&r->pull, "In msg nelems"))
@@ -331,6 +336,12 @@ static uint32_t lane_of(struct reader *r, const struct draft *draft)
     return intern(&r->lanes, text);
 }
 
+/* Returns an identifier of the profiler, which counts from 1; 0: this is none. */
+static uint64_t identifier(double number)
+{
+    return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
+}
+
 static enum status keep(struct reader *r, const struct draft *draft)
 {
     struct kineto_events *events = r->events;
@@ -350,14 +361,14 @@ static enum status keep(struct reader *r, const struct draft *draft)
     double bytes = gloo                  ? input_bytes(draft)
                    : draft->elements > 0 ? draft->elements * draft->element_bytes
                                          : draft->bytes;
-    bool id = draft->external >= 1 && draft->external < 1e15;
     events->event[events->count++] = (struct kineto_event){
         .type = gloo ? KINETO_OPERATOR : draft->type,
         .name = intern(&r->names, r->name),
         .lane = lane_of(r, draft),
         .start_us = draft->start_us,
         .end_us = draft->start_us + draft->duration_us,
-        .external = id ? (uint64_t)draft->external : 0,
+        .external = identifier(draft->external),
+        .correlation = identifier(draft->correlation),
         .flops = flops_of(draft, r->name),
         .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
     };

@@ -9,13 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum kineto_type { KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
+/* A call is one into the runtime or driver of the GPU: a launch, a copy, a wait. Of events with equal times the later
+ * type encloses the earlier one. */
+enum kineto_type { KINETO_CALL, KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
 
 struct kineto_event {
     uint8_t type;            /* enum kineto_type */
     uint32_t name, lane;     /* rows of name[], lane[] */
     double start_us, end_us; /* since the first event */
     uint64_t external;       /* "External id", from 1; 0: none */
+    uint64_t correlation;    /* of a call and the kernel or copy that it started, from 1; 0: none */
     double flops, bytes;     /* 0: not recorded */
 };
 

@@ -47,7 +47,8 @@ bool recording_recognise(const char *data, size_t size)
     return size > sizeof columns && memcmp(data, columns, sizeof columns - 1) == 0;
 }
 
-enum status recording_load(struct recording *recording, const char *path, struct diag *diag)
+enum status recording_load(struct recording *recording, struct kineto_issue *issue,
+                           const char *path, struct diag *diag)
 {
     if (is_folder(path))
         return load_folder(recording, path, diag);
@@ -55,9 +56,10 @@ enum status recording_load(struct recording *recording, const char *path, struct
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK) {
         recording->foreign = kineto_recognise(text.data, text.size);
-        status = recording->foreign
-                     ? kineto_parse(&recording->trace, path, text.data, text.size, diag)
-                     : trace_parse_ops(&recording->trace, path, text.data, text.size, diag);
+        status =
+            recording->foreign
+                ? kineto_parse_issue(&recording->trace, issue, path, text.data, text.size, diag)
+                : trace_parse_ops(&recording->trace, path, text.data, text.size, diag);
     }
     text_release(&text);
     return status;
@@ -99,11 +101,11 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     struct recording first = {0};
     struct recording *recording = heap_zalloc(count, sizeof *recording);
     const struct trace **trace = heap_zalloc(count, sizeof(const struct trace *));
-    enum status status = recording_load(&first, predicted, diag);
+    enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
         status = check_prediction(&first, predicted, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = recording_load(&recording[i], path[i], diag);
+        status = recording_load(&recording[i], NULL, path[i], diag);
         trace[i] = &recording[i].trace;
     }
     if (status == STATUS_OK)
@@ -123,11 +125,11 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
                           struct diag *diag)
 {
     struct recording first = {0}, second = {0};
-    enum status status = recording_load(&first, predicted, diag);
+    enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
         status = check_prediction(&first, predicted, diag);
     if (status == STATUS_OK)
-        status = recording_load(&second, measured, diag);
+        status = recording_load(&second, NULL, measured, diag);
     c->predicted = first.trace;
     c->measured = second.trace;
     if (status != STATUS_OK)

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "traces/compare.h"
 #include "traces/explain.h"
+#include "traces/kineto_issue.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
@@ -26,8 +27,10 @@ struct recording {
 bool recording_recognise(const char *data, size_t size);
 
 /* Reads a folder of predict -o or run -o, an ops.csv, or a recording of the PyTorch profiler. *recording must be
- * all-zero; the caller releases its trace in either case. */
-enum status recording_load(struct recording *recording, const char *path, struct diag *diag);
+ * all-zero; the caller releases its trace in either case. issue: takes the calls of the issuing threads, if the profiler
+ * recorded a GPU (all-zero before; the caller releases it); NULL: not wanted. */
+enum status recording_load(struct recording *recording, struct kineto_issue *issue,
+                           const char *path, struct diag *diag);
 
 /* Reads and compares a predicted and a measured trace. Each path is a folder of predict -o or run -o or an ops.csv;
  * `measured` may also be a recording of the PyTorch profiler. *compared must be all-zero; release it even after an

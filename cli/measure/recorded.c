@@ -3,6 +3,7 @@
 #include "cli/common/output.h"
 #include "cli/measure/compared.h"
 #include "cli/setup/read_setup.h"
+#include "predict/observe_issue.h"
 
 #include <stdlib.h>
 
@@ -22,13 +23,18 @@ void recorded_add(struct recorded *r, const char *path)
     r->path[r->count++] = path;
 }
 
-static enum status add_one(struct recorded *r, const char *path, struct diag *diag)
+static enum status add_one(struct recorded *r, const char *path, struct points *points,
+                           struct diag *diag)
 {
     struct recording recording = {0};
-    enum status status = recording_load(&recording, path, diag);
+    struct kineto_issue issue = {0};
+    enum status status = recording_load(&recording, &issue, path, diag);
     if (status == STATUS_OK)
         status = observed_add(&r->observed, &r->prediction, &recording.trace, recording.foreign,
-                              path, diag);
+                              &issue, path, diag);
+    if (status == STATUS_OK && issue.count > 0)
+        observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
+    kineto_issue_release(&issue);
     trace_release(&recording.trace);
     return status;
 }
@@ -46,7 +52,7 @@ enum status recorded_points(struct recorded *r, const struct options *options,
     if (status == STATUS_OK)
         status = prediction_time(&r->prediction, true, diag);
     for (size_t i = 0; i < r->count && status == STATUS_OK; i++)
-        status = add_one(r, r->path[i], diag);
+        status = add_one(r, r->path[i], points, diag);
     if (status != STATUS_OK)
         return status;
     if (points_get(points, "device") == NULL) {

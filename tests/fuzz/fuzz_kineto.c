@@ -34,19 +34,33 @@ static void hold_alignment(const struct trace *trace)
     comparison_release(&comparison);
 }
 
+static void hold_issue(const struct kineto_issue *issue)
+{
+    for (size_t i = 0; i < issue->count; i++)
+        for (int kind = 0; kind < CALL_COUNT; kind++) {
+            const struct kineto_calls *calls = &issue->step[i].of[kind];
+            assert(calls->operators <= calls->count);
+            assert(calls->call_s >= 0 && calls->before_s >= 0);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace trace = {0};
     struct diag diag = {0};
-    enum status status = kineto_parse(&trace, "fuzz.json", (const char *)data, size, &diag);
+    struct kineto_issue issue = {0};
+    enum status status =
+        kineto_parse_issue(&trace, &issue, "fuzz.json", (const char *)data, size, &diag);
     assert(diag.errors == (status != STATUS_OK));
     assert((trace.ops.count > 0) == (status == STATUS_OK));
     if (status == STATUS_OK) {
         assert(kineto_recognise((const char *)data, size));
         hold_rows(&trace);
+        hold_issue(&issue);
         hold_alignment(&trace);
     }
     diag_release(&diag);
+    kineto_issue_release(&issue);
     trace_release(&trace);
     return 0;
 }

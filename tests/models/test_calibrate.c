@@ -454,6 +454,52 @@ static void a_number_that_two_effects_share_is_left_alone(void)
     fixture_release(&f);
 }
 
+/* Launches alone tell a kernel from an op; numbers without a point stay, and are named. */
+static void launches_tell_a_kernel_from_an_op(void)
+{
+    struct fixture f;
+    fixture_init(&f, "a100-80g", 0);
+    struct work fill = {.kind = WORK_FILL, .elements = {1}};
+    for (int step = 0; step < 3; step++) {
+        add(&f, POINT_LAUNCH, POINT_NO_IMPL, fill, 4e-6 + 1e-8 * step);
+        add(&f, POINT_ISSUE, POINT_NO_IMPL, fill, 13e-6 + 1e-8 * step);
+    }
+    struct calibrate_options options = {0};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    CHECK_CLOSE("kernel", f.result.cost.host_kernel_s, 4e-6, 0.01);
+    CHECK_CLOSE("op", f.result.cost.host_op_s, 9e-6, 0.01);
+    CHECK_TEXT("what is left", f.result.notes.data != NULL ? f.result.notes.data : "",
+               "host.collective_s: no point is of a collective; it stays as the base has it\n"
+               "host.copy_s: no point is of a copy; it stays as the base has it\n"
+               "host.sync_s: no point is of a wait for the device; it stays as the base has it\n");
+    fixture_release(&f);
+}
+
+/* A product in a step takes what the power limit leaves, so a rate is found from it that a short run would have. */
+static void points_of_steps_are_at_the_clock_of_steps(void)
+{
+    struct fixture f;
+    fixture_init(&f, "h100", 0);
+    f.truth.matmul_flop_per_s *= 0.9;
+    for (int i = 0; i < 12; i++) {
+        int64_t m = 4096 << (i % 3), k = 4096 << (i % 2);
+        struct work work = {.kind = WORK_MATMUL,
+                            .in = DTYPE_BF16,
+                            .out = DTYPE_BF16,
+                            .matmul = {m, 2 * m, k, 0, 0, 0}};
+        add(&f, POINT_STEP, POINT_NO_IMPL, work, cost_work_s(&f.truth, ATTENTION_FA2, &work));
+    }
+    struct calibrate_options options = {.few_sizes = true};
+    CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
+              STATUS_OK);
+    for (size_t i = 0; i < f.points.count; i++)
+        CHECK_CLOSE("predicted again",
+                    cost_work_s(&f.result.cost, ATTENTION_FA2, &f.points.row[i].work),
+                    f.points.row[i].median_s, 0.01);
+    fixture_release(&f);
+}
+
 /* ---- real points ---- */
 
 static void the_example_is_fitted_as_it_was(void)
@@ -501,6 +547,8 @@ static const struct check_case cases[] = {
     {"numbers stay in their range", numbers_stay_in_their_range},
     {"names that are no UTF-8 are written all the same",
      names_that_are_no_utf8_are_written_all_the_same},
+    {"launches tell a kernel from an op", launches_tell_a_kernel_from_an_op},
+    {"points of steps are at the clock of steps", points_of_steps_are_at_the_clock_of_steps},
     {"a number that two effects share is left alone",
      a_number_that_two_effects_share_is_left_alone},
     {"the example is fitted as it was", the_example_is_fitted_as_it_was},

@@ -14,7 +14,7 @@ static void a_measured_shape_takes_what_was_measured(void)
 {
     struct fixture f;
     struct work cube = product(1000, 1000, 1000);
-    struct cost_point point = {cube, 3, 0};
+    struct cost_point point = {cube, 3, 0, false};
     if (!fixture_parse(&f, toy))
         return;
     CHECK_CLOSE("without points", of_cube(&f.cost), 2, 1e-12);
@@ -31,6 +31,8 @@ static void a_measured_shape_takes_what_was_measured(void)
     /* a limit that leaves a quarter of the rate: 2 s become 8 s, more than the short run's 3 s */
     f.cost.device_tensor_power = 2000;
     CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 8, 1e-12);
+    point.sustained = true;
+    CHECK_CLOSE("steps have met the limit", of_cube(&f.cost), 3, 1e-12);
     cube = product(1000, 1000, 1000);
     CHECK_CLOSE("which itself has met none", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
     fixture_release(&f);
@@ -84,7 +86,7 @@ static void the_eight_nearest_count(void)
     for (int i = 0; i < 10; i++) {
         bool far = i == 0 || i == 9;
         struct work work = product(1000, 1000, far ? 3000 : 1000 + 10 * i);
-        row[i] = (struct cost_point){work, (far ? 100 : 2) * work_flops(&work) / 1e9, 0};
+        row[i] = (struct cost_point){work, (far ? 100 : 2) * work_flops(&work) / 1e9, 0, false};
     }
     f.cost.points = (struct cost_points){.count = ARRAY_LEN(row), .row = row};
     CHECK_CLOSE("twice the formula", of_cube(&f.cost), 4, 1e-9);
@@ -95,7 +97,7 @@ static void attention_has_points_by_implementation_and_mask(void)
 {
     struct fixture f;
     struct work tile = attention(WORK_ATTENTION, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
-    struct cost_point point = {tile, 7, ATTENTION_FA2};
+    struct cost_point point = {tile, 7, ATTENTION_FA2, false};
     if (!fixture_parse(&f, toy))
         return;
     double formula = seconds(&f.cost, tile);

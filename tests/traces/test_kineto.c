@@ -138,6 +138,124 @@ static void kernels_take_class_phase_and_shape_from_their_operator(void)
         "bytes=2048\n");
 }
 
+#define CALL(name, tid, ts, dur, correlation)                                                      \
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid         \
+    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"External id\":" #correlation                     \
+    ",\"cbid\":211,\"correlation\":" #correlation "}}"
+#define KERNEL(name, stream, ts, dur, correlation)                                                 \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":" #stream            \
+    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"External id\":" #correlation                     \
+    ",\"device\":0,\"stream\":" #stream ",\"correlation\":" #correlation "}}"
+
+/* Recordings of 2022 repeat the correlation as the kernel's "External id"; 5 is that of another operator here. */
+static void the_call_names_the_operator_of_a_kernel(void)
+{
+    check_rows("a product whose kernel has the id of another operator",
+               "[" OP("aten::mm", 0, 20,
+                      "\"External id\":4,\"Input Dims\":[[4,16],[16,8]]") "," //
+               OP("aten::mul", 30, 20, "\"External id\":5") ","               //
+               CALL("cudaLaunchKernel", 2, 10, 5, 5) ","                      //
+               KERNEL("some_gemm", 7, 18, 9, 5) "]",
+               "0 gpu0.7 some_gemm matmul forward step=0 18.000-27.000 flops=1024 bytes=0\n");
+}
+
+static void put_calls(struct text *out, const struct kineto_issue *issue)
+{
+    static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
+    for (size_t i = 0; i < issue->count; i++) {
+        const struct kineto_issue_step *step = &issue->step[i];
+        for (int kind = 0; kind < CALL_COUNT; kind++)
+            if (step->of[kind].count > 0)
+                text_printf(out, "%s %zu of %zu: %.1f after %.1f; ", names[kind],
+                            step->of[kind].count, step->of[kind].operators,
+                            1e6 * step->of[kind].call_s, 1e6 * step->of[kind].before_s);
+        text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n", step->held,
+                    step->pauses, 1e6 * step->pause_s, step->idle_starts, 1e6 * step->idle_start_s);
+    }
+    text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued,
+                issue->queued > 0 ? 1e6 * issue->queued_gap_s[0] : 0, issue->graphs);
+}
+
+static void check_calls(const char *what, const char *recording, const char *wanted)
+{
+    struct trace trace = {0};
+    struct kineto_issue issue = {0};
+    struct text calls = {0};
+    enum status status =
+        kineto_parse_issue(&trace, &issue, "t.json", recording, strlen(recording), NULL);
+    CHECK_INT(what, status, STATUS_OK);
+    put_calls(&calls, &issue);
+    CHECK_TEXT(what, calls.data, wanted);
+    text_release(&calls);
+    kineto_issue_release(&issue);
+    trace_release(&trace);
+}
+
+static void calls_of_the_runtime_are_summed(void)
+{
+    check_calls("the first call of a step only begins the second's time; threads are one sequence",
+                "[" CALL("cudaLaunchKernel", 2, 10, 5, 1) "," KERNEL("a", 7, 18, 2, 1) "," //
+                CALL("cudaLaunchKernel", 3, 23, 4, 2) "," KERNEL("b", 7, 30, 50, 2) ","    //
+                CALL("cudaLaunchKernel", 2, 40, 6, 3) "," KERNEL("c", 7, 82, 9, 3) "]",
+                "launch 2 of 2: 10.0 after 21.0; held 0, pauses 0 of 0.0, idle starts 1 in 7.0\n"
+                "queued 1 in 2.0, graphs 0\n");
+    check_calls("an operator that launches two kernels; a collective; copies; a wait",
+                "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","  //
+                OP("aten::mm", 6, 19, "") ","                                             //
+                CALL("cudaLaunchKernel", 2, 10, 5, 2) "," KERNEL("b", 7, 18, 2, 2) ","    //
+                CALL("cuLaunchKernel", 2, 16, 5, 3) "," KERNEL("c", 7, 24, 2, 3) ","      //
+                CALL("cudaLaunchKernelExC", 2, 51, 10, 4) ","                             //
+                KERNEL("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 9, 62, 8, 4) ","       //
+                CALL("cudaEventRecord", 2, 62, 1, 5) ","                                  //
+                CALL("cudaMemcpyAsync", 2, 70, 3, 6) ","                                  //
+                KERNEL("Memcpy DtoH (Device -> Pinned)", 7, 80, 10, 6) ","                //
+                CALL("cudaMemcpyAsync", 2, 75, 30, 7) ","                                 //
+                KERNEL("Memcpy DtoH (Device -> Pageable)", 7, 91, 9, 7) ","               //
+                CALL("cudaStreamSynchronize", 2, 106, 1, 8) ","                           //
+                CALL("cudaLaunchKernel", 2, 110, 5, 9) "," KERNEL("d", 7, 120, 40, 9) "," //
+                CALL("cudaDeviceSynchronize", 2, 117, 60, 10) "]",
+                "launch 3 of 2: 15.0 after 9.0; collective 1 of 1: 10.0 after 30.0; copy 1 of 1: "
+                "3.0 after 9.0; wait 1 of 0: 17.0 after 0.0; held 1, pauses 0 of 0.0, idle starts "
+                "2 in 18.0\n"
+                "queued 0 in 0.0, graphs 0\n");
+    check_calls("a pause, a graph, steps, and what lies between them",
+                "[" NOTE("ProfilerStep#1", 0, 3000) "," NOTE("ProfilerStep#2", 3100, 900) "," //
+                CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","          //
+                CALL("cudaLaunchKernel", 2, 2005, 5, 2) "," KERNEL("b", 7, 2018, 2, 2) ","    //
+                CALL("cudaLaunchKernel", 2, 3050, 5, 3) "," KERNEL("c", 7, 3060, 2, 3) ","    //
+                CALL("cudaGraphLaunch", 2, 3100, 5, 4) "," KERNEL("d", 7, 3110, 2, 4) ","     //
+                KERNEL("e", 7, 3113, 2, 4) ","                                                //
+                CALL("cudaLaunchKernel", 2, 3112, 5, 5) "," KERNEL("f", 7, 3120, 2, 5) "]",
+                "held 0, pauses 1 of 2000.0, idle starts 0 in 0.0\n"
+                "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 0 in 0.0\n"
+                "queued 0 in 0.0, graphs 1\n");
+    check_calls("a recording on processors", "[" OP("aten::mm", 0, 5, "") "]",
+                "queued 0 in 0.0, graphs 0\n");
+}
+
+/* Launches 1,100 kernels, 2 us apart, the last of which wait behind the first, which takes long. */
+static void launches_into_a_full_queue_are_held(void)
+{
+    struct text recording = {0};
+    text_puts(&recording, "[");
+    for (int i = 1; i <= 1100; i++) {
+        text_printf(
+            &recording,
+            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,"
+            "\"tid\":2,\"ts\":%d,\"dur\":1,\"args\":{\"correlation\":%d}},",
+            2 * i, i);
+        text_printf(&recording,
+                    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":0,\"tid\":7,\"ts\":%d,"
+                    "\"dur\":1,\"args\":{\"device\":0,\"stream\":7,\"correlation\":%d}}%s",
+                    i == 1 ? 3 : 5000 + 2 * i, i, i < 1100 ? "," : "]");
+    }
+    check_calls("1,000 wait", recording.data,
+                "launch 1000 of 1000: 1000.0 after 1000.0; held 99, pauses 0 of 0.0, idle starts "
+                "1 in 5000.0\n"
+                "queued 999 in 1.0, graphs 0\n");
+    text_release(&recording);
+}
+
 static void classes_follow_from_names(void)
 {
     static const struct {
@@ -290,6 +408,9 @@ static const struct check_case cases[] = {
      rows_outside_the_profilers_steps_are_left_out},
     {"kernels take class, phase and shape from their operator",
      kernels_take_class_phase_and_shape_from_their_operator},
+    {"the call names the operator of a kernel", the_call_names_the_operator_of_a_kernel},
+    {"calls of the runtime are summed", calls_of_the_runtime_are_summed},
+    {"launches into a full queue are held", launches_into_a_full_queue_are_held},
     {"classes follow from names", classes_follow_from_names},
     {"real recordings are read whole", real_recordings_are_read_whole},
     {"hostile text gives one message", hostile_text_gives_one_message},

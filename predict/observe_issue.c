@@ -1,0 +1,90 @@
+#include "predict/observe_issue.h"
+
+#include <string.h>
+
+static void add_point(struct points *points, struct loc at, enum point_role role, struct work work,
+                      double seconds)
+{
+    work.in = work.out = DTYPE_F32;
+    if (seconds > 0)
+        points_add(points, &(struct point){.at = at,
+                                           .role = (uint8_t)role,
+                                           .impl = POINT_NO_IMPL,
+                                           .nodes = 1,
+                                           .work = work,
+                                           .median_s = seconds,
+                                           .p10_s = seconds,
+                                           .p90_s = seconds,
+                                           .repeats = 1});
+}
+
+static void add_step(const struct kineto_issue_step *step, struct loc at, struct points *points)
+{
+    static const struct work fill = {.kind = WORK_FILL, .elements = {1}};
+    static const struct work of[CALL_COUNT] = {
+        [CALL_COLLECTIVE] = {.kind = WORK_BARRIER, .p = {1}},
+        [CALL_COPY] = {.kind = WORK_H2D, .copy = {64, 0}},
+        [CALL_WAIT] = {.kind = WORK_HOST_SYNC},
+    };
+    const struct kineto_calls *launch = &step->of[CALL_LAUNCH];
+    if (launch->count > 0 && launch->operators > 0) {
+        double call_s = launch->call_s / (double)launch->count;
+        double op_s = launch->before_s / (double)launch->operators;
+        add_point(points, at, POINT_LAUNCH, fill, call_s);
+        add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
+    }
+    for (int kind = CALL_COLLECTIVE; kind < CALL_COUNT; kind++) {
+        const struct kineto_calls *calls = &step->of[kind];
+        if (calls->count > 0)
+            add_point(points, at, POINT_ISSUE, of[kind],
+                      (calls->call_s + calls->before_s) / (double)calls->count);
+    }
+}
+
+static void put_count(struct text *out, const char *separator, size_t count, size_t steps,
+                      const char *one, const char *many)
+{
+    double each = (double)count / (double)steps;
+    text_printf(out, "%s%.*f %s", separator, each >= 10 || each == (double)(size_t)each ? 0 : 1,
+                each, each == 1 ? one : many);
+}
+
+void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, const char *name,
+                           struct points *points, struct text *notes)
+{
+    static const char *const one[CALL_COUNT] = {"kernel", "collective", "copy", "wait"};
+    static const char *const many[CALL_COUNT] = {"kernels", "collectives", "copies", "waits"};
+    struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
+    struct kineto_issue_step sum;
+    memset(&sum, 0, sizeof sum);
+    for (size_t i = 0; i < issue->count; i++) {
+        const struct kineto_issue_step *step = &issue->step[i];
+        add_step(step, at, points);
+        for (int kind = 0; kind < CALL_COUNT; kind++) {
+            sum.of[kind].count += step->of[kind].count;
+            sum.of[kind].operators += step->of[kind].operators;
+        }
+        sum.held += step->held;
+        sum.pauses += step->pauses;
+        sum.pause_s += step->pause_s;
+        sum.idle_starts += step->idle_starts;
+        sum.idle_start_s += step->idle_start_s;
+    }
+    text_printf(notes, "host       rank %u, a step: ", rank);
+    for (int kind = 0; kind < CALL_COUNT; kind++)
+        put_count(notes, kind == 0 ? "" : ", ", sum.of[kind].count, issue->count, one[kind],
+                  many[kind]);
+    put_count(notes, "; ", sum.of[CALL_LAUNCH].operators, issue->count, "operator", "operators");
+    text_puts(notes, " launched; left out");
+    put_count(notes, " ", sum.held, issue->count, "held call", "held calls");
+    put_count(notes, ", ", sum.pauses, issue->count, "pause", "pauses");
+    text_printf(notes, " (%.3f ms)", 1e3 * sum.pause_s / (double)issue->count);
+    if (issue->graphs > 0)
+        put_count(notes, ", ", issue->graphs, issue->count, "graph", "graphs");
+    if (sum.idle_starts > 0)
+        text_printf(notes,
+                    "; on an empty stream a kernel starts %.1f us after its launch began, which no "
+                    "number of a device stands for",
+                    1e6 * sum.idle_start_s / (double)sum.idle_starts);
+    text_putc(notes, '\n');
+}

@@ -1,0 +1,18 @@
+/* predict/observe_issue.h: derives measured points of the issuing thread from a recording of the PyTorch profiler on a
+ * GPU (traces/kineto_issue.h).
+ *
+ * Each recorded step gives one point per number of the host: a launch is the mean of the step's launches; an op is that
+ * and what passes between launches, per operator that launches kernels; a collective or a copy is its call and what
+ * passes before it; a wait is what the host takes to go on. What the profiler itself takes is in all of them. */
+#ifndef PREDICT_OBSERVE_ISSUE_H
+#define PREDICT_OBSERVE_ISSUE_H
+
+#include "models/points.h"
+#include "traces/kineto_issue.h"
+
+/* Appends the points of a recording of one rank. name is the recording's. *notes gets a line that says what was counted
+ * and what was left out. */
+void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, const char *name,
+                           struct points *points, struct text *notes);
+
+#endif

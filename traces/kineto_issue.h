@@ -1,0 +1,49 @@
+/* traces/kineto_issue.h: what the issuing threads spent in a recording of the PyTorch profiler on a GPU.
+ *
+ * A call of the CUDA runtime or driver and the kernel or copy that it started have the same "correlation". The calls of
+ * all threads of the process form one sequence, since one thread issues at a time: the forward pass and the optimizer
+ * on the main thread, the backward pass on the autograd engine's. The time between the end of a call and the start of
+ * the next one is the framework's, and counts for the next one.
+ *
+ * Left out are pauses (times over 1 ms, as when the next batch is loaded), the first call of a step, calls that the
+ * GPU held (a launch into a full queue, a copy of pageable memory), and launches of graphs. */
+#ifndef TRACES_KINETO_ISSUE_H
+#define TRACES_KINETO_ISSUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUNT };
+
+/* The calls of one kind in one step. */
+struct kineto_calls {
+    size_t count;
+    double
+        call_s; /* sum: of the calls; of waits from the end of what they waited for to their own */
+    double before_s; /* sum: between them and the calls before them */
+    size_t
+        operators; /* with which before_s began: operators that launch several kernels count once */
+};
+
+struct kineto_issue_step {
+    struct kineto_calls of[CALL_COUNT];
+    size_t held, pauses;
+    double pause_s;
+    /* Launches at a time at which their stream was empty, and the sum of the times from the start of the call to the
+     * start of the kernel. */
+    size_t idle_starts;
+    double idle_start_s;
+};
+
+/* All-zero is empty: a recording without calls. */
+struct kineto_issue {
+    struct kineto_issue_step *step;
+    size_t count;
+    size_t graphs; /* launches of graphs */
+    /* Times between a kernel and the one before it on its stream, of kernels that were launched before that one ended. */
+    double *queued_gap_s;
+    size_t queued;
+};
+void kineto_issue_release(struct kineto_issue *issue);
+
+#endif
