@@ -2,7 +2,7 @@
 # SimGrid without ns-3, from source: packaging/simgrid.sh PREFIX
 #
 # Fetches SimGrid 3.32 (the source that PyPI has) by pip, builds the library alone, and installs it into PREFIX. It takes
-# a quarter of an hour on an idle core. Debian's SimGrid links ns-3, whose licence (GPL 2 only) keeps a binary that also
+# 6 minutes of processor time. Debian's SimGrid links ns-3, whose licence (GPL 2 only) keeps a binary that also
 # links GSL (GPL 3) from being passed on.
 set -euo pipefail
 [[ $# == 1 ]] || { echo "packaging/simgrid.sh: error: expected PREFIX, the folder to install into" >&2; exit 2; }
