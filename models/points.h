@@ -30,16 +30,16 @@
 /* POINT_ROLE(symbol, name, meaning) */
 #define POINT_ROLES(ROLE)                                                                          \
     ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
-    ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
     ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
     ROLE(ISSUE, "issue", "the issuing thread, per op")                                             \
-    ROLE(LAUNCH, "launch", "the call that launches one kernel, of the issuing thread")             \
     ROLE(HOST, "host", "the op on a host stream")                                                  \
     ROLE(PAGEABLE, "pageable", "a copy from or to pageable memory")                                \
     ROLE(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")               \
     ROLE(BESIDE, "beside_copies", "the op while copies go both ways")                              \
     ROLE(ROBBED, "robbed", "the op while a kernel keeps POINT_ROBBED_SMS multiprocessors busy")    \
-    ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")
+    ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")                   \
+    ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
+    ROLE(LAUNCH, "launch", "the call that launches one kernel, of the issuing thread in them")
 
 enum point_role {
 #define ROLE(symbol, name, meaning) POINT_##symbol,

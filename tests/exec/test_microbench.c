@@ -121,7 +121,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
             CHECK(work_kind_info((enum work_kind)kind)->name,
                   there[kind] || !is_alone((enum work_kind)kind) ||
                       kind == WORK_CROSS_ENTROPY_FINISH);
-        for (int i = 0; i <= POINT_HOST; i++) /* the other roles are only in the GPU's set */
+        for (int i = 0; i <= POINT_HOST; i++) /* others are of a GPU, or of recorded steps */
             CHECK(point_role_name((enum point_role)i), role[i]);
         struct text out = {0};
         struct diag diag = {0};
