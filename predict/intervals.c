@@ -57,7 +57,11 @@ struct intervals intervals_of(const struct prediction *p)
                                             similarity_run(&intervals.like), NULL);
     struct interval *time = &intervals.of[RESIDUAL_TIME];
     bool judged = !time->is_new[TRAIT_DEVICE]; /* published steps judge estimates too */
-    if (p->spreads.known && !isnan(time->spread) && (spreads_measured(&p->spreads) || !judged)) {
+    bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
+               (!judged && spreads_matter(p->setup));
+    if (own && !p->spreads.known)
+        time->spread = NAN;
+    if (own && !isnan(time->spread)) {
         intervals.spreads = p->spreads;
         for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
             intervals.spreads.estimated[part] = 0;

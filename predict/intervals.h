@@ -24,7 +24,8 @@ struct interval_run similarity_run(const struct similarity *similarity);
 
 /* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
  * There are none for a part of a model, for ideal hardware or profile ideal (no measured run is like them), and if no
- * residuals are found. Plain bytes: it can be copied between processes. */
+ * residuals are found; none for times on a machine with measured or estimated numbers, unless spreads_find() has been
+ * called. Plain bytes: it can be copied between processes. */
 struct intervals {
     struct similarity like;
     struct interval of[RESIDUAL_COUNT];

@@ -62,7 +62,7 @@ struct prediction_result {
     double hfu;                 /* a fraction: executed flops instead of the model's */
     /* How sure times and memory are: by measured runs like this one, and, if spreads_find() was called, by numbers
      * that were measured on the machine. */
-    struct intervals intervals;
+    struct intervals intervals; /* on a measured machine of times only after spreads_find() */
 
     /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
     bool has_causes;

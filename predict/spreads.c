@@ -4,8 +4,11 @@
 #include "predict/shape_costs.h"
 #include "predict/workers.h"
 #include "schedule/step/build.h"
+#include "sim/even/even.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* By what numbers that were not measured are slowed to find the share of the step that goes with them. */
 static const double SLOWER = 1.1;
@@ -24,15 +27,23 @@ bool spreads_matter(const struct setup *setup)
            spread_is_known(&setup->cost, &setup->cluster);
 }
 
+struct trial {
+    const struct prediction *prediction;
+    bool exact;
+    uint32_t even_above;
+    double step_s; /* on the machine as it is, simulated in the same way */
+};
+
 /* Simulates the schedule of a prediction on a machine whose numbers are other ones. */
-static enum status step_on(double *step_s, const struct prediction *p, const struct setup *setup,
-                           bool exact)
+static enum status step_on(double *step_s, const struct trial *trial, const struct setup *setup)
 {
+    const struct prediction *p = trial->prediction;
     struct prediction other = *p;
     struct sim_result sim = {0};
     struct shape_costs costs = {0};
-    struct sim_options options = {.exact = exact,
-                                  .even_above = setup->even_above,
+    struct sim_options options = {.exact = trial->exact,
+                                  .even_above = trial->even_above,
+                                  .no_memory = true,
                                   .slow_factor = p->slow_factor,
                                   .slow_rank = p->slow_rank};
     other.setup = setup;
@@ -47,10 +58,30 @@ static enum status step_on(double *step_s, const struct prediction *p, const str
         return status;
     other.ir = (struct ir){0}; /* the sample does not stand for the whole list on this machine */
     status = compose_build(&other.ir, &p->choices, NULL);
+    struct trial whole = *trial;
+    whole.prediction = &other;
     if (status == STATUS_OK)
-        status = step_on(step_s, &other, setup, exact);
+        status = step_on(step_s, &whole, setup);
     ir_release(&other.ir);
     return status;
+}
+
+/* Chooses how trials are simulated: ranks of long rings run the same work, since only ratios of steps are wanted. If the
+ * prediction was simulated in another way, the machine as it is is simulated in this one. */
+static enum status choose_simulation(struct trial *trial, const struct prediction *p, bool exact)
+{
+    *trial = (struct trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};
+    trial->even_above = p->setup->even_above;
+    if (p->slow_factor != 0) /* every rank is simulated */
+        return STATUS_OK;
+    uint8_t *even = even_guards(&p->ir, EVEN_ABOVE_MIN);
+    bool makes_even = even_ranks(&p->ir, even) > 0 && p->sim.even_ranks == 0;
+    free(even);
+    if (!makes_even)
+        return STATUS_OK;
+    trial->exact = false;
+    trial->even_above = EVEN_ABOVE_MIN;
+    return step_on(&trial->step_s, trial, p->setup);
 }
 
 bool spreads_measured(const struct spreads *spreads)
@@ -61,10 +92,55 @@ bool spreads_measured(const struct spreads *spreads)
     return false;
 }
 
-struct trial {
-    const struct prediction *prediction;
-    bool exact;
-};
+static bool same_times(const double *a, const double *b, uint32_t count)
+{
+    return memcmp(a, b, count * sizeof *a) == 0;
+}
+
+/* True if all work of the schedule costs the same on two machines whose links are equal. */
+static bool same_costs(const struct prediction *p, const struct setup *moved)
+{
+    struct prediction other = *p;
+    struct shape_costs is, would_be;
+    other.setup = moved;
+    is = would_be = (struct shape_costs){0};
+    shape_costs_make(&is, p);
+    shape_costs_make(&would_be, &other);
+    uint32_t count = p->ir.shape_count;
+    bool same = is.place_work_s == NULL && same_times(is.work_s, would_be.work_s, count) &&
+                same_times(is.host_work_s, would_be.host_work_s, count) &&
+                same_times(is.issue_s, would_be.issue_s, count) &&
+                same_times(is.return_s, would_be.return_s, count) &&
+                is.sim.collective_launch_s == would_be.sim.collective_launch_s;
+    shape_costs_release(&is);
+    shape_costs_release(&would_be);
+    return same;
+}
+
+static bool has_copies(const struct ir *ir)
+{
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        if (ir->shape[i].kind == WORK_H2D || ir->shape[i].kind == WORK_D2H)
+            return true;
+    return false;
+}
+
+/* True if a step cannot depend on what distinguishes a machine, of which a part was moved, from the prediction's. */
+static bool is_unused(const struct prediction *p, const struct setup *moved, enum spread_part part)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    bool alone = mesh_ranks(&p->ir.mesh) == 1;
+    switch (part) {
+    case SPREAD_COPIES: /* messages may use the lanes of copies */
+        return alone && !has_copies(&p->ir);
+    case SPREAD_NODE:
+        return alone;
+    case SPREAD_NETWORK:
+        return alone || cluster->nodes == 1;
+    default:
+        return same_costs(p, moved);
+    }
+}
 
 /* Job 2 part slows the measured numbers of a part, the next one its others. *result gets log(step / step as it is). */
 static void try_part(void *context, size_t job, void *result)
@@ -76,14 +152,14 @@ static void try_part(void *context, size_t job, void *result)
     /* a copy may be simulated on: its pointers into the setup are read only */
     struct setup moved = *p->setup;
     struct arena arena = {0};
+    bool measured = spread_of(&moved.cost, &moved.cluster, part) > 0;
     if (job % 2 == 1)
         spread_slow_others(&moved.cost, &moved.cluster, &arena, part, SLOWER);
-    else if (spread_of(&moved.cost, &moved.cluster, part) > 0)
+    else if (measured)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
-    else
-        return;
-    if (step_on(&step_s, p, &moved, trial->exact) == STATUS_OK)
-        *change = log(step_s / p->sim.step_s);
+    if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part) &&
+        step_on(&step_s, trial, &moved) == STATUS_OK)
+        *change = log(step_s / trial->step_s);
     arena_release(&arena);
 }
 
@@ -91,13 +167,15 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, bo
                          struct diag *diag)
 {
     double change[2 * SPREAD_PART_COUNT] = {0};
-    struct trial trial = {p, exact};
+    struct trial trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.ideal || p->setup->cluster.ideal || !(p->sim.step_s > 0) ||
         !spreads_matter(p->setup))
         return STATUS_OK;
-    enum status status =
-        workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);
+    enum status status = choose_simulation(&trial, p, exact);
+    if (status == STATUS_OK)
+        status =
+            workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->known = true;
         spreads->spread[part] =

@@ -35,9 +35,10 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
         return STATUS_OK;
     enum status status =
         sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
-    if (status == STATUS_OK)
-        status = sensitivity_intervals(&r->best->row[0].intervals, r->setup,
-                                       &r->best->row[0].request, diag);
+    for (size_t i = 0; i < r->best->count && i < r->shown && status == STATUS_OK; i++)
+        if (r->best->row[i].kind == OUTCOME_TIMED)
+            status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
+                                           &r->best->row[i].request, diag);
     return status == STATUS_OK ? find_splits(r, diag) : status;
 }
 
