@@ -124,7 +124,11 @@ static enum status build(struct prediction *p, const struct request *request, st
     ir_release(&p->ir);
     if (status == STATUS_OK && !make_sample(p, 0))
         status = compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && p->to_exceed > 0) {
+        p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
+        p->slower = p->tokens_per_s_gpu <= p->to_exceed;
+    }
+    if (status == STATUS_OK && !p->slower) {
         replay(p);
         judge(p);
     }
@@ -151,7 +155,8 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     p->hidden = filled.hidden;
     if (status == STATUS_OK)
         status = build(p, &filled.request, diag);
-    for (uint32_t i = 1; status == STATUS_OK && i < filled.shared.count && !p->verdict.fits; i++) {
+    for (uint32_t i = 1;
+         status == STATUS_OK && i < filled.shared.count && !p->slower && !p->verdict.fits; i++) {
         filled.request.shared = &filled.shared.best[i];
         status = build(p, &filled.request, diag);
     }

@@ -39,6 +39,10 @@ struct prediction {
     /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which would take a second
      * simulation */
     bool skip_documents;
+    /* set by a caller that wants faster steps only: tokens/s/GPU. Memory is not judged of a step that by its bound is
+     * no faster: then slower is set, and tokens_per_s_gpu is the bound. */
+    double to_exceed;
+    bool slower;
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

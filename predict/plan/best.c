@@ -144,13 +144,14 @@ static bool is_beyond_repair(const struct round *round, struct outcome *o)
     return true;
 }
 
+/* Predicts the candidate with the first repair with which it fits. Repairs take time, so a candidate that is no faster
+ * than the incumbent without them is left at once, whether or not it fits. */
 static void time_it(struct round *round, struct outcome *o)
 {
-    if (is_beyond_repair(round, o))
-        return;
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
         struct request request = o->request;
-        struct prediction p = {.skip_arenas = true, .skip_documents = true};
+        struct prediction p = {
+            .skip_arenas = true, .skip_documents = true, .to_exceed = round->to_exceed};
         struct verdict early;
         if (!repair(&request, round, &repairs[i]))
             continue;
@@ -162,18 +163,20 @@ static void time_it(struct round *round, struct outcome *o)
             prediction_release(&p);
             continue;
         }
-        note_unfit(o, &p.verdict);
-        if (p.verdict.fits) {
-            double tokens = prediction_tokens(&p) / (double)request.ranks;
+        if (!p.slower)
+            note_unfit(o, &p.verdict);
+        if (p.slower || p.verdict.fits) {
             o->request = request;
             o->kind = OUTCOME_SLOWER;
-            o->most = tokens / prediction_bound_s(&p);
-            if (o->most > round->to_exceed && prediction_time(&p, false, NULL) == STATUS_OK)
+            o->most = p.tokens_per_s_gpu;
+            if (!p.slower && prediction_time(&p, false, NULL) == STATUS_OK)
                 outcome_take_times(o, &p);
             prediction_release(&p);
             return;
         }
         prediction_release(&p);
+        if (i == 0 && is_beyond_repair(round, o))
+            return;
     }
 }
 

@@ -1,9 +1,9 @@
 /* predict/plan/best.h: the best of a space of configurations, by branch and bound.
  *
  * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed size, so that the
- * same question gives the same answer on any number of cores. Each candidate is built, which shows whether it fits.
- * If it does, the work of its busiest stream is a second bound, and the candidate is simulated only if this bound is
- * below the best step so far. The search ends when the next candidate cannot be better.
+ * same question gives the same answer on any number of cores. Each candidate is built, and the work of its busiest
+ * stream is a second bound. Only if this bound is below the best step so far is its memory judged, and only if it fits
+ * is it simulated. The search ends when the next candidate cannot be better.
  *
  * Over packed documents the search compares the typical batch of each sample, and keeps every outcome within
  * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
@@ -27,7 +27,7 @@ enum outcome_kind {
     OUTCOME_NO_ROOM, /* states and layer inputs need more memory than there is */
     OUTCOME_REFUSED, /* could not be built */
     OUTCOME_UNFIT,   /* built: does not fit */
-    OUTCOME_SLOWER,  /* bounded: cannot be better than another; not simulated */
+    OUTCOME_SLOWER,  /* bounded: cannot be better than another, whether or not it fits */
     OUTCOME_TIMED,
     OUTCOME_LEFT, /* not searched: an interrupt came before */
     OUTCOME_KIND_COUNT
