@@ -1,10 +1,12 @@
-/* tests/cli/slow_rank.c: makes the matrix products of one rank of `longhaul run` slower.
+/* tests/cli/slow_rank.c: makes the matrix products of `longhaul run` take a time that is set, and those of one rank
+ * longer.
  *
- * Loaded by LD_PRELOAD, it stands before OpenBLAS's cblas_sgemm(). The first thread that calls it is the compute stream of
- * some rank; after each of its products it sleeps for SLOWER times as long as the product took.
+ * Loaded by LD_PRELOAD, it stands before OpenBLAS's cblas_sgemm(). After each product it sleeps until PACE_MS milliseconds
+ * have passed since the start, so that other programs, which delay short products, hardly change what a step takes. The
+ * first thread that calls it is the compute stream of some rank: there products take (1 + SLOWER) times as long.
  *
  *     cc -O2 -shared -fPIC -o slow_rank.so slow_rank.c -ldl
- *     SLOWER=0.2 LD_PRELOAD=./slow_rank.so longhaul run ... */
+ *     PACE_MS=15 SLOWER=0.2 LD_PRELOAD=./slow_rank.so longhaul run ... */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,14 +19,20 @@ typedef void gemm(int order, int trans_a, int trans_b, int m, int n, int k, floa
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_t slow;
 static gemm *product;
-static double slower;
+static double slower, pace_s;
+
+static double number(const char *name)
+{
+    const char *text = getenv(name);
+    return text != NULL ? atof(text) : 0;
+}
 
 static void begin(void)
 {
-    const char *text = getenv("SLOWER");
     slow = pthread_self();
     product = (gemm *)dlsym(RTLD_NEXT, "cblas_sgemm");
-    slower = text != NULL ? atof(text) : 0;
+    slower = number("SLOWER");
+    pace_s = 1e-3 * number("PACE_MS");
 }
 
 static double now_s(void)
@@ -40,9 +48,9 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
     pthread_once(&once, begin);
     double start_s = now_s();
     product(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    if (!pthread_equal(slow, pthread_self()))
-        return;
-    double wait_s = slower * (now_s() - start_s), whole_s = (double)(time_t)wait_s;
+    double took_s = now_s() - start_s, least_s = took_s > pace_s ? took_s : pace_s;
+    double wait_s = (pthread_equal(slow, pthread_self()) ? 1 + slower : 1) * least_s - took_s;
+    double whole_s = (double)(time_t)wait_s;
     struct timespec t = {(time_t)whole_s, (long)(1e9 * (wait_s - whole_s))};
     nanosleep(&t, NULL);
 }
