@@ -17,7 +17,7 @@ timing() {
         }' $T/p/ops.csv
 }
 timing --cluster cpu-node --profile neutral | cut -d ' ' -f 1
-one=$(timing --cluster cpu-node --profile fsdp-gloo) whole=$(timing --cluster cpu-gloo --profile fsdp-gloo)
+one=$(timing --cluster "cpu-node:fabric.bandwidth=1 GB/s,fabric.latency=150 us" --profile fsdp-gloo) whole=$(timing --cluster cpu-gloo --profile fsdp-gloo)
 echo "${one% *}"
 awk -v one="${one##* }" -v whole="${whole##* }" 'BEGIN {printf "reductions take %.3f times as long\n", whole / one}'
 longhaul schedule $what --cluster cpu-gloo --profile fsdp-gloo > $T/schedule && longhaul check $T/schedule

@@ -43,6 +43,10 @@ for seq in 512 768 1024 2048; do
     verdict llama-a-2x$seq steps.csv 5 --model llama-a.config.json --cluster $T/two.cluster.json $two --seq $seq
 done
 verdict llama-b-2x1024 steps.csv 5 --model llama-b.config.json --cluster $T/two.cluster.json $two --seq 1024
+# of FSDP by the fit of one process, which measures no links: those of cpu-gloo, and two processes that slow each other
+for seq in 512 768 1024 2048; do
+    verdict llama-a-2x$seq steps.csv 5 --model llama-a.config.json --cluster cpu-gloo --costs $T/one.json $two --seq $seq
+done
 # our executor: one rank's step predicts rings over two
 a="--model longhaul-3m --set layers=4 --cluster cpu-node"
 b="--model longhaul-3m --set layers=3,hidden=384,heads=12,kv_heads=6,ffn=1024 --cluster cpu-node"
