@@ -117,11 +117,13 @@ static void split(struct observed *o, const struct row_matches *m, const struct 
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
             double share_s =
                 predicted_s(predicted, row) * (match->between ? factor[p->ir.op.kind[op]] : 1);
-            if (pass == 0)
+            if (pass == 0) {
                 sum += share_s;
-            else
-                add(o, (struct observation){p->ir.op.shape[op], op, rank, first_step + match->step,
-                                            match->measured_s * share_s / sum});
+                o->found_s += predicted_s(predicted, row);
+                continue;
+            }
+            add(o, (struct observation){p->ir.op.shape[op], op, rank, first_step + match->step,
+                                        match->measured_s * share_s / sum});
         }
 }
 
@@ -192,6 +194,8 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
             add_step(o, m.step[i].span_s, on_host ? m.step[i].idle_s / fmax(starts, 1) : gap_s);
         for (size_t i = 0; i < trace->ops.count; i++)
             o->busy_s += trace->ops.end_s[i] - trace->ops.start_s[i];
+        for (uint32_t i = 0; i < predicted.ops.count; i++)
+            o->predicted_s += (double)m.steps * predicted_s(&predicted, i);
         note_strays(o, &m);
         o->host_is_device |= on_host;
     }

@@ -45,8 +45,10 @@ struct observed {
     double *start_s;          /* (steps): what starting an op took, a mean of the step */
     size_t capacity_steps;
     double busy_s, stray_s; /* over all steps: of rows; of rows without an op */
-    struct text strays;     /* the longest rows without an op, in words */
-    bool host_is_device;    /* recorded on processors by another program */
+    /* over all steps of foreign recordings, as predicted: of ops; of ops that found a row */
+    double predicted_s, found_s;
+    struct text strays;  /* the longest rows without an op, in words */
+    bool host_is_device; /* recorded on processors by another program */
 };
 
 void observed_release(struct observed *observed);

@@ -39,6 +39,24 @@ static enum status add_one(struct recorded *r, const char *path, struct points *
     return status;
 }
 
+/* Notes that much of the recorded time found no op, or many ops no row, as when the options describe another run. */
+static void note_unmatched(const struct recorded *r)
+{
+    const struct observed *o = &r->observed;
+    struct diag note = {0};
+    double share = o->busy_s > 0 ? 1 - o->stray_s / o->busy_s : 1;
+    double found = o->predicted_s > 0 ? o->found_s / o->predicted_s : 1;
+    if (share >= COMPARE_MATCH_MIN && found >= COMPARE_MATCH_MIN)
+        return;
+    diag_note(&note, (struct loc){.name = r->path[0]},
+              "%.0f %% of the time of what ran has an op of the schedule, and %.0f %% of the time "
+              "of the schedule was recorded: check that the options (model, --seq, --batch, "
+              "strategy) are those of the run that was recorded",
+              100 * share, 100 * found);
+    command_note(&note);
+    diag_release(&note);
+}
+
 enum status recorded_points(struct recorded *r, const struct options *options,
                             struct points *points, struct diag *diag)
 {
@@ -55,6 +73,7 @@ enum status recorded_points(struct recorded *r, const struct options *options,
         status = add_one(r, r->path[i], points, diag);
     if (status != STATUS_OK)
         return status;
+    note_unmatched(r);
     if (points_get(points, "device") == NULL) {
         struct text device = {0};
         text_printf(&device, "the machine of %s", r->path[0]);

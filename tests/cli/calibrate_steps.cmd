@@ -23,3 +23,6 @@ try longhaul calibrate llama.json $what --gpus 1 --seq 512 --cluster-out $T/no.j
 try longhaul calibrate $T/two $what --gpus 1 --seq 512 -o $T/no.json
 try longhaul calibrate $T/two $what --gpus 2 --dp 2 --batch 2 --seq 512 --set layers=1 -o $T/no.json
 try longhaul calibrate $S/tests/data/calibration/cpu-example.csv --seq 512 -o $T/no.json
+# another run than the one that was recorded: another length, more layers
+try longhaul calibrate llama.json $what --gpus 1 --seq 256 -o $T/other.json
+try longhaul calibrate llama.json $what --gpus 1 --seq 512 --set layers=4 -o $T/other.json
