@@ -177,7 +177,7 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
         return STATUS_OK;
     if (stat(s->folder, &info) == 0 ? !S_ISDIR(info.st_mode) : lstat(s->folder, &info) == 0)
         return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
-                          "is no folder; a new name, or that of a folder, would do");
+                          "exists and is not a folder; give a new name, or the name of a folder");
     s->fresh = stat(s->folder, &info) != 0;
     return STATUS_OK;
 }
@@ -192,7 +192,7 @@ static enum status look(const struct file_set *s, struct file_set_file *f, struc
         return cannot_write(diag, f->shown);
     if (!*exists && !s->fresh && lstat(f->shown, &link) == 0)
         return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
-                          "cannot write: a symbolic link to nothing");
+                          "cannot write: this is a symbolic link whose target does not exist");
     if (*exists && S_ISDIR(old->st_mode)) {
         errno = EISDIR;
         return cannot_write(diag, f->shown);

@@ -82,7 +82,7 @@ static enum status skip_comment(struct json_pull *pull, struct diag *diag)
         return STATUS_OK;
     }
     if (!take(pull, '*'))
-        return fail(&opening, opening.at, diag, "a comment starts with // or /*");
+        return fail(&opening, opening.at, diag, "unexpected '/': a comment starts with // or /*");
     for (; pull->end - pull->at >= 2; pull->at++) {
         if (pull->at[0] == '*' && pull->at[1] == '/') {
             pull->at += 2;
@@ -91,7 +91,7 @@ static enum status skip_comment(struct json_pull *pull, struct diag *diag)
         if (*pull->at == '\n')
             newline(pull);
     }
-    return fail(&opening, opening.at, diag, "this comment does not end");
+    return fail(&opening, opening.at, diag, "this comment has no closing */");
 }
 
 static enum status skip_space(struct json_pull *pull, struct diag *diag)
@@ -140,7 +140,7 @@ static enum status read_escape(struct json_pull *pull, struct diag *diag)
     }
     const int32_t code = left >= 2 && from[1] == 'u' ? hex4(from + 2, left - 2) : -1;
     if (code < 0)
-        return fail(pull, from, diag, "no such escape in a string");
+        return fail(pull, from, diag, "unknown escape in a string");
     /* The program's strings are C strings: what follows a NUL would be lost in silence. */
     if (code == 0 && pull->dialect == JSON_STRICT)
         return fail(pull, from, diag, "a string must not hold \\u0000");
@@ -323,7 +323,7 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
         if (skip_space(pull, diag) != STATUS_OK)
             return STATUS_BAD_INPUT;
         if (peek(pull) == close)
-            return fail(pull, pull->at, diag, "a comma before '%c'", close);
+            return fail(pull, pull->at, diag, "there must be no comma before '%c'", close);
     }
     return object ? read_key(pull, token, diag) : read_value(pull, token, diag);
 }

@@ -53,7 +53,8 @@ static enum status read_all(struct text *text, int file, struct loc at, struct d
             break;
         text->size += (size_t)got;
         if (text->size > FILE_LIMIT)
-            return diag_error(diag, at, STATUS_BAD_INPUT, "larger than 4 GiB");
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "the file is larger than 4 GiB, the most that is read");
     }
     text->data[text->size] = '\0';
     return STATUS_OK;
@@ -71,7 +72,8 @@ enum status text_read(struct text *text, const char *path, struct diag *diag)
     struct stat info;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         if ((uint64_t)info.st_size > FILE_LIMIT) {
-            status = diag_error(diag, at, STATUS_BAD_INPUT, "larger than 4 GiB");
+            status = diag_error(diag, at, STATUS_BAD_INPUT,
+                                "the file is larger than 4 GiB, the most that is read");
             goto out;
         }
         reserve(text, (size_t)info.st_size + (1 << 16)); /* one growth, then the end is seen */

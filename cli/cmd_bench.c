@@ -295,8 +295,9 @@ static enum status explain_interrupt(const struct points *points, size_t count,
                           interrupt_name(), points->count, count,
                           path != NULL && strcmp(path, "-") != 0 ? path : "standard output");
     return diag_error(diag, at, STATUS_SYSTEM, "ended by %s%s", interrupt_name(),
-                      path == NULL ? "; with -o, points would have been kept"
-                                   : " before anything was measured");
+                      path == NULL
+                          ? ": the measured points are lost; with -o, they would be in a file"
+                          : " before anything was measured");
 }
 
 /* Writes the points to the file as rows, and to standard output as JSON, or as rows if there is no other output. */
@@ -351,8 +352,8 @@ static enum status check_cluster_out(const struct options *options, struct diag 
     struct loc at = {.name = "--cluster-out"};
     if (path == NULL && options_given(options, "despite-noise"))
         return diag_error(diag, (struct loc){.name = "--despite-noise"}, STATUS_BAD_INPUT,
-                          "concerns only the fits of --cluster-out; points are measured with or "
-                          "without it");
+                          "needs --cluster-out: it chooses what the fits do with noisy points, and "
+                          "changes no measurement");
     if (path == NULL)
         return STATUS_OK;
     size_t size = strlen(path);
@@ -397,8 +398,9 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
         &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
         options_given(options, "kinds") ? kinds : NULL);
     if (count == 0) {
-        status = diag_error(diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
-                            "nothing to measure: none of these kinds is timed by itself");
+        status = diag_error(
+            diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
+            "nothing to measure: none of the kinds of work that --kinds names is timed by itself");
         goto out;
     }
     status = measure(points, &bench, cases, count, options, diag);

@@ -124,9 +124,9 @@ static enum status refuse_schedule(const struct options *options, struct diag *d
             if (!options_given(options, name) || strcmp(name, "cluster") == 0)
                 continue;
             strncat(shown, name, sizeof shown - 3);
-            return diag_error(
-                diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
-                "describes the schedule of recorded steps, and no file is a recording");
+            return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                              "is for recordings of steps, whose schedule it describes, and none "
+                              "of the given files is a recording");
         }
     return STATUS_OK;
 }

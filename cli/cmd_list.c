@@ -509,9 +509,10 @@ static enum status put_one(struct listing *l, const struct list *list, const cha
                            struct diag *diag)
 {
     if (list->one == NULL)
-        return diag_error(diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
-                          "%s have no more to show than `longhaul list %s` does", list->name,
-                          list->name);
+        return diag_error(
+            diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
+            "`longhaul list %s` prints all there is: single %s have no page of their own",
+            list->name, list->name);
     char place[32];
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);

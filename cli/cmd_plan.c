@@ -321,21 +321,21 @@ static enum status check_length(const struct options *options, struct diag *diag
         options_given(options, "longest") ||
         (options_given(options, "goal") && options_choice(options, "goal") == GOAL_LONGEST);
     if (longest && options_given(options, "seq"))
-        return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
-                          "the longest sequence is what is looked for; leave it out");
+        return diag_error(
+            diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
+            "cannot be combined with --goal longest, which searches for the longest sequence");
     if (!longest && !options_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "is missing: tokens of one sequence, such as 128K; or --goal longest");
     enum status status = options_exclude(options, "longest", "goal", diag);
     if (status == STATUS_OK && options_given(options, "o") && options_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
-                          "is about the winner of a search, and --longest is about one "
-                          "configuration; predict -o writes it");
+                          "is for the winner of a search, but --longest takes one given "
+                          "configuration; `longhaul predict -o` writes its files");
     if (status == STATUS_OK && options_given(options, "o") && options_given(options, "emit"))
-        return diag_error(
-            diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
-            "is about the winner's prediction, and --emit prints settings and nothing "
-            "else; leave one of them out");
+        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+                          "writes the winner's prediction, but --emit prints only settings; leave "
+                          "one of the two out");
     if (status == STATUS_OK && options_given(options, "o"))
         status = trace_folder_check(options_text(options, "o"), diag);
     return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
@@ -349,12 +349,12 @@ static enum status check_frameworks(const struct options *options, struct diag *
                           "needs --emit, the framework whose settings are written");
     if (options_given(options, "only") && options_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
-                          "is about a search, and --longest is about one configuration; --goal "
-                          "longest searches");
+                          "is for a search, but --longest takes one given configuration; --goal "
+                          "longest searches for the longest sequence");
     if (options_given(options, "emit-winner") && options_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
-                          "is about a search, and --longest is about one configuration, of which "
-                          "--emit writes the settings");
+                          "is for a search, but --longest takes one given configuration; --emit "
+                          "without it writes that configuration's settings");
     if (options_given(options, "only") && options_given(options, "emit") &&
         options_choice(options, "only") != options_choice(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
@@ -382,11 +382,11 @@ static enum status check_documents(const struct options *options, struct diag *d
 {
     if (!options_given(options, "documents") && options_given(options, "batches"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
-                          "needs --documents, in which batches differ");
+                          "needs --documents: without documents all batches are equal");
     if (options_given(options, "documents") && !options_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
-                          "is about times at a given length. The longest sequence that fits "
-                          "follows from memory, which documents do not change: leave them out");
+                          "changes times and no memory, and only memory decides which sequence is "
+                          "the longest that fits: leave it out");
     return documents_check(options, diag);
 }
 

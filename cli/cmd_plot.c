@@ -92,7 +92,8 @@ static enum status load_trace(struct trace *trace, const char *path,
         return status;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
-                          "names ops, and '%s' has none: give the folder of predict -o or run -o",
+                          "selects ops, but '%s' is a file without ops: give the folder that "
+                          "predict -o or run -o wrote",
                           path);
     return stored_trace(trace, path, false, diag);
 }
@@ -306,13 +307,13 @@ static enum status check_scale(const struct plot *plot, const struct figure_opti
         return of_other_figures("--y-range", plot, diag);
     if (wanted->y_log && plot->scale == SCALE_LOGARITHMIC)
         return diag_error(diag, (struct loc){.name = "--y-log"}, STATUS_BAD_INPUT,
-                          "%s is logarithmic already", plot->name);
+                          "the y axis of %s figures is always logarithmic", plot->name);
     if (wanted->y_log && plot->scale != SCALE_EITHER)
         return of_other_figures("--y-log", plot, diag);
     if (log && ((wanted->y_range.from && !(wanted->y_range.low > 0)) ||
                 (wanted->y_range.to && !(wanted->y_range.high > 0))))
         return diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
-                          "a logarithmic scale has no 0 and nothing below it");
+                          "a logarithmic axis needs limits above 0");
     return STATUS_OK;
 }
 
@@ -340,8 +341,8 @@ static enum status check_folder(const char *path, struct diag *diag)
         return STATUS_OK;
     if (has_extension(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
-                          "is neither FILE.svg nor FILE.png; '%s/' would be a folder of data and "
-                          "program",
+                          "is neither FILE.svg nor FILE.png; to write the data and the gnuplot "
+                          "program into a folder, give '%s/'",
                           path);
     if (there)
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
@@ -395,12 +396,13 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         status = check_scale(plot, &wanted, diag);
     size_t files = options->argument_count - 1;
     if (status == STATUS_OK && files > 1 && plot->make_many == NULL)
-        status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
-                            "%s draws one file, and %zu are given", plot->name, files);
+        status =
+            diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
+                       "a %s figure shows one file, but %zu files are given", plot->name, files);
     if (status == STATUS_OK && wanted.window != NULL && (wanted.from_s > 0 || wanted.to_s > 0))
-        status = diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
-                            "names one interval, and --from or --to another: give only one of "
-                            "them");
+        status = diag_error(
+            diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
+            "and --from or --to choose different intervals: give --window, or --from and --to");
     if (status == STATUS_OK)
         status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wanted, diag)
                            : plot->make(&figure, options->argument[1], &wanted, diag);

@@ -103,7 +103,7 @@ static enum status check_options_fit(const struct options *options, struct diag 
                           "needs --tokens, the length of the training");
     if (options_given(options, "batches") && !options_given(options, "documents"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
-                          "needs --documents, in which batches differ");
+                          "needs --documents: without documents all batches are equal");
     static const char *const emits[][2] = {{"emit-ir", "--emit-ir"},
                                            {"emit-snapshot", "--emit-snapshot"},
                                            {"emit-chakra", "--emit-chakra"}};

@@ -224,13 +224,15 @@ enum status cmd_reproduce(const struct options *options, struct diag *diag)
     const struct loc at = {.name = "reproduce"};
     bool list = options_given(options, "list");
     if (list && (options->argument_count > 0 || options_given(options, "o")))
-        return diag_error(diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
-                          "cannot be combined with names or with -o");
+        return diag_error(
+            diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
+            "prints all figures and tables: it cannot be combined with the name of one or with -o");
     if (list)
         return print_list(options_text(options, "catalogue"), diag);
     if (options->argument_count == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "which figure or table? Give a name of --list, or 'all'");
+                          "the name of a figure or table is missing: `longhaul reproduce --list` "
+                          "prints the names; 'all' is all of them");
     if (!options_given(options, "o"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "is missing: the folder that takes rows, figures and text");

@@ -169,8 +169,8 @@ static enum status tokens_of_file(struct session *s, const char *path, size_t co
     size_t one = (size_t)s->ir.layout.tokens;
     if (status == STATUS_OK && training_vocab(&s->ir) < 256)
         status = diag_error(diag, (struct loc){.name = "--data"}, STATUS_BAD_INPUT,
-                            "bytes are tokens 0 to 255, and the vocabulary has %" PRId64
-                            "; --set vocab=256 would do",
+                            "the bytes of a file are the tokens 0 to 255, but the model's "
+                            "vocabulary has only %" PRId64 " tokens; --set vocab=256 would do",
                             training_vocab(&s->ir));
     if (status == STATUS_OK && text.size < one)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
@@ -261,7 +261,8 @@ static enum status report_curve(struct session *s, struct training *training, st
             run_report_curve(&s->out, &curve);
         if (s->wanted.check && !(run_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
-                                "the loss leaves the reference's by more than %g of it",
+                                "the loss of a step differs from the reference's by more than %g "
+                                "of the reference's",
                                 curve.tolerance);
     }
     free(reference);

@@ -48,7 +48,8 @@ static enum status read_number(const char *name, const char *other, uint32_t fal
     unsigned long value = strtoul(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value > 65535)
         return diag_error(diag, (struct loc){.name = used}, STATUS_BAD_INPUT,
-                          "'%s' is no number that a launcher would set", text);
+                          "'%s' is not a whole number from 0 to 65535, as a launcher sets it",
+                          text);
     *number = (uint32_t)value;
     return STATUS_OK;
 }
@@ -128,7 +129,7 @@ static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t by
 static enum status refused(const struct bootstrap *b, const char *call, struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
-                      "rank %" PRIu32 " of %" PRIu32 " cannot use %s:%" PRIu16 ": %s",
+                      "rank %" PRIu32 " of %" PRIu32 " cannot use the address %s:%" PRIu16 ": %s",
                       b->place.rank, b->place.size, b->place.host, b->place.port, strerror(errno));
 }
 
@@ -156,8 +157,8 @@ static enum status listen_for_all(struct bootstrap *b, double timeout_s, struct 
             continue;
         if (peer < 0) {
             status = diag_error(diag, (struct loc){.name = "accept"}, STATUS_SYSTEM,
-                                "%" PRIu32 " of %" PRIu32 " processes have connected: %s", come,
-                                b->place.size, strerror(errno));
+                                "only %" PRIu32 " of %" PRIu32 " processes have connected: %s",
+                                come, b->place.size, strerror(errno));
             break;
         }
         set_options(peer, timeout_s);

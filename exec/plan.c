@@ -132,7 +132,7 @@ static enum status check_members(const struct exec_plan *plan, const struct role
         work->kind == WORK_REDUCE || work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
     if (rooted && work->broadcast.root >= plan->size[group])
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "op %" PRIu32 ": root %" PRId64 " of group %s, which has %" PRIu32
+                          "op %" PRIu32 " has root=%" PRId64 ", but group %s has only %" PRIu32
                           " members",
                           op, work->broadcast.root, ir->group[group].name, plan->size[group]);
     for (uint32_t rank = 0; rank < plan->ranks; rank++)
@@ -380,8 +380,8 @@ enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *n
     *plan = (struct exec_plan){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
     if (plan->ranks > PLAN_RANKS_MAX)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
-                          "%" PRIu32 " ranks, each several threads of one process; at most %d "
-                          "can be run",
+                          "the schedule has %" PRIu32
+                          " ranks, which run as threads of one process; at most %d can be run",
                           plan->ranks, PLAN_RANKS_MAX);
     if (ir->op.count == 0)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,

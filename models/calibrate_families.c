@@ -49,8 +49,8 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
         first = sizes[size];
     }
     return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
-                      "%s: %s is %.6g in every point; what grows with it cannot be told from what "
-                      "does not: %s",
+                      "%s: %s is %.6g in every point; the time that grows with it and the time "
+                      "that does not cannot be fitted apart: %s",
                       problem->name, cost_size_names[size], first, problem->help);
 }
 

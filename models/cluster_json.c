@@ -287,7 +287,7 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
             continue;
         struct text origin = {0};
         cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
-        diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s: %zu entries, but %s is %lld%s",
+        diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s has %zu entries, but %s is %lld%s",
                    tables[i].path, fact->entries, tables[i].of, (long long)tables[i].length,
                    origin.data ? origin.data : "");
         text_release(&origin);

@@ -85,16 +85,18 @@ static enum status read_rank(struct table *table, struct loc at, const struct wo
         on++;
     if (on + 1 >= count)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
-                          "a line of a rank that does not say on which host it ran");
+                          "this line names a rank and not the host on which it ran");
     if (++table->ranks > RANKS_MAX)
-        return diag_error(table->diag, at, STATUS_BAD_INPUT, "more than %d ranks", RANKS_MAX);
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "the output lists more than %d ranks, the most that are read", RANKS_MAX);
     struct word host = words[on + 1];
     for (size_t i = 0; i < table->hosts; i++)
         if (table->host[i].size == host.size &&
             memcmp(table->host[i].text, host.text, host.size) == 0)
             return STATUS_OK;
     if (table->hosts == HOSTS_MAX)
-        return diag_error(table->diag, at, STATUS_BAD_INPUT, "more than %d hosts", HOSTS_MAX);
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "the output lists more than %d hosts, the most that are read", HOSTS_MAX);
     table->host[table->hosts++] = host;
     return STATUS_OK;
 }
@@ -132,7 +134,7 @@ static enum status read_comment(struct table *table, struct loc at, const struct
         table->test = find_test(words[3]);
         if (table->test < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
-                              "no schedule has the collective of '%.*s'",
+                              "'%.*s' tests a collective that no schedule uses",
                               (int)(words[3].size < 60 ? words[3].size : 60), words[3].text);
     }
     return STATUS_OK;
@@ -166,7 +168,7 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
             "file: all_reduce_perf:FILE");
     if (table->size < 0)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
-                          "a row before the line that names the columns");
+                          "this row stands before the line that names the columns");
     if (table->ranks < 2)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "%lld ranks are listed above; a message needs two",
@@ -261,7 +263,7 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
     enum status status = STATUS_OK;
     if (test && table->test < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
-                            "no schedule has the collective of '%s'; all_reduce_perf, "
+                            "'%s' tests a collective that no schedule uses; all_reduce_perf, "
                             "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf "
                             "and sendrecv_perf are known",
                             test);

@@ -110,7 +110,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         return STATUS_OK;
     if (reader->columns_seen)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a header line below the column names; it belongs above them");
+                          "a header line (# key=value) must stand above the column names");
     const char *equals = memchr(text, '=', size);
     if (equals == NULL || equals == text)
         return diag_error(diag, at, STATUS_BAD_INPUT, "a header line is '# key=value'");
@@ -119,7 +119,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     const char *value = arena_text(&points->arena, equals + 1, size - (size_t)(equals - text) - 1);
     if (!utf8_is_valid(key) || !utf8_is_valid(value))
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a header line that is no UTF-8, which files of devices have to be");
+                          "this header line is not UTF-8, as the device file made of it has to be");
     for (size_t i = reader->header_begin; i < points->header_count; i++)
         if (strcmp(points->header[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);

@@ -176,8 +176,8 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
     uint32_t rank = trace->ops.count > 0 ? trace->ops.rank[0] : 0, ranks = p->sim.rank_count;
     if (rank >= ranks)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                          "is of rank %u, and the schedule has %u rank%s; give the options of the "
-                          "run that was recorded",
+                          "is a recording of rank %u, but the schedule has only %u rank%s; give "
+                          "the options of the run that was recorded",
                           rank, ranks, ranks == 1 ? "" : "s");
     sim_trace(&p->ir, &p->sim, rank, rank + 1, false, &predicted);
     enum status status = row_matches_make(&m, &predicted, trace, name, diag);
@@ -213,11 +213,12 @@ static enum status check_row(const struct prediction *p, const struct trace *tra
     const char *kind = trace->label[trace->ops.kind[i]];
     struct loc at = {.name = name};
     if (rank >= p->sim.rank_count)
-        return diag_error(diag, at, STATUS_BAD_INPUT, "has rank %u, and the schedule has %u ranks",
-                          rank, p->sim.rank_count);
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "has an op of rank %u, but the schedule has only %u ranks", rank,
+                          p->sim.rank_count);
     if (op >= p->ir.op.count)
-        return diag_error(diag, at, STATUS_BAD_INPUT, "has op %u, and the schedule has %u ops", op,
-                          p->ir.op.count);
+        return diag_error(diag, at, STATUS_BAD_INPUT, "has op %u, but the schedule has only %u ops",
+                          op, p->ir.op.count);
     const char *wanted = work_kind_info(p->ir.op.kind[op])->name;
     if (strcmp(kind, wanted) != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,

@@ -164,10 +164,10 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
         !pipeline_of(&p->choices)->multiplexed)
         diag_note(note, (struct loc){0},
                   filled.shared.count > 1
-                      ? "no subsequence is shared: the faster splits do not fit in memory; "
-                        "--share-units 1 shares the first"
-                      : "no subsequence is shared: no split is predicted to be faster; "
-                        "--share-units 1 shares the first");
+                      ? "pipeline stages share no subsequence: the faster splits do not fit in "
+                        "memory; --share-units 1 shares the first one"
+                      : "pipeline stages share no subsequence: no split is predicted to be faster; "
+                        "--share-units 1 shares the first one");
     return status;
 }
 

@@ -130,8 +130,9 @@ static enum status release(struct workers *w, size_t i, struct diag *diag)
         return status;
     w->ended++;
     if (WIFSIGNALED(code))
-        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu died: %s%s",
-                          job + 1, strsignal(WTERMSIG(code)),
+        return diag_error(diag, nowhere, STATUS_SYSTEM,
+                          "the process of job %zu was ended by a signal: %s%s", job + 1,
+                          strsignal(WTERMSIG(code)),
                           WTERMSIG(code) == SIGKILL ? "; memory may have run out" : "");
     return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu ended with code %d",
                       job + 1, WIFEXITED(code) ? WEXITSTATUS(code) : -1);
@@ -219,8 +220,8 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     }
     if (status == STATUS_OK && !w->ended_early && w->ended < count)
         status = diag_error(diag, nowhere, STATUS_SYSTEM,
-                            "%zu of %zu jobs were not done: their process died", count - w->ended,
-                            count);
+                            "%zu of %zu jobs were not done: their processes ended early",
+                            count - w->ended, count);
     if (w->shared != NULL)
         munmap(w->shared, sizeof *w->shared);
     free(w);

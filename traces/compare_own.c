@@ -221,7 +221,7 @@ static enum status check_ranks(const struct trace *predicted, const struct insta
     if (text == NULL || !parse_u64(text, strlen(text), &ranks) || last < ranks)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                      "has rank %u, and the prediction is one of %s ranks", last, text);
+                      "has rows of rank %u, but the prediction is for %s ranks", last, text);
 }
 
 /* Divides sums over several steps by their number, since all times are stated per step. */

@@ -194,8 +194,9 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
 {
     struct reader *reader = context;
     if (reader->in_rows)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a comment among the rows: comments stand before the column names");
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "this comment stands among the rows; comments must stand before the column names");
     if (size > 0 && *text == ' ') {
         text++;
         size--;
@@ -224,10 +225,10 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     }
     const char *old = trace_get(reader->trace, key.data);
     if (old && strcmp(old, value.data) != 0)
-        status = diag_error(diag, at, STATUS_BAD_INPUT,
-                            "%s is '%s' here and was '%s' before: rows of two runs do not "
-                            "belong together",
-                            key.data, value.data, old);
+        status = diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "%s is '%s' here and was '%s' before: a trace must not hold rows of two runs", key.data,
+            value.data, old);
     else if (!old)
         trace_set(reader->trace, key.data, value.data);
 out:

@@ -419,8 +419,8 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
             sum_s += e->rank[i].predicted_s[part];
         if (!(sum_s > 0))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                              "rank %u is not in the prediction; predict with --exact to have all "
-                              "ranks",
+                              "rank %u is not in the prediction, which holds one of equal ranks; "
+                              "predict with --exact to have all ranks",
                               e->rank[i].rank);
     }
     return STATUS_OK;

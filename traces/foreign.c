@@ -102,10 +102,11 @@ enum status foreign_check_size(const struct foreign_step *step, const char *name
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (step->lane[lane].count > ALIGN_ITEMS_MAX)
-            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                              "%zu products, messages or copies in one step, more than the %d that "
-                              "can be aligned; record with profiler.step()",
-                              step->lane[lane].count, ALIGN_ITEMS_MAX);
+            return diag_error(
+                diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                "%zu matrix products, messages and copies lie in one step, more than the %d that "
+                "can be aligned; mark the steps with profiler.step() when recording",
+                step->lane[lane].count, ALIGN_ITEMS_MAX);
     return STATUS_OK;
 }
 
@@ -123,7 +124,8 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
     if (single)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                      "rank %u is not in the prediction; predict with --exact to have all ranks",
+                      "rank %u is not in the prediction, which holds one of equal ranks; predict "
+                      "with --exact to have all ranks",
                       rank);
 }
 

@@ -357,9 +357,10 @@ enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, 
         goto out;
     if (trace->label_count + events.name_count + events.lane_count + LABEL_ROOM >
         TRACE_LABEL_LIMIT) {
-        status = diag_error(diag, at, STATUS_BAD_INPUT,
-                            "%zu different names of operators and streams: more than %d",
-                            events.name_count + events.lane_count, TRACE_LABEL_LIMIT - LABEL_ROOM);
+        status = diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "the recording has %zu different names of operators and streams; at most %d are read",
+            events.name_count + events.lane_count, TRACE_LABEL_LIMIT - LABEL_ROOM);
         goto out;
     }
     struct builder builder = {.trace = trace, .events = &events};

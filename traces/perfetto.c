@@ -64,7 +64,7 @@ static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns
         return STATUS_OK;
     }
     return diag_error(writer->diag, (struct loc){.name = writer->name}, STATUS_BAD_INPUT,
-                      "a time of %g s: a Perfetto trace holds at most 4e9 s", time_s);
+                      "a Perfetto trace cannot hold a time of %g s: the limit is 4e9 s", time_s);
 }
 
 /* Each event is a line of its own. */

@@ -38,7 +38,7 @@ static void on_field(void *data, size_t size, void *context)
     if (record->count == RECORD_FIELD_LIMIT || reader->row.size + size > RECORD_BYTE_LIMIT) {
         reader->status =
             diag_error(reader->diag, record->at, STATUS_BAD_INPUT,
-                       "a row of more than %d fields or %d bytes (is a closing quote missing?)",
+                       "this row has more than %d fields or %d bytes (is a closing quote missing?)",
                        RECORD_FIELD_LIMIT, RECORD_BYTE_LIMIT);
         return;
     }
@@ -75,14 +75,15 @@ static enum status feed(struct reader *reader, const char *line, size_t size, ui
         if (taken < piece) {
             struct loc at = {reader->record.at.name, number, (uint32_t)(done + taken + 1)};
             return diag_error(reader->diag, at, STATUS_BAD_INPUT,
-                              "a stray quote: a field is quoted as a whole, with its own quotes "
-                              "doubled");
+                              "a quote stands inside a field: a field must be quoted as a whole, "
+                              "with the quotes in it doubled");
         }
         done += piece;
         if (csv_get_buffer_size(&reader->csv) > RECORD_BYTE_LIMIT + 2 * PIECE)
-            return diag_error(reader->diag, reader->record.at, STATUS_BAD_INPUT,
-                              "a field of more than %d bytes (is a closing quote missing?)",
-                              RECORD_BYTE_LIMIT);
+            return diag_error(
+                reader->diag, reader->record.at, STATUS_BAD_INPUT,
+                "this row has a field of more than %d bytes (is a closing quote missing?)",
+                RECORD_BYTE_LIMIT);
     }
     return reader->status;
 }
@@ -113,7 +114,7 @@ static enum status read_lines(struct reader *reader, const char *data, size_t si
     }
     if (csv_fini(&reader->csv, on_field, on_row, reader) != 0)
         return diag_error(reader->diag, reader->record.at, STATUS_BAD_INPUT,
-                          "a quoted field that is not closed");
+                          "a quoted field of this row is not closed");
     return reader->status;
 }
 
@@ -247,8 +248,8 @@ enum status records_parse_table(const char *name, const char *data, size_t size,
     enum status status = records_parse(name, data, size, &handler, diag);
     if (status == STATUS_OK && reader.fields == 0)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "empty: expected the column names '%s,%s,%s,...'", columns->name[0],
-                            columns->name[1], columns->name[2]);
+                            "the file is empty: expected the column names '%s,%s,%s,...'",
+                            columns->name[0], columns->name[1], columns->name[2]);
     return status;
 }
 

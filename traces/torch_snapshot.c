@@ -318,9 +318,9 @@ static enum status check_sums(const struct torch_snapshot *s, const char *name, 
     if (s->reserved > INT64_MAX || s->active > s->reserved || s->requested > s->active) {
         text_printf(&sizes, "%lld bytes asked for, %lld in use, %lld in segments",
                     (long long)s->requested, (long long)s->active, (long long)s->reserved);
-        status = diag_error(
-            diag, at, STATUS_BAD_INPUT,
-            "the snapshot contradicts itself: %s; a file cut and joined, or edited?", sizes.data);
+        status = diag_error(diag, at, STATUS_BAD_INPUT,
+                            "the snapshot contradicts itself: %s; the file may have been edited",
+                            sizes.data);
     }
     text_release(&sizes);
     return status;

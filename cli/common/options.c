@@ -326,7 +326,8 @@ enum status options_exclude(const struct options *options, const char *one, cons
         return STATUS_OK;
     struct shown shown = show(one);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
-                      "says the same as %s: give one of them", show(other).text);
+                      "cannot be given together with %s: leave one of the two out",
+                      show(other).text);
 }
 
 void options_put_word(struct text *out, const char *word)
@@ -388,8 +389,9 @@ enum status options_split_words(char ***word, int *count, struct arena *arena, c
         text_puts(&one, "");
         text = read_word(&one, text);
         if (text == NULL) {
-            status = diag_error(diag, at, STATUS_BAD_INPUT,
-                                "a quote or a backslash has no end in: %.100s", begin);
+            status = diag_error(
+                diag, at, STATUS_BAD_INPUT,
+                "a quote is not closed, or nothing follows the last backslash: %.100s", begin);
             break;
         }
         (*word)[(*count)++] = arena_text(arena, one.data, one.size);

@@ -27,7 +27,8 @@ static enum status take_row(void *context, const struct record *record, struct d
 {
     struct table *table = context;
     if (table->name != NULL && record->count != table->columns)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT, "%zu fields where the head has %zu",
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "this row has %zu fields, but the line of column names has %zu",
                           record->count, table->columns);
     const char **row = arena_array(&table->arena, record->count, sizeof *row);
     for (size_t i = 0; i < record->count; i++)
@@ -103,9 +104,10 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
                           "has no column '%s'; did you mean '%s'?", name, nearest);
     struct text all = {0};
     if (table->columns > COLUMNS_SHOWN)
-        return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
-                          "has no column '%s'; its first is '%s', and its head line has them all",
-                          name, table->name[0]);
+        return diag_error(
+            diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
+            "has no column '%s'; its first column is '%s', and its first line names all of them",
+            name, table->name[0]);
     for (size_t i = 0; i < table->columns; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", table->name[i]);
     enum status status = diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
@@ -157,8 +159,9 @@ enum status table_keep(struct table *table, const char *wanted, struct loc at, s
     if (kept == 0 && table->rows > 0) {
         struct text values = {0};
         put_values(&values, table, column);
-        status = diag_error(diag, at, STATUS_BAD_INPUT, "no row has %s; %s is %s", wanted, name,
-                            values.data);
+        status =
+            diag_error(diag, at, STATUS_BAD_INPUT, "no row has %s; the values of column %s are %s",
+                       wanted, name, values.data);
         text_release(&values);
         return status;
     }

@@ -162,8 +162,8 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
     if (*code == 127)
         return diag_error(diag, at, STATUS_SYSTEM,
-                          "is not installed, and draws the figures: apt-get install gnuplot-nox "
-                          "fonts-dejavu-core, or the like");
+                          "draws the figures and is not installed: try `apt-get install "
+                          "gnuplot-nox fonts-dejavu-core`");
     if (WIFSIGNALED(state))
         return diag_error(diag, at, STATUS_SYSTEM, "was ended by signal %d (%s)", WTERMSIG(state),
                           strsignal(WTERMSIG(state)));
@@ -203,7 +203,8 @@ static enum status draw(const struct figure *figure, enum figure_format format,
     int code = 0;
     if (!fill(channel[CHANNEL_PROGRAM], program) || !fill(channel[CHANNEL_DATA], &figure->data))
         return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
-                          "cannot give it the figure: %s", strerror(errno));
+                          "cannot write the program of the figure to its standard input: %s",
+                          strerror(errno));
     enum status status = run_gnuplot(channel, &code, diag);
     if (status == STATUS_OK &&
         (code != 0 || !drain(channel[CHANNEL_PICTURE], &got) || !is_whole(&got, format))) {
@@ -232,7 +233,8 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
     enum status status = STATUS_OK;
     if (!made)
         status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
-                            "cannot give it the figure: %s", strerror(errno));
+                            "cannot write the program of the figure to its standard input: %s",
+                            strerror(errno));
     if (status == STATUS_OK)
         status = put_program(&program, figure, format, dark, DATA_PATH, PICTURE_PATH, diag);
     if (status == STATUS_OK)

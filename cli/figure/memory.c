@@ -235,9 +235,10 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     struct arena names = {0};
     enum status status = STATUS_OK;
     if (count > FIGURE_SERIES_MAX)
-        status = diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
-                            "these are %zu traces, and a figure can show %d: leave out %zu", count,
-                            FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
+        status =
+            diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
+                       "%zu traces are given, and a memory figure shows at most %d: leave out %zu",
+                       count, FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
         status = find_levels(&levels, most, &end_s, trace, rank, memory, diag);

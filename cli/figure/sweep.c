@@ -159,8 +159,9 @@ static enum status choose_axes(size_t at[2], const struct sweep_view *view, cons
     const struct table *sweep = view->table;
     size_t other;
     if (view->axes < 2)
-        return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
-                          "a map needs two options that vary; `longhaul plot sweep` draws one");
+        return diag_error(
+            diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
+            "a heatmap needs two options that vary; `longhaul plot sweep` draws a sweep of one");
     enum status status = sweep_view_choose(
         view, wanted, sweep->name[sweep_view_last(view, NULL, 0)], true, &at[0], diag);
     if (status != STATUS_OK)

@@ -171,9 +171,10 @@ static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lan
 
 static enum status no_rows(const struct figure_options *wanted, const char *what, struct diag *diag)
 {
-    return diag_error(diag, (struct loc){.name = "--rank"}, STATUS_BAD_INPUT,
-                      "the trace has no %s of rank %ld; one rank of each class is written", what,
-                      wanted->rank);
+    return diag_error(
+        diag, (struct loc){.name = "--rank"}, STATUS_BAD_INPUT,
+        "the trace has no %s of rank %ld: of ranks with equal simulations, it holds only one", what,
+        wanted->rank);
 }
 
 enum status figure_timeline(struct figure *figure, const struct trace *trace,

@@ -37,7 +37,7 @@ static enum status check_version(struct stored *stored, struct diag *diag)
     else
         text_printf(&has, "was written before schema version %d", (int)JSON_SCHEMA_VERSION);
     enum status status = diag_error(diag, (struct loc){.name = stored->path.data}, STATUS_BAD_INPUT,
-                                    "%s; make it again: %s -o DIR", has.data,
+                                    "%s; write the folder anew: %s -o DIR", has.data,
                                     command != NULL ? command : "longhaul predict ...");
     text_release(&has);
     return status;

@@ -56,11 +56,11 @@ static void note_noise(const struct fitted *fitted, const char *name, struct dia
 {
     double spread = noise_spread_of_all(&fitted->points);
     if (noise_disturbs(spread, 0) && !fitted->options.despite_noise)
-        diag_note(
-            diag, (struct loc){.name = name},
-            "the middle point's p90 is %.1f times its p10 (1.2 to 1.3 where nothing else runs): "
-            "measure again when the machine is idle, or go on with --despite-noise",
-            spread);
+        diag_note(diag, (struct loc){.name = name},
+                  "half of the measured points have a p90 above %.1f times their p10 (1.2 to 1.3 "
+                  "on an idle machine), so other programs disturbed them: measure again when the "
+                  "machine is idle, or accept the noise with --despite-noise",
+                  spread);
 }
 
 enum status fitted_make(struct fitted *fitted, const char *base, bool links_wanted,

@@ -60,7 +60,7 @@ static enum status refuse_without(const struct options *options, struct diag *di
             char shown[40] = "--";
             strncat(shown, rows[i].name, sizeof shown - 3);
             return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
-                              "needs --documents, which says what sequences are packed of");
+                              "needs --documents, which gives the lengths of the documents");
         }
     return STATUS_OK;
 }
@@ -124,7 +124,8 @@ enum status documents_load(struct packed_documents *packed, struct setup *setup,
         return refuse_without(options, diag);
     if (from_file)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
-                          "the schedule comes from the file '%s', which has its own documents",
+                          "applies to schedules that longhaul builds; the schedule file '%s' "
+                          "already holds its documents",
                           options->argument[0]);
     enum status status = open_lengths(&lengths, options, diag);
     if (status == STATUS_OK)

@@ -278,10 +278,10 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
     if (!arguments && !options_given(options, "from"))
         return STATUS_OK;
     if (!arguments && options->argument_count > 0)
-        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
-                          "gives a configuration, and '%s' has one of its own; leave one of them "
-                          "out",
-                          options->argument[0]);
+        return diag_error(
+            diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+            "gives a configuration, and so does the schedule file '%s'; leave one of them out",
+            options->argument[0]);
     const char *set = options_text(options, "set");
     struct launch_given given = {.as_dense = options_given(options, "as-dense"),
                                  .model =

@@ -34,7 +34,8 @@ static enum status refuse(const struct options *options, const struct option_set
             char shown[40] = "--";
             strncat(shown, name, sizeof shown - 3);
             return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
-                              "the schedule comes from the file '%s', which has its own choices",
+                              "applies to schedules that longhaul builds; the choices of the "
+                              "schedule file '%s' are already made",
                               options->argument[0]);
         }
     }
@@ -175,7 +176,7 @@ static enum status read_choices(struct setup *setup, const struct options *optio
         double share = options_number(options, "sparsity");
         if (r->chunk == 0 || share >= 1)
             return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
-                              r->chunk == 0 ? "needs --chunk, of which it is a share"
+                              r->chunk == 0 ? "needs --chunk: it is a share of each chunk"
                                             : "is a share below 1");
         setup_sparsity(setup, r->chunk, share);
     }
@@ -309,7 +310,7 @@ static enum status load_ranks(struct setup *setup, const struct options *options
     }
     if (options_given(options, "nodes"))
         return diag_error(diag, (struct loc){.name = "--nodes"}, STATUS_BAD_INPUT,
-                          "needs --cluster, which says what a node is");
+                          "needs --cluster, which gives the number of GPUs in a node");
     enum status status = options_exclude(options, "loopback", "gpus", diag);
     if (status != STATUS_OK)
         return status;

@@ -200,7 +200,7 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
         return status;
     if (count == 0)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                          "is missing: which option to vary, such as seq=64K..1M:x2");
+                          "is missing: give an option and its values, such as seq=64K..1M:x2");
     for (size_t i = 0; i < count; i++) {
         status = add_axis(grid, options, vary[i], diag);
         if (status != STATUS_OK)
@@ -222,7 +222,7 @@ static enum status add_to_cluster(char **words, size_t count, const char *key, c
             return STATUS_OK;
         }
     return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                      "%s is a number of the cluster: give a --cluster that has it", key);
+                      "%s is a number of a cluster: give --cluster too", key);
 }
 
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,

@@ -310,10 +310,9 @@ static enum status look_at_finished(const struct sweep_grid *grid, const char *p
     if (!*there)
         return STATUS_OK;
     if (!S_ISREG(info.st_mode))
-        return diag_error(
-            diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
-            "is no file: rows are kept beside it until all are there; without -o they "
-            "go to standard output");
+        return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                          "is not a regular file, which -o needs to resume a sweep; leave -o out "
+                          "to write the rows to standard output");
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
         status = check_head(grid, path, text.data, diag);

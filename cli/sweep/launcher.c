@@ -62,12 +62,12 @@ enum status launcher_find(struct launcher *launcher, struct diag *diag)
         void *module = load_module();
         launcher->calls = module == NULL ? NULL : dlsym(module, "longhaul_mpi");
         if (launcher->calls == NULL)
-            return diag_error(
-                diag, nowhere, STATUS_SYSTEM,
-                "%s started %d of us, and this build has no MPI: build it where CMake "
-                "finds MPI (libopenmpi-dev), or start each by itself with --part "
-                "%d/%d",
-                launchers[i].name, size, rank + 1, size);
+            return diag_error(diag, nowhere, STATUS_SYSTEM,
+                              "%s started %d processes of longhaul, but this build has no MPI: "
+                              "build it where CMake "
+                              "finds MPI (libopenmpi-dev), or start each process by itself, this "
+                              "one with --part %d/%d",
+                              launchers[i].name, size, rank + 1, size);
         launcher->size = size;
         launcher->rank = rank;
         return STATUS_OK;

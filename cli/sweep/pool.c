@@ -172,8 +172,8 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
         if (status != STATUS_OK)
             return status;
         if (!write_all(worker->to, &job, sizeof job))
-            return diag_error(diag, nowhere, STATUS_SYSTEM, "a worker takes no job: %s",
-                              strerror(errno));
+            return diag_error(diag, nowhere, STATUS_SYSTEM,
+                              "cannot send a job to a worker process: %s", strerror(errno));
     }
     worker->busy = true;
     worker->job = job;

@@ -84,9 +84,9 @@ enum status external_setup(struct setup *setup, const struct external_run *row, 
     if (status == STATUS_OK)
         status = options_parse(&options, sets, count, word, diag);
     if (status == STATUS_OK && options.argument_count > 0)
-        status =
-            diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                       "args must hold only options: '%s' belongs to none", options.argument[0]);
+        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                            "column args must hold options and their values: '%s' is neither",
+                            options.argument[0]);
     if (status == STATUS_OK) {
         place_files(&options, &setup->arena, row->at.name);
         take_published(&options);

@@ -428,8 +428,8 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
     const struct operand *from = &message->end[0].send, *to = &message->end[1].recv;
     if (from->count != to->count || from->dtype != to->dtype) {
         run_failed(run, call->rank, call->op,
-                   "meets another size: %" PRIu64 " elements of %s are sent, %" PRIu64
-                   " of %s received",
+                   "the two ends of the message differ in size: %" PRIu64
+                   " elements of %s are sent, %" PRIu64 " of %s received",
                    from->count, dtype_name(from->dtype), to->count, dtype_name(to->dtype));
         return false;
     }

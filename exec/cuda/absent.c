@@ -15,8 +15,8 @@ static enum status absent_open(struct exec_run *run, struct diag *diag)
 {
     (void)run;
     return diag_error(diag, (struct loc){.name = "cuda"}, STATUS_BAD_INPUT,
-                      "this program was built without CUDA; configured where nvcc is in PATH "
-                      "(LONGHAUL_CUDA=ON) it would have it");
+                      "this program was built without CUDA; build it with -DLONGHAUL_CUDA=ON where "
+                      "nvcc is in PATH");
 }
 
 static void absent_close(struct exec_run *run)

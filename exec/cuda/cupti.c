@@ -269,7 +269,7 @@ bool cupti_take(struct cupti_span **span, size_t *spans, char *why)
 enum status cupti_open(struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = "CUPTI"}, STATUS_BAD_INPUT,
-                      "this program was built without it");
+                      "this program was built without CUPTI");
 }
 
 int cupti_version(void)

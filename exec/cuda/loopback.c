@@ -262,8 +262,8 @@ static bool message(const struct rendezvous *m)
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
     if (from->count != to->count || from->dtype != to->dtype) {
         run_failed(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
-                   "meets another size: %" PRIu64 " elements of %s are sent, %" PRIu64
-                   " of %s received",
+                   "the two ends of the message differ in size: %" PRIu64
+                   " elements of %s are sent, %" PRIu64 " of %s received",
                    from->count, dtype_name((enum dtype)from->dtype), to->count,
                    dtype_name((enum dtype)to->dtype));
         return false;

@@ -259,7 +259,8 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {
     (void)cuda;
     return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_BAD_INPUT,
-                      "this program was built without it; ranks of one process can share a GPU");
+                      "this program was built without NCCL, which several GPUs need; ranks of one "
+                      "process can share one GPU");
 }
 
 void nccl_links_close(struct cuda *cuda)

@@ -233,8 +233,10 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     else
         status = read_file(l, text, diag);
     if (status == STATUS_OK && l->kind == LENGTHS_BATCHES && seed > 0)
-        status = diag_error(diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
-                            "is for lengths that are drawn, and %s has sampled batches", text);
+        status = diag_error(
+            diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
+            "is for lengths that are drawn or shuffled, but %s gives the documents of each batch",
+            text);
     if (status != STATUS_OK)
         return status;
     l->rng = gsl_rng_alloc(gsl_rng_mt19937);

@@ -46,7 +46,7 @@ static enum status read_json(struct launch *launch, const char *name, const char
     if (status == STATUS_OK && model) {
         if (launch_has_option(launch, "model"))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                              "a second model; leave one of them out");
+                              "this is a second description of the model; leave one of them out");
         launch_option(launch, LAUNCH_FIELDS, "model", name);
         return STATUS_OK;
     }

@@ -495,7 +495,7 @@ enum status shell_read(struct shell_script *script, const char *name, const char
     enum status status = run_script(&s);
     if (status == STATUS_OK && s.frames > 0)
         status = diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frames - 1].line},
-                            STATUS_BAD_INPUT, "%s has no end",
+                            STATUS_BAD_INPUT, "%s that begins here is not closed",
                             s.frame[s.frames - 1].kind == FRAME_IF     ? "an if"
                             : s.frame[s.frames - 1].kind == FRAME_LOOP ? "a loop"
                                                                        : "a case");

@@ -34,7 +34,8 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
         size_t size = strcspn(fields, ",");
         char *field = arena_text(&setup->arena, fields, size), *equals = strchr(field, '=');
         if (equals == NULL)
-            return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not FIELD=VALUE", field);
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "'%s' is not a field of the model and its value, FIELD=VALUE", field);
         *equals = '\0';
         if (is_set_before(all, fields, field))
             return diag_error(diag, at, STATUS_BAD_INPUT, "sets %s twice; leave one of them out",

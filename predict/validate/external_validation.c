@@ -51,7 +51,7 @@ static enum status check_columns(const struct external_run *row, const struct pr
     for (size_t i = 0; i < ARRAY_LEN(same); i++)
         if (same[i].stated != same[i].asked)
             return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                              "args ask for %lld, and the column %s says %lld",
+                              "the options in column args make %lld, but column %s says %lld",
                               (long long)same[i].asked, external_column_name(same[i].column),
                               (long long)same[i].stated);
     return STATUS_OK;
@@ -68,9 +68,10 @@ static enum status predict(struct external_answer *answer, const struct external
     if (status == STATUS_OK)
         status = check_columns(row, &p, diag);
     if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
-        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                            "args ask for --scope %s, and a whole step was measured",
-                            scope_names[p.choices.scope]);
+        status = diag_error(
+            diag, (struct loc){0}, STATUS_BAD_INPUT,
+            "the options in column args include --scope %s, but a whole step was measured",
+            scope_names[p.choices.scope]);
     if (status == STATUS_OK)
         status = prediction_time(&p, false, diag);
     if (status == STATUS_OK) {

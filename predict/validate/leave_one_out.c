@@ -163,15 +163,17 @@ static enum status choose(struct leave_one_out *r, const struct validation *v, s
         if (t < r->tables || !r->used[at])
             continue;
         if (r->tables == LEAVE_ONE_OUT_TABLES)
-            return diag_error(diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
-                              "at most %d tables", (int)LEAVE_ONE_OUT_TABLES);
+            return diag_error(
+                diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
+                "the rows come from more than %d tables, the most that can be left out in turn",
+                (int)LEAVE_ONE_OUT_TABLES);
         r->table[r->tables++] = at;
     }
     if (r->tables < 2)
         return diag_error(
             diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
-            "needs rows of two tables of %s or more, there are %zu; leave --table out", source,
-            r->tables);
+            "needs rows of two tables of %s or more, but there are rows of %zu; leave --table out",
+            source, r->tables);
     return STATUS_OK;
 }
 

@@ -61,8 +61,8 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
     if (given == NULL)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = given}, STATUS_BAD_INPUT,
-                      "is about chunks of a sequence, which only strategy fpdt has; "
-                      "--strategy fpdt would do");
+                      "is about chunks of a sequence, which only strategy fpdt has; choose "
+                      "--strategy fpdt or leave this option out");
 }
 
 /* Checks that one rank can fetch for all: there are other head ranks, chunks wait on the host, and their keys are
@@ -73,12 +73,12 @@ static enum status check_fetch(const struct choices *c, struct diag *diag)
         return STATUS_OK;
     if (c->hp == 1)
         return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "one scatters over the head ranks, and hp is 1; --fetch each, or "
-                          "--hp 2 and more, would do");
+                          "with 'one', a rank fetches a chunk and scatters it over the head ranks, "
+                          "but hp is 1; choose --fetch each, or --hp 2 or more");
     if (c->kv_offload != KV_OFFLOAD_ON)
         return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "one fetches chunks from the host, but --kv-offload off keeps them on "
-                          "the device");
+                          "with 'one', a rank fetches chunks from the host, but --kv-offload off "
+                          "keeps them on the device; leave one of the two out");
     if (c->model->attention_kept > 0)
         return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
                           "sparse attention fetches a part of each rank's keys, and these are "
@@ -92,8 +92,8 @@ static enum status check_scope(const struct choices *c, struct diag *diag)
     if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
-                      "attention:fetch is the fetches of tiles from the host, but nothing is "
-                      "kept there; --strategy fpdt with a --chunk shorter than the sequence "
+                      "attention:fetch predicts the fetches of tiles from the host, but no tile is "
+                      "kept on the host; --strategy fpdt with a --chunk shorter than the sequence "
                       "would do");
 }
 

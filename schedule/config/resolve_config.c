@@ -112,16 +112,17 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
     if (d == NULL || d->sequences == 0)
         return STATUS_OK;
     if (d->sequences != (uint64_t)c->global_batch)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "%lld sequences have documents, and a step has %lld",
-                          (long long)d->sequences, (long long)c->global_batch);
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "the documents are those of %lld sequences, but a step has %lld sequences",
+            (long long)d->sequences, (long long)c->global_batch);
     for (uint32_t i = 0; i < d->sequences; i++) {
         const struct document_list *list = documents_of(d, i);
         int64_t end = list != NULL ? list->end[list->count - 1] : 0;
         if (end != c->seq)
             return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "the documents of sequence %lld have %lld tokens, and a sequence has "
-                              "%lld",
+                              "the documents of sequence %lld have %lld tokens in all, but a "
+                              "sequence has %lld tokens",
                               (long long)i, (long long)end, (long long)c->seq);
     }
     if (!documents_are_single(d))

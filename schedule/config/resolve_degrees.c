@@ -280,8 +280,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
         return STATUS_OK;
     if (!neighbours)
         return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
-                          "interleaved windows need the ranks of a ring side by side; --placement "
-                          "context-first would do");
+                          "interleaved windows need the ranks of a ring to be neighbours in a "
+                          "node; choose --placement context-first");
     return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
                       "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
                       "--windows contiguous would do",
@@ -376,15 +376,17 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     put_sharers(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
     if (why.size > 0 && s.cp * s.hp == 1) /* the strategy does nothing of what it is chosen for */
-        diag_warning(note, nowhere, "%s (%s 1), as with --strategy local; dp is filled to %lld%s",
-                     sharers.data,
-                     axes.cp && axes.hp ? "cp and hp"
-                     : axes.cp          ? "cp"
-                                        : "hp",
-                     (long long)dp, why.data);
+        diag_warning(
+            note, nowhere,
+            "%s (%s 1), as with --strategy local%s; dp is set to %lld, so that all GPUs are used",
+            sharers.data,
+            axes.cp && axes.hp ? "cp and hp"
+            : axes.cp          ? "cp"
+                               : "hp",
+            why.data, (long long)dp);
     else
-        diag_note(note, nowhere, "%s; dp is filled to %lld%s", sharers.data, (long long)dp,
-                  why.size > 0 ? why.data : "");
+        diag_note(note, nowhere, "%s%s; dp is set to %lld, so that all GPUs are used", sharers.data,
+                  why.size > 0 ? why.data : "", (long long)dp);
     text_release(&sharers);
     text_release(&why);
 }

@@ -67,13 +67,13 @@ static enum status resolve_lengths(struct choices *c, const int64_t *lengths, in
     for (uint32_t i = 0; i < c->subsequences; i++) {
         if (lengths[i] < 1 || lengths[i] % ranks != 0)
             return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                              "subsequence %u has %lld tokens; a multiple of %lld would do", i,
+                              "subsequence %u has %lld tokens, and must have a multiple of %lld", i,
                               (long long)lengths[i], (long long)ranks);
         sum += lengths[i];
     }
     if (sum != c->seq)
         return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                          "%u subsequences have %lld tokens; the sequence has %lld",
+                          "the %u subsequences have %lld tokens in all, but the sequence has %lld",
                           c->subsequences, (long long)sum, (long long)c->seq);
     c->lengths = lengths;
     return STATUS_OK;
@@ -91,14 +91,15 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
         return STATUS_OK;
     if (!pipeline_of(c)->subsequences)
         return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
-                          "%s takes whole sequences; over subsequences it is --pipeline %s",
+                          "%s passes whole sequences through the pipeline; the same order over "
+                          "subsequences is --pipeline %s",
                           pipeline_of(c)->name,
                           c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
     if (c->cp > 1)
         return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
-                          "for each subsequence, the keys of all earlier ones would go round the "
-                          "ring of %u context ranks again; --cp 1, with head or tensor ranks, "
-                          "would do",
+                          "subsequences are not combined with a ring: for each subsequence the "
+                          "keys of all earlier ones would go round its %u context ranks again; "
+                          "choose --cp 1, and --hp or --tp for the ranks that share a sequence",
                           c->cp);
     if (pieces * c->accumulation > PIPELINE_UNITS_MAX)
         return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,

@@ -78,14 +78,14 @@ void sppo_note(const struct choices *c, const struct request *asked, struct diag
     bool open = asked->tp <= 0 || asked->pp <= 0 || asked->subsequences <= 0;
     if (strategy->subsequences && open && c->subsequences > 1)
         diag_note(note, nowhere,
-                  "%s has tp %u x pp %u and %u subsequences of %lld tokens on average; "
+                  "strategy %s chose tp %u, pp %u and %u subsequences of %lld tokens on average; "
                   "`longhaul plan --strategy %s` compares others",
                   strategy->name, c->tp, c->pp, c->subsequences,
                   (long long)(c->seq / c->subsequences), strategy->name);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) == 1 &&
         (c->scope == SCOPE_STEP || c->scope >= SCOPE_LAYERS))
-        diag_note(
-            note, nowhere,
-            "nothing goes to the host: a step is one unit, whose backward follows its forward "
-            "at once; --subsequences 2 or more would do");
+        diag_note(note, nowhere,
+                  "no activations are offloaded to the host: a step has only one unit (micro-batch "
+                  "or subsequence), whose backward follows its forward at once; choose "
+                  "--subsequences 2 or more");
 }

@@ -125,14 +125,13 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     const char *first_use = "is persistent";
     if (!lifetimes_persistent(ir, buffer))
         first_use =
-            arena_printf(&v->arena, "is born with %s", op_text(v, w->first_uses.first[buffer]));
-    verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
-                buffer_text(v, other), buffer_text(v, buffer), begin, end,
-                memory_name(ir->buffer.memory[buffer]), buffer_text(v, other), life_text(v, other),
-                buffer_text(v, buffer), first_use,
-                count != 0 && !lifetimes_persistent(ir, buffer)
-                    ? ", which is not ordered behind that"
-                    : "");
+            arena_printf(&v->arena, "is first used by %s", op_text(v, w->first_uses.first[buffer]));
+    verify_fail(
+        v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
+        buffer_text(v, other), buffer_text(v, buffer), begin, end,
+        memory_name(ir->buffer.memory[buffer]), buffer_text(v, other), life_text(v, other),
+        buffer_text(v, buffer), first_use,
+        count != 0 && !lifetimes_persistent(ir, buffer) ? ", which is not ordered after that" : "");
 }
 
 /* Lets `buffer` take over all ranges of a cut-out tree; gives their rows back. */
@@ -182,7 +181,8 @@ static void place(struct overlap_walk *w, uint32_t buffer)
     enum memory memory = ir->buffer.memory[buffer];
     uint64_t offset = ir->buffer.offset[buffer];
     if (offset == UINT64_MAX) {
-        verify_fail(v, "%s has no place in the arena, and others have", buffer_text(v, buffer));
+        verify_fail(v, "%s has no offset in the arena, but other buffers have",
+                    buffer_text(v, buffer));
         return;
     }
     uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});

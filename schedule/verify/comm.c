@@ -15,7 +15,8 @@ void check_guards(struct verifier *v)
         guarded++;
         enum work_kind kind = ir->op.kind[op];
         if (is_collective(kind) || work_kind_info(kind)->stream == STREAM_SYNC)
-            verify_fail(v, "%s carries a guard; every rank must run it", op_text(v, op));
+            verify_fail(v, "%s is a collective or barrier and has a guard; every rank must run it",
+                        op_text(v, op));
     }
     verify_checked(v, "%" PRIu32 " guarded ops", guarded);
 }
@@ -95,8 +96,8 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
         if (!group_locate(&ir->mesh, g, rank, &instance, &index)) {
             struct sequence s = sequence_of(ops, ir, role, group);
             if (s.count > 0 && !outside[role])
-                verify_fail(v, "%s issues %s in group %s, in which it is not", rank_text(v, rank),
-                            op_text(v, s.op[0]), g->name);
+                verify_fail(v, "%s issues %s in group %s, of which it is not a member",
+                            rank_text(v, rank), op_text(v, s.op[0]), g->name);
             outside[role] = true;
             continue;
         }
@@ -145,7 +146,8 @@ static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
     bool sends = ir->op.kind[message->op] == WORK_SEND;
     switch (message_fault(v, a, m)) {
     case MESSAGE_OUTSIDE:
-        verify_fail(v, "%s of %s is in group %s, in which the rank is not", op, rank, group->name);
+        verify_fail(v, "%s of %s is in group %s, of which the rank is not a member", op, rank,
+                    group->name);
         break;
     case MESSAGE_NO_PEER:
         verify_fail(

@@ -34,7 +34,8 @@ static void check_op(struct verifier *v, uint32_t op, const char *why)
         if (work->attention.sequence || work->attention.q_first || work->attention.kv_first ||
             work->attention.away || work->attention.away_out)
             verify_fail(v,
-                        "%s says which rows of a sequence it has, which only mask=documents reads",
+                        "%s gives the rows of a sequence (sequence, q_first or the like), which "
+                        "are used only with mask=documents",
                         op_text(v, op));
         return;
     }

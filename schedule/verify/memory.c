@@ -194,8 +194,10 @@ static void check_in_place(struct verifier *v, uint32_t op)
                     "elements or have none in common",
                     op_text(v, op), view_text(v, in), view_text(v, out));
             if (same && !work_in_place((enum work_kind)ir->op.kind[op], r, k))
-                verify_fail(v, "%s writes %s, which it reads: it does not work in place",
-                            op_text(v, op), view_text(v, out));
+                verify_fail(
+                    v,
+                    "%s writes %s, which it also reads, but this kind of op does not work in place",
+                    op_text(v, op), view_text(v, out));
         }
     }
 }
@@ -345,11 +347,11 @@ void check_use_after_free(struct verifier *v)
                     ends_in_time(ir, order, buffer, op) || touched_by_earlier_operand(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
-                verify_fail(v, "%s %s %s, which is free after %s%s, and is not ordered before that",
-                            op_text(v, op), k < ir->op.reads[op] ? "reads" : "writes",
-                            view_text(v, view),
-                            last.i < ir->op.count ? op_text(v, last.i) : "an op that is not there",
-                            ir->buffer.free_count[buffer] > 1 ? " and others" : "");
+                verify_fail(
+                    v, "%s %s %s, which is free after %s%s, but the op is not ordered before that",
+                    op_text(v, op), k < ir->op.reads[op] ? "reads" : "writes", view_text(v, view),
+                    last.i < ir->op.count ? op_text(v, last.i) : "an op that is not there",
+                    ir->buffer.free_count[buffer] > 1 ? " and others" : "");
             }
     }
     verify_checked(v, "%" PRIu32 " operands", ir->operand_count);
@@ -380,7 +382,9 @@ void check_double_free(struct verifier *v)
             if (again)
                 verify_fail(v, "%s is freed twice after op %" PRIu32, buffer_text(v, b), set[k].i);
             else if (!in_role(ir, ir->buffer.role[b], set[k].i))
-                verify_fail(v, "%s of role %s is freed after op %" PRIu32 ", which is not its op",
+                verify_fail(v,
+                            "%s of role %s is freed after op %" PRIu32
+                            ", which is not an op of that role",
                             buffer_text(v, b), ir->role[ir->buffer.role[b]].name, set[k].i);
         }
     }

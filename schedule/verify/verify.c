@@ -261,7 +261,7 @@ enum status verify(const struct ir *ir, const struct verify_limits *limits, cons
         if (v.result->failures > 0)
             status = STATUS_NO;
         if (v.result->failures > VERIFY_SHOWN)
-            diag_note(diag, v.at, "%s: %" PRIu64 " more", v.rule,
+            diag_note(diag, v.at, "%s: there are %" PRIu64 " more faults of this rule", v.rule,
                       v.result->failures - VERIFY_SHOWN);
     }
     free(v.slots.first);

@@ -164,7 +164,8 @@ static void a_place_that_is_no_folder_is_refused(void)
         const char *label, *folder, *message;
     } rows[] = {
         {"a file", "/dev/null",
-         "/dev/null: error: is no folder; a new name, or that of a folder, would do\n"},
+         "/dev/null: error: exists and is not a folder; give a new name, or the name of a "
+         "folder\n"},
         {"in no folder", "/no/such",
          "/no/such: error: cannot make the folder: No such file or directory\n"},
         {"where none can be made", "/proc/none",

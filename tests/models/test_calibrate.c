@@ -284,8 +284,8 @@ static const struct {
     const char *message; /* the beginning of the message */
 } refusals[] = {
     {"one point", one_product, STATUS_NO,
-     "error: matmul: m is 4096 in every point; what grows with it cannot be told from what does "
-     "not: add products"},
+     "error: matmul: m is 4096 in every point; the time that grows with it and the time that does "
+     "not cannot be fitted apart: add products"},
     {"one depth", one_depth, STATUS_NO, "error: matmul: k is 4096 in every point"},
     {"fewer points than parameters", two_products, STATUS_NO,
      "error: matmul: 2 points for 4 parameters: add products"},

@@ -131,10 +131,10 @@ static const struct {
     {"a short table",
      HEAD "\"nic\": {\n"
      "\"of_gpu\": {\"value\": [0, 1], \"source\": \"x\"}}}",
-     "t.json:3: error: nic.of_gpu: 2 entries, but gpus_per_node is 8 (PRESETS/dgx-a100.json:#)\n"},
+     "t.json:3: error: nic.of_gpu has 2 entries, but gpus_per_node is 8 (PRESETS/dgx-a100.json:#)\n"},
     {"a table of the old length",
      HEAD "\"gpus_per_node\": {\"value\": 4, \"source\": \"x\"}}",
-     "PRESETS/dgx-a100.json:#: error: pcie.switch_of_gpu: 8 entries, but gpus_per_node is 4 "
+     "PRESETS/dgx-a100.json:#: error: pcie.switch_of_gpu has 8 entries, but gpus_per_node is 4 "
      "(t.json:2)\n"},
     {"a NIC that is not there",
      HEAD "\"nic\": {\n"
@@ -176,16 +176,16 @@ static const struct {
     {"more NICs than GPUs",
      HEAD "\"nic\": {\n"
      "\"count\": 16}}",
-     "PRESETS/dgx-a100.json:#: error: nic.switch_of_nic: 8 entries, but nic.count is 16 "
+     "PRESETS/dgx-a100.json:#: error: nic.switch_of_nic has 8 entries, but nic.count is 16 "
      "(t.json:3)\n"},
     {"fewer GPUs with fewer NICs",
      HEAD "\"gpus_per_node\": 4, \"nic\": {\"count\": 2}}",
-     "PRESETS/dgx-a100.json:#: error: pcie.switch_of_gpu: 8 entries, but gpus_per_node is 4 "
+     "PRESETS/dgx-a100.json:#: error: pcie.switch_of_gpu has 8 entries, but gpus_per_node is 4 "
      "(t.json:2)\n"},
     {"a short table of a changed count",
      HEAD "\"nic\": {\"count\": 2,\n"
      "\"of_gpu\": [0, 1]}}",
-     "t.json:3: error: nic.of_gpu: 2 entries, but gpus_per_node is 8 (PRESETS/dgx-a100.json:#)\n"},
+     "t.json:3: error: nic.of_gpu has 2 entries, but gpus_per_node is 8 (PRESETS/dgx-a100.json:#)\n"},
     {"copies faster than their lanes",
      HEAD "\"pcie\": {\n"
      "\"h2d\": {\"value\": \"40 GB/s\", \"source\": \"x\"}}}",

@@ -78,7 +78,7 @@ static void a_job_without_a_result_is_told(void)
     CHECK_INT("status", workers_run(4, sizeof results[0], leave_at_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
     CHECK_TEXT("message", diag.text,
-               "longhaul: error: 1 of 4 jobs were not done: their process died\n");
+               "longhaul: error: 1 of 4 jobs were not done: their processes ended early\n");
     CHECK_INT("its result", results[2], 0);
     diag_release(&diag);
 }

@@ -216,13 +216,15 @@ static void documents_that_do_not_fit_are_refused(void)
         const char *message;
     } rows[] = {
         {"sequences", "ulysses", 3, 32, 0,
-         "--documents: error: 3 sequences have documents, and a step has 4\n"},
+         "--documents: error: the documents are those of 3 sequences, but a step has 4 "
+         "sequences\n"},
         {"slices", "ring", 4, 32, 4,
          "--layout: error: zigzag-documents cuts each document into 8 slices, and one has 30 "
          "tokens; pad documents to "
          "multiples of 8, or choose --layout zigzag\n"},
         {"tokens", "ulysses", 4, 31, 0,
-         "--documents: error: the documents of sequence 0 have 62 tokens, and a sequence has 64\n"},
+         "--documents: error: the documents of sequence 0 have 62 tokens in all, but a sequence "
+         "has 64 tokens\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};

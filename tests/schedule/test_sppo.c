@@ -84,8 +84,8 @@ static void notes_say_what_a_user_should_know(void)
         const char *says;
     } notes[] = {
         {"filled", 524288, 0, "64 subsequences of 8192 tokens"},
-        {"one unit", 524288, 1, "nothing goes to the host"},
-        {"short", 4096, 0, "nothing goes to the host"},
+        {"one unit", 524288, 1, "no activations are offloaded to the host"},
+        {"short", 4096, 0, "no activations are offloaded to the host"},
     };
     for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
         struct request request = open_request(32, notes[i].seq, notes[i].subsequences);

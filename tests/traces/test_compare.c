@@ -164,7 +164,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     CHECK_INT("more ranks", compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("more ranks", f.diag.text,
-               "m.csv: error: has rank 2, and the prediction is one of 2 ranks\n");
+               "m.csv: error: has rows of rank 2, but the prediction is for 2 ranks\n");
     release(&f);
     CHECK_INT("no rows", compare_text(&f, PREDICTED, ""), STATUS_BAD_INPUT);
     CHECK_TEXT("no rows", f.diag.text,

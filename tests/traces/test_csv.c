@@ -154,7 +154,8 @@ static const struct {
     {"ends early", OPS "0,compute,7,matmul,forward,linear,-1,-1,-1,2,1,1,2\n",
      "t.csv:2: error: column 'end_s': 1 is before start_s, 2\n"},
     {"late comment", OPS "# a=b\n",
-     "t.csv:2: error: a comment among the rows: comments stand before the column names\n"},
+     "t.csv:2: error: this comment stands among the rows; comments must stand before the column "
+     "names\n"},
     {"free comment", "# hello\n" OPS,
      "t.csv:1: error: expected '# key=value', the key in printable ASCII\n"},
     {"no key", "# =x\n" OPS,
@@ -162,12 +163,12 @@ static const struct {
     {"bad escape", "# a=\\t\n" OPS,
      "t.csv:1: error: a: a '\\' that is none of \"\\\\\", \"\\n\" and \"\\r\"\n"},
     {"two values", "# a=1\n# a=2\n" OPS,
-     "t.csv:2: error: a is '2' here and was '1' before: rows of two runs do not belong together\n"},
+     "t.csv:2: error: a is '2' here and was '1' before: a trace must not hold rows of two runs\n"},
     {"open quote", OPS "0,\"compute,7\n1,2\n",
-     "t.csv:2: error: a quoted field that is not closed\n"},
+     "t.csv:2: error: a quoted field of this row is not closed\n"},
     {"stray quote", OPS "0,com\"pute,7\n",
-     "t.csv:2:6: error: a stray quote: a field is quoted as a whole, with its own quotes "
-     "doubled\n"},
+     "t.csv:2:6: error: a quote stands inside a field: a field must be quoted as a whole, with the "
+     "quotes in it doubled\n"},
 };
 
 static void the_reader_says_what_is_wrong_and_where(void)
@@ -208,17 +209,17 @@ static void hostile_bytes_are_refused(void)
     for (int i = 0; i < 100000; i++)
         text_puts(&f.text, "0123456789012345678901234567890\n");
     trace_parse_ops(&f.trace, "t.csv", f.text.data, f.text.size, &f.diag);
-    CHECK_TEXT(
-        "huge field", f.diag.text,
-        "t.csv:2: error: a field of more than 1048576 bytes (is a closing quote missing?)\n");
+    CHECK_TEXT("huge field", f.diag.text,
+               "t.csv:2: error: this row has a field of more than 1048576 bytes (is a closing "
+               "quote missing?)\n");
     fixture_release(&f);
 
     for (int i = 0; i < 300; i++)
         text_puts(&f.text, "a,");
     trace_parse_ops(&f.trace, "t.csv", f.text.data, f.text.size, &f.diag);
     CHECK_TEXT("many fields", f.diag.text,
-               "t.csv:1: error: a row of more than 256 fields or 1048576 bytes (is a closing quote "
-               "missing?)\n");
+               "t.csv:1: error: this row has more than 256 fields or 1048576 bytes (is a closing "
+               "quote missing?)\n");
     fixture_release(&f);
 
     text_puts(&f.text, MEMORY);

@@ -190,8 +190,8 @@ static void a_rank_that_is_not_predicted_is_refused(void)
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, SLOW_LINK("2")), STATUS_BAD_INPUT);
     CHECK_TEXT("message", f.diag.text,
-               "m.csv: error: rank 2 is not in the prediction; predict with --exact to have all "
-               "ranks\n");
+               "m.csv: error: rank 2 is not in the prediction, which holds one of equal ranks; "
+               "predict with --exact to have all ranks\n");
     release(&f);
 }
 

@@ -74,7 +74,8 @@ static void the_first_column_tells_the_kind_of_file(void)
 }
 
 static const struct wrong_text wrong[] = {
-    {"empty file", "", "e.csv: error: empty: expected the column names 'id,source,model,...'\n"},
+    {"empty file", "",
+     "e.csv: error: the file is empty: expected the column names 'id,source,model,...'\n"},
     {"other columns", "id,source,gpu\n", "e.csv:1: error: column 3 is 'gpu', expected 'model'\n"},
     {"half a result", COLUMNS ",predicted_step_s\n",
      "e.csv:1: error: the column 'relative_error' is missing\n"},
@@ -110,7 +111,8 @@ static const struct wrong_text wrong[] = {
      COLUMNS "\nb,A," FACTS "1,tgs,1,,,yes,--seq 2K,\n" ROW "\nb,A," FACTS
              "1,tgs,1,,,yes,--seq 2K,\n",
      "e.csv:4: error: column 'id': 'b' is also the id of the row in line 2\n"},
-    {"open quote", COLUMNS "\na-1,\"A\n", "e.csv:2: error: a quoted field that is not closed\n"},
+    {"open quote", COLUMNS "\na-1,\"A\n",
+     "e.csv:2: error: a quoted field of this row is not closed\n"},
 };
 
 static enum status parse_and_drop(const char *text, struct diag *diag)

@@ -330,7 +330,7 @@ static void real_recordings_are_read_whole(void)
     }
 }
 
-#define BAD_ESCAPE "t.json:1:3: error: no such escape in a string\n"
+#define BAD_ESCAPE "t.json:1:3: error: unknown escape in a string\n"
 #define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
 #define NO_ROWS                                                                                    \
     "t.json: error: no operators or kernels of the PyTorch profiler (categories cpu_op, kernel, "  \
@@ -350,7 +350,7 @@ static void hostile_text_gives_one_message(void)
         {"cut", "{\"traceEvents\":[{\"ph\":\"X\"",
          "t.json:1:26: error: expected ',' or '}', but the text ends here\n"},
         {"open text", "{\"trace", "t.json:1:2: error: this string does not end on its line\n"},
-        {"trailing comma", "[{},]", "t.json:1:5: error: a comma before ']'\n"},
+        {"trailing comma", "[{},]", "t.json:1:5: error: there must be no comma before ']'\n"},
         {"no comma", "[{} {}]", "t.json:1:5: error: expected ',' or ']', found '{'\n"},
         {"two values", "[] []", "t.json:1:4: error: expected nothing after the value, found '['\n"},
         {"word", "[nul]", "t.json:1:2: error: 'nul' is no JSON value\n"},

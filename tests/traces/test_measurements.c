@@ -98,7 +98,7 @@ static void what_a_value_means_follows_from_its_metric(void)
 
 static const struct wrong_text wrong[] = {
     {"empty file", "",
-     "m.csv: error: empty: expected the column names 'source,table,system,...'\n"},
+     "m.csv: error: the file is empty: expected the column names 'source,table,system,...'\n"},
     {"other columns", "source,system\n",
      "m.csv:1: error: column 2 is 'system', expected 'table'\n"},
     {"extra column",
@@ -139,7 +139,7 @@ static const struct wrong_text wrong[] = {
     {"no unit", COLUMNS "S,1,ring,m,c,8,1024,,attention_ms,1,,\n",
      "m.csv:2: error: column 'unit': 'attention_ms' has the unit 's', 'ms', 'us', not ''\n"},
     {"open quote", COLUMNS "S,1,ring,m,c,8,1024,,tgs,1,tokens/s/gpu,\"a\n\n",
-     "m.csv:2: error: a quoted field that is not closed\n"},
+     "m.csv:2: error: a quoted field of this row is not closed\n"},
 };
 
 static enum status parse_and_drop(const char *text, struct diag *diag)

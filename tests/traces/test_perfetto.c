@@ -258,8 +258,9 @@ static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
     f = (struct fixture){0};
     add_op(&f.trace, 0, "compute", "add", 0, 1e11);
     CHECK_INT("time", perfetto_print(&f.trace, &f.text, "t.json", &f.diag), STATUS_BAD_INPUT);
-    CHECK_TEXT("message", f.diag.text,
-               "t.json: error: a time of 1e+11 s: a Perfetto trace holds at most 4e9 s\n");
+    CHECK_TEXT(
+        "message", f.diag.text,
+        "t.json: error: a Perfetto trace cannot hold a time of 1e+11 s: the limit is 4e9 s\n");
     fixture_release(&f);
 }
 
