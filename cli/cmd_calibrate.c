@@ -52,7 +52,8 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "RATE",
      .unset = "the header of the points",
-     .help = "bandwidth of host memory, which work on host streams uses in part: \"200 GB/s\""},
+     .help = "bandwidth of the host's memory, of which work on host streams reaches a fitted "
+             "share: \"200 GB/s\""},
     {.name = "min-bytes",
      .kind = OPTION_COUNT,
      .low = 0,

@@ -30,12 +30,14 @@ static const struct option compare_rows[] = {
      .fallback = "10",
      .low = 0,
      .high = 1000000,
-     .help = "how many ops are listed, those with the largest errors first"},
+     .help = "how many ops are listed; those with the largest errors come first"},
     {.name = "explain",
      .kind = OPTION_FLAG,
      .help = "print why the measured step is longer or shorter than predicted: the causes, the "
              "largest first, and the extra time of each rank; takes one recording per rank"},
-    {.name = "all", .kind = OPTION_FLAG, .help = "print every table and every row, not one screen"},
+    {.name = "all",
+     .kind = OPTION_FLAG,
+     .help = "print every table and every row instead of a summary of one screen"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};

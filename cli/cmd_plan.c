@@ -57,8 +57,8 @@ static const struct option rows[] = {
              "express exactly"},
     {.name = "emit-winner",
      .kind = OPTION_FLAG,
-     .help = "with --emit: print settings of the overall winner; what the framework cannot express "
-             "stands in comments"},
+     .help = "with --emit: print the settings of the overall winner, even if the framework cannot "
+             "express some of its options, which are then comments"},
     {.name = "only",
      .kind = OPTION_CHOICE,
      .names = framework_names,
@@ -68,7 +68,8 @@ static const struct option rows[] = {
              "implementation unless --profile says another"},
     {.name = "all",
      .kind = OPTION_FLAG,
-     .help = "print every detail after the screen: each row's options and step, why each other "
+     .help = "after the summary of one screen, print every detail: each row's options and step, "
+             "why each other "
              "strategy lost, and what other machines would change"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON"},
     {.name = "o",

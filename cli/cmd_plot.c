@@ -15,8 +15,8 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.svg|FILE.png",
-     .help = "the file of the figure; for a folder (created if missing), the data and the "
-             "gnuplot program are written into it instead"},
+     .help = "the file of the figure, .svg or .png; or a folder (created if missing) for the "
+             "figure's data and gnuplot program"},
     {.name = "x",
      .kind = OPTION_TEXT,
      .value = "KEY",
@@ -31,8 +31,8 @@ static const struct option rows[] = {
     {.name = "only",
      .kind = OPTION_LIST,
      .value = "COLUMN=VALUE,...",
-     .help = "sweep, heatmap, mfu and error: draw only rows with one of these values; may be "
-             "repeated, and rows must match all"},
+     .help = "sweep, heatmap, mfu and error: draw only rows that have one of these values in this "
+             "column; may be repeated, and rows must match all of them"},
     {.name = "y-range",
      .kind = OPTION_TEXT,
      .value = "LOW..HIGH",
@@ -75,7 +75,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "TEXT",
      .unset = "what is drawn",
-     .help = "text above the figure"},
+     .help = "title of the figure"},
     {.name = "dark", .kind = OPTION_FLAG, .help = "use light colours on a dark background"},
 };
 const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};

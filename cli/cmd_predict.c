@@ -65,7 +65,8 @@ static const struct option rows[] = {
      .help = "with --tokens: price of one GPU-hour, to print the cost of the run"},
     {.name = "all",
      .kind = OPTION_FLAG,
-     .help = "print every detail, not one screen: all causes, MFU by every convention, what was "
+     .help = "print every detail instead of a summary of one screen: all causes, MFU by every "
+             "convention, what was "
              "simulated"},
     {.name = "mfu",
      .kind = OPTION_CHOICE,

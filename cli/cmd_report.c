@@ -12,12 +12,12 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE.html",
      .unset = "standard output",
-     .help = "the file of the page"},
+     .help = "the HTML file to which the page is written"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
      .unset = "what is reported",
-     .help = "text above the page"},
+     .help = "title of the page"},
 };
 const struct option_set report_options = {"page", rows, ARRAY_LEN(rows)};
 

@@ -24,9 +24,9 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "write rows (CSV), figures (SVG, light and dark) and a text that says what agrees "
-             "into a folder, and for several entries a page (index.html); the same command "
-             "continues where an earlier one ended"},
+     .help = "the folder into which rows (CSV), figures (SVG, light and dark), a text that says "
+             "which predictions agree with the paper and, for several entries, a page (index.html) "
+             "are written; the same command resumes an interrupted one"},
     {.name = "jobs",
      .kind = OPTION_COUNT,
      .value = "N",

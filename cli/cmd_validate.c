@@ -26,7 +26,8 @@ static const struct option rows[] = {
     {.name = "source",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "predict only rows of this source"},
+     .help = "predict only rows of this source (the paper, blog or repository that published the "
+             "measurement)"},
     {.name = "table",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -54,8 +55,9 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "write each row with its prediction, error and status; training steps beside "
-             "published figures go to FILE-external.csv"},
+     .help = "the CSV file to which each row is written with its prediction, error and status; "
+             "where published figures and training steps are predicted together, the steps go to "
+             "FILE-external.csv"},
     {.name = "residuals",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
@@ -78,8 +80,8 @@ static const struct option rows[] = {
              "added to the file later; predicts nothing"},
     {.name = "all",
      .kind = OPTION_FLAG,
-     .help = "print every row beside its measurement; without it, only rows that are predicted "
-             "not to fit in memory, or could not be predicted"},
+     .help = "print the prediction and measurement of every row; without it, only those of rows "
+             "that are predicted not to fit in memory, or could not be predicted"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print every row as JSON, without the means"},
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};

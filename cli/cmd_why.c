@@ -18,7 +18,8 @@ static const struct option rows[] = {
      .fallback = "8",
      .low = 1,
      .high = 100000,
-     .help = "how many places that allocated memory, and how many options, are listed"},
+     .help = "how many of the places that allocated memory are listed, and how many of the options "
+             "that would save memory"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set why_options = {"snapshot", rows, ARRAY_LEN(rows)};

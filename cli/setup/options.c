@@ -65,21 +65,21 @@ static const struct option cluster_rows[] = {
      .low = 1,
      .high = CLUSTER_MAX_NODES,
      .unset = "all of the cluster",
-     .help = "nodes that are used"},
+     .help = "number of nodes that are used"},
     {.name = "gpus",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
      .unset = "all of the nodes",
-     .help = "GPUs that are used: whole nodes, or part of one node"},
+     .help = "number of GPUs that are used: those of whole nodes, or some of one node"},
     {.name = "loopback",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = CLUSTER_MAX_GPUS_PER_NODE,
      .unset = "a GPU for each rank",
-     .help = "N ranks share one GPU, as in `longhaul run --backend cuda` on one GPU"},
+     .help = "number of ranks that share one GPU, as in `longhaul run --backend cuda` on one GPU"},
     {.name = "costs",
      .kind = OPTION_TEXT,
      .value = "NAME|FILE",
@@ -96,8 +96,8 @@ static const struct option choice_rows[] = {
      .kind = OPTION_TEXT,
      .value = "NAME",
      .fallback = "ulysses",
-     .help = "the strategy, a named combination of the choices below; `longhaul list strategies` "
-             "explains each"},
+     .help = "the strategy: a named combination of an attention, degrees of parallelism, weights "
+             "and activations; `longhaul list strategies` explains each"},
     {.name = "profile",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -108,21 +108,21 @@ static const struct option choice_rows[] = {
     {.name = "seq",
      .kind = OPTION_TOKENS,
      .value = "TOKENS",
-     .help = "tokens of one sequence: 131072, 128K, 1M"},
+     .help = "length of a sequence in tokens: 131072, 128K, 1M"},
     {.name = "batch",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = SIZE_MAX_SEQUENCES,
      .unset = "dp x micro-batch",
-     .help = "sequences of one step, over all GPUs"},
+     .help = "number of sequences in one step, over all GPUs"},
     {.name = "micro-batch",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 1024,
      .unset = "1",
-     .help = "sequences that a group of ranks computes at a time"},
+     .help = "number of sequences that a group of ranks computes at a time"},
     {.name = "dp",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -185,15 +185,15 @@ static const struct option choice_rows[] = {
      .low = 1,
      .high = 255,
      .unset = "the pipeline's",
-     .help = "chunks of layers on each stage of a pipeline"},
+     .help = "number of chunks of layers on each stage of a pipeline"},
     {.name = "subsequences",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 65000,
      .unset = "1; sppo: of 8K tokens",
-     .help =
-         "pieces into which each sequence is cut, which go through the layers one after the other"},
+     .help = "number of pieces into which each sequence is cut; the pieces go through the layers "
+             "one after the other"},
     {.name = "partition",
      .kind = OPTION_CHOICE,
      .names = partition_option_names,
@@ -207,7 +207,7 @@ static const struct option choice_rows[] = {
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
      .unset = "1",
-     .help = "ranks of an inner ring (Double-Ring attention); 1: a single ring"},
+     .help = "number of ranks in an inner ring of Double-Ring attention; 1: a single ring"},
     {.name = "windows",
      .kind = OPTION_CHOICE,
      .names = windows_names,
@@ -270,16 +270,18 @@ static const struct option choice_rows[] = {
      .low = 1,
      .high = CLUSTER_MAX_GPUS,
      .unset = "a node",
-     .help = "with --weights hsdp: ranks that share one copy of the weights; with zero1: ranks "
-             "that share one copy of the optimizer's states (all ranks unless it is given)"},
+     .help = "with --weights hsdp: number of ranks that share one copy of the weights; with zero1: "
+             "number of ranks that share one copy of the optimizer's states (all ranks unless it "
+             "is given)"},
     {.name = "activations",
      .kind = OPTION_CHOICE,
      .names = activations_names,
      .name_count = CHOICE_ACTIVATIONS_COUNT,
      .unset = "the strategy's: full",
-     .help = "what the forward keeps for the backward. keep: all; full: layer inputs, the rest is "
-             "recomputed; selective: layer inputs and the outputs of attention's core; offload, "
-             "selective-offload: as full and selective, with what they keep stored on the host; "
+     .help = "which activations are kept from the forward to the backward. keep: all; full: only "
+             "the inputs of layers, and the rest is recomputed; selective: the inputs of layers "
+             "and the outputs of attention's core; offload, selective-offload: as full and "
+             "selective, but stored on the host; "
              "selective-op, selective-layer: as torchtitan does; selective-core: as Megatron-LM "
              "does; ratio: a share of all activations goes to the host"},
     {.name = "checkpoint",
@@ -291,10 +293,9 @@ static const struct option choice_rows[] = {
      .kind = OPTION_TEXT,
      .value = "none|full|adaptive|0.XX",
      .unset = "full; sppo: adaptive",
-     .help =
-         "the share of a unit's activations that is offloaded to the host (implies --activations "
-         "ratio; a unit is a micro-batch or a subsequence); adaptive: as much as computation "
-         "hides"},
+     .help = "the share of the activations of a micro-batch or subsequence that is offloaded to "
+             "the host (implies --activations ratio); adaptive: as much as can be copied while the "
+             "GPU computes"},
     {.name = "optimizer",
      .kind = OPTION_CHOICE,
      .names = optimizer_names,
@@ -306,7 +307,7 @@ static const struct option choice_rows[] = {
      .names = states_names,
      .name_count = STATES_COUNT,
      .unset = "fp32",
-     .help = "precision of what AdamW keeps of a parameter. fp32: an fp32 copy and two fp32 "
+     .help = "precision of what AdamW keeps for a parameter. fp32: an fp32 copy and two fp32 "
              "moments, 12 bytes; 8bit: an fp32 copy and two 8-bit moments, 6 bytes; bf16: two bf16 "
              "moments and no copy, 4 bytes, with a bf16 gradient"},
     {.name = "dropout",
@@ -322,20 +323,22 @@ static const struct option choice_rows[] = {
      .low = 1,
      .high = 65535,
      .unset = "1",
-     .help = "pieces of a rank's tokens for which the loss is computed one after the other"},
+     .help = "number of pieces into which a rank's tokens are cut for the loss, which is computed "
+             "piece by piece"},
     {.name = "ffn-chunks",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 65535,
      .unset = "1",
-     .help = "pieces of a rank's tokens that go through the feed-forward part one after the other"},
+     .help = "number of pieces into which a rank's tokens are cut for the feed-forward part, which "
+             "is computed piece by piece"},
     {.name = "chunk",
      .kind = OPTION_TOKENS,
      .value = "TOKENS",
      .unset = "64K",
-     .help =
-         "with --strategy fpdt: tokens of a chunk of the sequence, over all ranks that share it"},
+     .help = "with --strategy fpdt: number of tokens in a chunk of the sequence, over all ranks "
+             "that share the sequence"},
     {.name = "kv-offload",
      .kind = OPTION_CHOICE,
      .names = kv_offload_names,
@@ -368,7 +371,7 @@ static const struct option choice_rows[] = {
      .names = attention_choices,
      .name_count = ARRAY_LEN(attention_choices),
      .unset = "the profile's",
-     .help = "the attention kernels whose times and workspaces are used in the prediction"},
+     .help = "the attention kernels whose times and workspaces the prediction uses"},
     {.name = "scope",
      .kind = OPTION_CHOICE,
      .names = scope_names,

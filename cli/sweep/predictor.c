@@ -25,7 +25,7 @@ static const struct option rows[] = {
              "within 2 % of the exact step"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
-     .help = "also simulate points that do not fit in memory: their times are as if they did"},
+     .help = "also simulate points that do not fit in memory, as if they did"},
 };
 const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
 
