@@ -1,7 +1,8 @@
-/* schedule/activations/classes.h: which activations may wait on the host, found from the list of ops only.
+/* schedule/activations/classes.h: which activations could be kept on the host between forward and backward, found
+ * from the list of ops.
  *
- * SPPO (arXiv 2503.10377, section 5.1) tells three types apart and gives a number of bytes for each;
- * here they follow from which ops read which buffers. A unit is a subsequence of a micro-batch (op label micro).
+ * SPPO (arXiv 2503.10377, section 5.1) distinguishes three types of activations and gives a number of bytes for each;
+ * here the type follows from which ops read a buffer. A unit is a subsequence of a micro-batch (op label micro).
  *
  * The folder schedule/activations/ holds the passes that recompute activations, or move them to the host and back. */
 #ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
@@ -13,8 +14,8 @@ enum activation_class {
     ACTIVATION_NONE,       /* no layer's forward makes it */
     ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
     ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again only in its backward */
-    /* Type 2, which the paper does not define: activations that the backward does not read, which die within their
-     * unit's forward, and those that leave the layers (a boundary between stages, the head's input). */
+    /* Type 2, which the paper does not define: activations that the backward does not read and that are freed within
+     * their unit's forward, and those that leave the layers (between stages, or as the head's input). */
     ACTIVATION_SHORT,
     ACTIVATION_CLASS_COUNT
 };
@@ -29,8 +30,8 @@ struct activation_row {
     uint8_t class;
     uint64_t bytes, buffers;
 };
-/* Fills at most `most` rows by falling bytes, from the first unit's ops in a layer of a finished schedule. Returns
- * how many. */
+/* Fills at most `most` rows, the largest first, with the activations of one layer in the first unit of a finished
+ * schedule. Returns how many rows. */
 uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
                            uint32_t most);
 

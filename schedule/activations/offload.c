@@ -1,13 +1,14 @@
 /* Checkpoints on the host: the input of a layer, from which the recomputation starts, is copied to the host before
- * the layer's forward, and back before it is read again. In between, the device does not hold it.
+ * the layer's forward and copied back before it is read again. In between, the device does not hold it.
  *
  * In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable and the host thread waits
  * for each copy: in the forward before it issues the layer, in the backward before it issues the recomputation. Such
  * a copy is made on the current stream, so it starts after the work issued there before it.
  *
- * In the other form memory is pinned, copies have streams of their own, and the next layer's input is fetched while
- * this layer's backward runs. A layer's forward then starts only after the copy of the layer before the previous one
- * has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be reused. */
+ * In the asynchronous form memory is pinned, copies have streams of their own, and the next layer's input is fetched
+ * while this layer's backward runs. A layer's forward then starts only after the copy of the layer before the
+ * previous one has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be
+ * reused. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"

@@ -1,7 +1,8 @@
 /* Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): the outputs of a layer's
- * attention core are copied to pinned memory after the layer's forward, and back one layer before they are read
- * again. The device has room for the outputs of two layers: a core writes its outputs once those of the layer before
- * the previous one have left, and outputs come back once the layer after the next is done. */
+ * attention core are copied to pinned memory after the layer's forward, and copied back one layer before they are
+ * read again. The device has room for the outputs of two layers: in the forward, a core writes its outputs only after
+ * the copy to the host of the layer two before it has ended; in the backward, a layer's outputs come back only after
+ * the layer two after it is done. */
 #include "schedule/emit/op_list.h"
 
 #include "schedule/activations/passes.h"

@@ -1,7 +1,7 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
- * backward, and where.
+ * backward, and in which memory.
  *
- * Each pass replaces *list; compose_build() runs them in this order. */
+ * Each pass replaces *list; compose_build() runs them in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 
@@ -13,8 +13,8 @@ void pass_recompute(struct emit *e, struct op_list *list);
 void pass_dead_copies(struct emit *e, struct op_list *list);
 /* Copies what recomputation starts from to the host in the forward, and back before it is read. */
 void pass_offload(struct emit *e, struct op_list *list);
-/* Copies what selective checkpointing keeps to the host and back in the same way
- * (schedule/activations/offload_kept.c). */
+/* Copies the tensors that selective checkpointing saves to the host after a layer's forward, and back before they are
+ * read (schedule/activations/offload_kept.c). */
 void pass_offload_kept(struct emit *e, struct op_list *list);
 /* Copies part of what the forward keeps to the host, and back before it is read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);

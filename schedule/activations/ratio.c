@@ -1,15 +1,15 @@
 /* Activations offloaded by ratio (SPPO, arXiv 2503.10377, sections 5 and 6). Of the tensors that a unit's forward
- * saves for its backward only, the largest go to pinned memory while the next unit runs, and come back one unit
- * before their backward. A tensor of which the ratio takes only a part is split: its tail moves to a buffer of its
- * own.
+ * saves for its backward only, the largest are copied to pinned memory while the next unit runs, and copied back one
+ * unit before their backward. If the ratio takes only a part of a tensor, the tensor is split: its tail moves to a
+ * buffer of its own.
  *
  * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before
- * the backward of unit k. So the tensors of at most two units wait for a copy: the forward of unit k + 1 starts when
- * unit k - 1 is on the host, which also bounds the memory. With the profile's switch offload_waits, copies start when
- * the unit's forward has ended, and a backward waits for all that was fetched for it, as in the prototype's two
- * streams; otherwise only data dependencies decide.
+ * the backward of unit k. So at most two units have tensors on the device that wait for a copy: the forward of unit k
+ * + 1 starts when unit k - 1 is on the host, which also bounds the memory. With the profile's switch offload_waits,
+ * copies start when the unit's forward has ended, and a backward waits for all that was fetched for it, as in the two
+ * streams of SPPO's prototype; otherwise only data dependencies decide.
  *
- * A unit whose backward comes next keeps everything on the device. */
+ * A unit whose backward follows its forward at once keeps everything on the device. */
 #include "schedule/activations/classes.h"
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
@@ -142,8 +142,8 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
     return count;
 }
 
-/* Returns the bytes that go to the host during the next forward run, or, if there is none, during a run like this
- * one. */
+/* Returns how many bytes can be copied to the host during the next forward run, or, if there is none, during a run
+ * like this one. */
 static double hidden_bytes(const struct ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
@@ -171,8 +171,8 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
     return bytes < all ? bytes : all;
 }
 
-/* Keeps on the device what one chunk passes unchanged to another chunk on the same stage, because the other chunk's
- * backward reads it first. */
+/* Keeps on the device the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
+ * because the other chunk's backward reads them first. */
 static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;

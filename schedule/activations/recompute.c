@@ -74,9 +74,9 @@ static bool repeats_core(const struct recompute *r)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Finds the ops of attention that belong to Megatron's core. The core includes the exchange of queries, keys and
- * values (core_attention, cp_comm_type): what comes from other ranks for the core, and what is made of it on the way
- * to the core, is computed again. What is made of the core's result is not. */
+/* Finds the ops of attention that belong to Megatron's core (core_attention, cp_comm_type). The core includes the
+ * exchange of queries, keys and values: the recomputation also repeats the ops that receive tensors from other ranks
+ * for the core, and those that prepare them for it. It does not repeat ops that use the core's result. */
 static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
@@ -115,9 +115,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* True if an op of the forward makes only tensors that are saved, or that only such ops read. An op that writes
- * nothing (a wait of the host) is treated like the op after it, whose answer is `behind`. The caller walks the
- * segment backwards, and has marked in `needed` what other ops read. */
+/* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. An
+ * op that writes nothing (a wait of the host) gets the answer of the op after it, `behind`. The caller walks the
+ * segment backwards, and has marked in `needed` the buffers that other ops read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -140,8 +140,8 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
-/* Marks in keep the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
- * the backward, or a repeated op, reads what it makes. */
+/* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
+ * the backward, or a repeated op, reads what it writes. */
 static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {
@@ -165,9 +165,8 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     }
 }
 
-/* Leaves out ops whose buffer would be repeated only in part. A buffer that several ops fill (keys by one, values by
- * another) is repeated as a whole: if one of these ops is not repeated, the others are not either, and the readers
- * use the buffer of the first forward. */
+/* Unmarks ops whose buffer would be repeated only in part. Several ops may fill one buffer (keys by one, values by
+ * another). If one of them is not repeated, none is, and readers use the buffer of the first forward. */
 static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
                        uint8_t *keep)
 {
@@ -217,8 +216,9 @@ static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
     op_list_push(out, copy);
 }
 
-/* Repeats a layer's forward before the first op of its backward, at position `begin` of the list. Gradients of
- * weights may come later than the rest of the backward, and read the buffers of the same repetition. */
+/* Inserts the repetition of a layer's forward before the first op of its backward, at position `begin` of the list.
+ * Gradients of weights may be computed later than the rest of the backward; they read the buffers of the same
+ * repetition. */
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin,
                            struct op_list *out)
 {

@@ -23,8 +23,8 @@ struct finder {
 
 /* ---- runs ---- */
 
-/* True if iterations are a run: their values change by one from each to the next. With iterations of several layers,
- * the first value is the first layer of a period, or, in a backward, the last. */
+/* True if the iterations can be a run: their values change by 1 or -1 from each to the next. If an iteration has
+ * several layers, the first value must be the first layer of a period, or, in a backward, the last. */
 static bool is_run(const void *context, const struct iterations *run)
 {
     int32_t layers = ((const struct repeats *)context)->layers, at = run->first % layers;

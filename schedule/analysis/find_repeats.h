@@ -1,4 +1,5 @@
-/* schedule/analysis/find_repeats.h: the runs of a sample, found by labels and proven by comparing iterations.
+/* schedule/analysis/find_repeats.h: finds the runs of a sample (schedule/ir/repeats.h): sequences of iterations that
+ * the whole list continues.
  *
  * The folder schedule/analysis/ derives facts from a finished list of ops: what happens before what, waits, first
  * uses, free sets, liveness, repeats. */
@@ -7,10 +8,10 @@
 
 #include "schedule/ir/ir.h"
 
-/* Finds the runs of a role, whose ops are finished, and adds them to ir->repeats, whose other members are given
- * (turn, copies, of_units, layers). Returns true if every op of the iterations at the gap belongs to a run, and the
- * three iterations around the gap are isomorphic: they refer to the same things, up to a shift. False: the list
- * stands only for itself. */
+/* Finds the runs of a role, whose ops are finished, by the labels of its ops, and adds them to ir->repeats; the
+ * caller has set its members turn, copies, of_units and layers. Returns true if every op of the iterations at the gap
+ * belongs to a run, and the three iterations around the gap are isomorphic: they refer to corresponding ops and
+ * buffers. If it returns false, the list cannot be used as a sample. */
 bool find_repeats(struct ir *ir, uint32_t role);
 
 /* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */

@@ -1,9 +1,9 @@
 /* schedule/analysis/first_uses.h: when the live range of each buffer of a role starts.
  *
- * It starts with the buffer's first touch in list order. Other touches need not be ordered after that one (two halves
- * written on two streams). So an op counts as completed before the first use only if it has completed before every
- * touch: the clock of the first use is the least of the touches' clocks. The planner of arenas and the verifier of
- * plans both use this clock. */
+ * A live range starts with the buffer's first touch in list order. Other touches need not be ordered after that one:
+ * two halves may be written on two streams. So an op counts as completed before the first use only if it has
+ * completed before every touch: the clock of the first use is the least of the touches' clocks. The planner of arenas
+ * and the verifier of plans both use this clock. */
 #ifndef SCHEDULE_ANALYSIS_FIRST_USES_H
 #define SCHEDULE_ANALYSIS_FIRST_USES_H
 

@@ -1,5 +1,5 @@
-/* schedule/analysis/free_sets.h: after which ops the memory of a role's buffers is free
- * (schedule/analysis/liveness.h), found while ops are visited in list order:
+/* schedule/analysis/free_sets.h: the free set of each buffer of a role (schedule/analysis/liveness.h), found while
+ * ops are visited in list order:
  *
  *     free_sets_init(&sets, buffers);
  *     for each op, when its clock is known:
@@ -29,8 +29,8 @@ void free_sets_release(struct free_sets *sets);
 void free_sets_touch_beside(struct free_sets *sets, const struct order *order, uint32_t buffer,
                             uint32_t op);
 
-/* Records that `op`, whose clock the order holds, touches the buffer: it replaces the candidates that have ended
- * before it starts. */
+/* Records that `op`, whose clock is in `order`, touches the buffer: it replaces those members of the buffer's free
+ * set that have ended before it starts. */
 static inline void free_sets_touch(struct free_sets *sets, const struct order *order,
                                    uint32_t buffer, uint32_t op)
 {
@@ -43,8 +43,8 @@ static inline void free_sets_touch(struct free_sets *sets, const struct order *o
     sets->newest[buffer] = op;
 }
 
-/* Writes the sets of an ir's buffers from a row on: in list order, without those of buffers that nothing
- * touched. */
+/* Stores the free sets in the rows of an ir's buffers, from row `from` on, members in list order. Rows of buffers
+ * that no op touched are left as they are. */
 void free_sets_store(const struct free_sets *sets, struct ir *ir, uint32_t from);
 
 #endif

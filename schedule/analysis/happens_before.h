@@ -1,18 +1,18 @@
 /* schedule/analysis/happens_before.h: which op of a role is ordered before which (happens-before).
  *
- * Op a is ordered before op b when a has ended, on every rank of the role and whatever things
- * cost, before b starts. The order follows from four rules: ops of one stream run in list order;
- * an op starts after the ops it waits for; the host issues in list order, so that nothing listed
- * after a HOST_SYNC, a BARRIER or a blocking copy starts before that has ended; HOST_SYNC ends
- * after all that was issued before on its stream. A guarded-out op keeps its place and its waits,
- * so one pass serves all ranks. Order between ranks (messages) is not in here.
+ * Op a is ordered before op b when a has ended, on every rank of the role and whatever the ops cost, before b starts.
+ * The order follows from four rules: ops of one stream run in list order; an op starts after the ops it waits for;
+ * the host issues in list order, so that nothing listed after a HOST_SYNC, a BARRIER or a blocking copy starts before
+ * that has ended; HOST_SYNC ends after all that was issued before on its stream. An op whose guard fails keeps its
+ * place and its waits, so one pass serves all ranks. The order between ranks, which messages make, is not computed
+ * here.
  *
- * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the
- * highest op of that stream that has ended when the op starts (0: none). Ops of a stream end in
- * list order, so one number per stream says all, and the clocks of a role cost ops x streams.
+ * The order is held as one vector clock per op: a row with one uint32_t per stream, 1 + the last op of that stream
+ * that has ended when the op starts (0: none). Ops of a stream end in list order, so one number per stream is enough,
+ * and the clocks of a role take ops x streams numbers.
  *
- * The clocks of a finished list come from order_role(). A pass that emits a list can build them
- * as it goes, and look at the clock of the op it is about to emit:
+ * order_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and look
+ * at the clock of the op it is about to emit:
  *
  *     order_begin(&order, ir->stream_count, first_op);
  *     for each op: order_start(&order, ORDER_STREAM, stream);
@@ -53,8 +53,8 @@ struct order {
 
 void order_release(struct order *order);
 
-/* Computes the clocks of all ops of a role, replacing what *order held and keeping its memory. Waits that name no
- * earlier op of the role are left out (the verifier reports them). */
+/* Computes the clocks of all ops of a role into *order, whose memory it reuses. It ignores waits that name no earlier
+ * op of the role; the verifier reports them. */
 void order_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
@@ -63,8 +63,8 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
 /* Makes room for a list of `ops` at once. */
 void order_reserve(struct order *order, uint32_t ops);
 
-/* Opens the next op (its id is begin + count) and returns its clock without any waits, which is valid until the
- * next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
+/* Opens the next op, whose id is begin + count, and returns its clock before any waits are joined. The pointer is
+ * valid until the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);
 
 /* Adds a wait of the open op for an earlier one. Anything else is left out. */

@@ -64,8 +64,8 @@ static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
     return true;
 }
 
-/* Finds the blocks of a role. Gathers for the next layer that stand within a block are part of it. The optimizer
- * comes to a layer several times, so its blocks are distinguished by the blocks beside them. */
+/* Finds the blocks of a role. A block may contain gathers for the next layer. The optimizer visits a layer several
+ * times, so a block of it begins wherever the updated layer changes. */
 static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
@@ -95,8 +95,8 @@ static struct blocks find_blocks(const struct ir *ir, const struct role *role, b
 
 /* ---- equal blocks ---- */
 
-/* Returns the memories of an op's copy: copies from and to pageable memory take other links than those of pinned
- * memory. */
+/* Returns a number for the two memories of a copy, 0 for other ops: copies from and to pageable memory run over other
+ * links than those of pinned memory. */
 static uint64_t memories(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];

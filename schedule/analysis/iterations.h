@@ -1,8 +1,9 @@
-/* schedule/analysis/iterations.h: where a list of ops repeats itself.
+/* schedule/analysis/iterations.h: finds where a list of ops repeats itself.
  *
- * A block is a layer's forward or backward in a unit (a micro-batch or a part of one), or a unit's forward or backward
- * as a whole: it begins with the first op that is labelled so and goes on until the next block begins. In the optimizer a
- * block is what updates a layer. Iterations are equal blocks, or equal groups of blocks, in a row. */
+ * A block is the forward or backward of one layer for one unit (a micro-batch or a part of one), or, if blocks are of
+ * units, the forward or backward of one unit as a whole. It begins with the first op that carries this label and goes
+ * on until the next block begins. In the optimizer, a block is what updates one layer. Iterations are equal blocks,
+ * or equal groups of blocks, in a row. */
 #ifndef SCHEDULE_ITERATIONS_H
 #define SCHEDULE_ITERATIONS_H
 
@@ -14,8 +15,9 @@ struct iterations {
     uint32_t count;
     uint32_t blocks; /* of each */
     int32_t first,
-        step; /* its label (a layer, or of units the unit of its backward), and what that changes by from one
-                             iteration to the next; step 0: not by one and the same number */
+        step; /* the label of the first iteration (its layer, or the unit of its backward), and by
+                 how much the label changes from one iteration to the next; step 0: by varying
+                 amounts */
     bool optimizer;
 };
 
@@ -28,8 +30,8 @@ struct iterations_wanted {
     const void *context;
 };
 
-/* Returns all iterations of a role's list, in its order; of several possible periods the shortest that repeats often
- * enough is taken. The array is on the heap; *count: its length. */
+/* Returns all iterations of a role's list, in list order. Where several periods are possible, it takes the shortest
+ * that repeats often enough. The array is on the heap; *count is set to its length. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role,
                                    const struct iterations_wanted *wanted, uint32_t *count);
 

@@ -1,4 +1,4 @@
-/* schedule/analysis/liveness.h: when a buffer's memory is free again, and where in its arena it lies.
+/* schedule/analysis/liveness.h: when a buffer's memory is free again.
  *
  * A buffer is touched by the ops that read or write it. Its live range starts with the first of them, and its memory
  * is free when all ops of its free set have completed. Two buffers may share bytes when every op of the free set of
@@ -24,8 +24,9 @@ static inline bool lifetimes_held(const struct ir *ir, uint32_t buffer)
     return lifetimes_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;
 }
 
-/* Replaces all free sets by the smallest correct ones: the last op of each stream that touches the buffer, less
- * those ordered before another of them. A buffer that no op touches gets an empty set. Members are in list order. */
+/* Replaces all free sets by the smallest correct ones: of each stream the last op that touches the buffer, except
+ * those that are ordered before another of these ops. A buffer that no op touches gets an empty set. Members are in
+ * list order. */
 void lifetimes_free_sets(struct ir *ir);
 
 #endif

@@ -1,8 +1,8 @@
-/* schedule/analysis/op_marks.h: a bit per op of a list, for data that only some ops have.
+/* schedule/analysis/op_marks.h: one bit per op of a list, for data that only some ops have.
  *
- * Data per op (such as the live ranges that end there) takes an array as long as the list. The marks say which of its
- * rows are valid, and which comes next: rows need not be initialised, and a walk over a long list visits only the
- * marked ops. */
+ * Such data (for example, the live ranges that end at an op) is stored in an array as long as the list. The marks say
+ * which of its elements are valid and which valid one comes next, so the array need not be initialised, and a walk
+ * over a long list visits only the marked ops. */
 #ifndef SCHEDULE_ANALYSIS_OP_MARKS_H
 #define SCHEDULE_ANALYSIS_OP_MARKS_H
 

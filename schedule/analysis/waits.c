@@ -10,8 +10,8 @@ struct access {
 };
 
 /* A buffer's accesses. For most buffers every access is of the whole buffer, and after the last write only one stream
- * reads: then `write` and `read` are these two ops. Otherwise they begin two lists, one of writes and one of reads,
- * because a read does not conflict with reads. */
+ * reads: then `write` and `read` are the ids of these two ops. Otherwise they are the heads of two lists, one of
+ * writes and one of reads; the lists are separate because reads do not conflict with each other. */
 struct accesses {
     uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
     uint8_t read_stream, write_stream; /* of the ops */
@@ -130,9 +130,9 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
     return w->kept;
 }
 
-/* Removes from a list the accesses that lie inside the touch: all, or those of one stream. Since the touch is ordered
- * after them, it does no harm to keep some: a buffer may have thousands of pieces, so only the newest accesses are
- * looked at. */
+/* Removes from a list the accesses that lie inside the touch, those of every stream or those of one stream. Only the
+ * newest accesses are looked at, since a buffer may have thousands of pieces: keeping an access too long is harmless,
+ * because the touch is ordered after it. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {

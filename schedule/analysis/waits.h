@@ -1,10 +1,9 @@
-/* schedule/analysis/waits.h: which earlier ops an op must wait for because of the data it touches.
+/* schedule/analysis/waits.h: finds the earlier ops that an op must wait for because of the data it touches.
  *
- * Every buffer keeps the accesses that a later op may have to wait for: writes, and reads since.
- * An op conflicts with each overlapping access of another stream of which one writes, unless the
- * clocks say that it is ordered after it already. Accesses that a later access of the same
- * stream or a covering write has superseded are forgotten, so the lists stay short and inferring
- * all waits of a schedule is near-linear. */
+ * For every buffer it keeps the accesses that a later op may have to wait for: writes, and the reads since. An op
+ * conflicts with an access of another stream that overlaps its own if one of the two writes, unless the clocks say
+ * that the op is ordered after that access already. An access is dropped once a later access of the same stream or a
+ * covering write supersedes it, so the lists stay short and finding all waits of a schedule is near-linear. */
 #ifndef SCHEDULE_ANALYSIS_WAITS_H
 #define SCHEDULE_ANALYSIS_WAITS_H
 
@@ -31,13 +30,13 @@ void waits_free(struct waits *waits);
 /* Adds an op that the open op is to wait for, whatever it touches. */
 void waits_add(struct waits *waits, uint32_t op);
 
-/* Adds the ops with which touches of the open op, which runs on `stream`, conflict. Returns how many have been
- * added for it in all. */
+/* Adds to the list of waits the ops with which touches of the open op conflict; the open op runs on `stream`. Returns
+ * how many ops have been added for the open op so far. */
 uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t count,
                      uint8_t stream);
 
-/* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns those of them that
- * no other one implies, in list order, in memory of `waits`. */
+/* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns, in list
+ * order, those added ops that are not implied by another one. The array belongs to `waits`. */
 const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Notes touches of op `op` for those that come later. */

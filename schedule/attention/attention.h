@@ -7,9 +7,10 @@
 
 #include "schedule/emit/emit.h"
 
-/* The functions of an attention choice. `forward` makes the output [N, heads head_dim] before wo from the normed
- * input [N, h]; `backward` makes the gradient of the normed input from that of the output. The operator is the part
- * between the projection qkv[N, W] and the output; a choice that projects piece by piece has no operator. */
+/* The functions of an attention choice. `forward` computes the output [N, heads head_dim], before wo, from the normed
+ * input [N, h]; `backward` computes the gradient of the normed input from that of the output. The operator functions
+ * cover only the part between the projection qkv[N, W] and the output; a choice that projects piece by piece has
+ * none. */
 struct attention_emitter {
     void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
     void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
@@ -45,8 +46,8 @@ void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx
 void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 
-/* Emits only the fetches of one chunk for a forward tile and for a backward tile, each between two synchronisations
- * of the host. */
+/* Emits only the fetches of one chunk from the host for a forward tile and for a backward tile, each between two
+ * synchronisations of the host. */
 void fpdt_fetch_alone(struct emit *e);
 
 /* Emits only the exchanges of the attention operator, each call between two synchronisations of the host. */

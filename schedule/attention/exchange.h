@@ -1,11 +1,11 @@
-/* schedule/attention/exchange.h: tokens against heads, as Ulysses and 2D attention share it.
+/* schedule/attention/exchange.h: the all-to-alls between tokens and heads, which Ulysses and 2D attention share.
  *
- * A head group of P ranks holds s tokens, n = s / P on each with all heads. All-to-alls turn that
- * into all s tokens and a slice of the heads around the core, and back. A scatter of heads sends
- * [P, n, w], w = heads / P * head_dim, and receives [P, n, w] from ranks in order, which is [s, w]
- * in the order of the gathered tokens; a gather of heads is the inverse. With P = 1 nothing is sent.
- * Profiles differ in the layout passes around an all-to-all, in where positions are rotated, in
- * how many copies of key and value heads are sent, and in what waits for what. */
+ * The P ranks of a head group together hold s tokens; before the core each has n = s / P tokens with all heads, and
+ * for the core each has all s tokens with 1 / P of the heads. A scatter of heads sends [P, n, w], w = heads / P *
+ * head_dim, and receives [P, n, w] from the ranks in order, which is [s, w] in the order of the gathered tokens; a
+ * gather of heads is the inverse. With P = 1 nothing is sent. Profiles differ in the layout passes around an
+ * all-to-all, in where positional encodings are applied, in how many copies of key and value heads are sent, and in
+ * what waits for what. */
 #ifndef SCHEDULE_ATTENTION_EXCHANGE_H
 #define SCHEDULE_ATTENTION_EXCHANGE_H
 
@@ -24,8 +24,8 @@ struct exchange {
 
 struct exchange exchange_of(const struct emit *e);
 
-/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. kv: the view that takes k and, after
- * it, v; view_none(): both get buffers of their own. */
+/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. kv: the view that receives k followed by
+ * v; view_none(): k and v get buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                        struct view kv, struct attention_saved *saved);
 /* As exchange_in(), with k and v each in its view of `to`. */
@@ -47,7 +47,7 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
 void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
                 int64_t width);
-/* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer; `sync`: the next
+/* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer. sync: the next
  * compute op waits for the exchange. */
 struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,

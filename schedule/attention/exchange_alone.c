@@ -1,5 +1,5 @@
-/* Only the exchanges of the attention operator, as their authors time them: each call lies between two
- * synchronisations, and fills write what the core would have written. */
+/* A schedule of only the all-to-alls of the attention operator, as the papers time them: each all-to-all stands
+ * between two synchronisations, and fills write what the core would have written. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/emit/emit.h"

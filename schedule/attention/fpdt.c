@@ -31,8 +31,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
     return f;
 }
 
-/* Returns this rank's own tokens of chunk i, of which the last may be shorter; *first: its tokens in the chunks
- * before. */
+/* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. *first: the number of its
+ * tokens in the chunks before. */
 static int64_t own_tokens(const struct fpdt *f, int64_t i, int64_t *first)
 {
     const struct emit *e = f->e;

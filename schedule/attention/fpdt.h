@@ -2,10 +2,11 @@
  * Yao et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
  *
  * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
- * chunk gives its tokens in order. Queries of chunk i meet the keys of chunks 0..i, tile by tile, into running sums.
- * Keys and values of a chunk are fetched while the tile before runs, so the device never holds more than two such
- * pairs. Backward, the gradients of chunk i's keys and values are summed over the queries of chunks i..u-1, and the
- * gradients of queries are partial until their diagonal tile is done (or the other way round).
+ * chunk gives its tokens in order. Queries of chunk i attend to the keys of chunks 0..i, tile by tile, into running
+ * sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more than two
+ * chunks of them. In the backward, the gradients of chunk i's keys and values are summed over the queries of chunks
+ * i..u-1, and the gradients of queries are complete after their diagonal tile (or, with queries in the outer loop,
+ * the other way round).
  *
  * Letters: c tokens of a chunk on a rank, C = c P over the head group; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H
@@ -55,14 +56,15 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
-/* fpdt_keys() returns how many keys of chunk k the queries of chunk q see: all if q = k, else those that
- * block-sparse attention keeps. fpdt_pair_part() returns the part of a pair that these keys are. */
+/* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k, else those
+ * that block-sparse attention keeps. fpdt_pair_part() returns the part of a pair of keys and values that holds
+ * them. */
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
 
-/* fpdt_sees() is true if a query of chunk q may see a key of chunk k <= q: if the layer has a window, chunks beyond
- * it are neither fetched nor multiplied. Chunks that documents hide are not skipped. fpdt_first_seen() returns the
- * first chunk that q sees. */
+/* fpdt_sees() is true if a query of chunk q may attend to a key of chunk k <= q: chunks beyond the layer's window are
+ * neither fetched nor multiplied. Chunks that only documents hide are not skipped. fpdt_first_seen() returns the
+ * first chunk that q attends to. */
 bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_seen(const struct fpdt *f, int64_t q);
 
@@ -75,9 +77,9 @@ struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, cons
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
 
-/* fpdt_keep() stores the tensors of chunk i that tiles read, and fpdt_bring() fetches them; one rank may do both for
- * all ranks (FETCH_ONE; see fpdt_host.c). *host is chunk i's view in an array of structs of `stride` bytes, and empty
- * before the first time. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` per token. */
+/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; one rank may
+ * do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes;
+ * it is empty before the first call. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` per token. */
 void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
                struct view *host, size_t stride);
 void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
@@ -94,8 +96,9 @@ struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
 
-/* Make the host wait, where the implementation does (chunk_sync): for everything issued on a stream; for a tile and
- * the copies beside it; after an all-to-all, for all ranks. */
+/* Make the host wait, in implementations that do so (profile switch chunk_sync). fpdt_sync_stream(): for everything
+ * issued on a stream; the others: for a tile and the copies that run during it, and, after an all-to-all, for all
+ * ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
@@ -106,16 +109,17 @@ struct view fpdt_project(const struct fpdt *f, struct view x, int64_t rows);
 void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x, struct view dx,
                            int64_t rows);
 
-/* fpdt_finish_chunk() takes the gradients of chunk i's q, k and v back over the ranks and through the projection,
- * into dx, or without a projection (the operator only) into dqkv. */
+/* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection
+ * into dx, or, for the operator without a projection, into dqkv. */
 struct fpdt_target {
     buffer_id dx, dqkv; /* IR_NONE: none */
 };
 void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
                        struct fpdt_target to);
 
-/* Makes chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored
- * tensors of at most two chunks at once, and at most two of the buffers into which one rank gathers for all. */
+/* Makes the ops of later chunks wait for copies to the host (schedule/attention/fpdt_host.c), so that the device
+ * holds the stored tensors of at most two chunks at once, and at most two of the buffers into which one rank gathers
+ * for all. */
 void pass_keep(struct emit *e, struct op_list *list);
 
 #endif

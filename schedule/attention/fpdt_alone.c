@@ -1,6 +1,6 @@
-/* Only the fetches of tiles, as FPDT's Figure 10 times them: of one chunk the pair that a tile of the forward reads,
- * and the set that a tile of the backward reads, each between two waits of the host. Fills write the stored tensors
- * of the chunk. */
+/* A schedule of only the fetches of tiles, as FPDT's Figure 10 times them: the keys and values of one chunk that a
+ * forward tile reads, and the tensors that a backward tile reads, each between two waits of the host. Fills write the
+ * chunk's tensors on the host. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"

@@ -1,7 +1,7 @@
 /* FPDT backward with keys in the outer loop. The gradients of a chunk's keys and values are summed on the device over
- * the chunks of queries that see them. For each of these, a set is fetched and put back: queries, outputs,
- * statistics, output gradients, and their own gradients so far. The gradient of a query chunk is final after its
- * diagonal tile. fpdt_by_query.c has queries in the outer loop. */
+ * the chunks of queries that attend to them. For each of these query chunks a set of tensors is fetched: queries,
+ * outputs, statistics, output gradients, and the gradients of the queries so far, which are then stored again. The
+ * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
 #include "schedule/choices/profile.h"
@@ -95,9 +95,9 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* ---- keys outside ---- */
 
-/* Returns what the next tile (queries of chunk q, keys of chunk k) reads: its queries, O, lse, dO and the dQ
- * summed so far, fetched from the host where they are offloaded. again: the tile about to be issued also belongs
- * to chunk q and still adds to its dQ, so dQ is not fetched here. */
+/* Returns the tensors of query chunk q that the next tile (queries of q, keys of chunk k) reads: Q, O, lse, dO and
+ * the dQ summed so far, fetched from the host where they are offloaded. again: the current tile is also of chunk q
+ * and still adds to dQ, so dQ is not fetched here. */
 static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
 {
     const struct fpdt *f = g->f;
@@ -122,8 +122,8 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     return set;
 }
 
-/* Stores the gradient of query chunk q after its tile, where the next tile or the end of the backward reads it.
- * stays: it remains on the device. */
+/* Stores the gradient of query chunk q on the host after its tile, where the next tile or the end of the backward
+ * reads it. stays: it remains on the device instead. */
 static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
 {
     const struct fpdt *f = g->f;
@@ -156,8 +156,9 @@ static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
-/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set is the set of query chunk k
- * before, and of query chunk k + 1 after. next: the pair of k + 1, if the implementation fetches it early. */
+/* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set holds the tensors of query
+ * chunk k on entry, and of query chunk k + 1 on return. next: the keys and values of chunk k + 1, if the
+ * implementation fetches them early. */
 static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *pair,
                         struct set *set, struct fpdt_pair *next)
 {

@@ -1,7 +1,7 @@
-/* FPDT's backward with queries in the outer loop: the queries of a chunk are fetched once, and for each of them keys,
- * values and the fp32 sums of their gradients are fetched and put back; these sums are final after the last queries.
- * With few key and value heads this moves far fewer bytes than keys in the outer loop. The gradient of a query chunk
- * is final before that of its keys, and waits for it on the host. */
+/* FPDT's backward with queries in the outer loop. The queries of a chunk are fetched once. For each key chunk, keys,
+ * values and the fp32 sums of their gradients are fetched, and the sums are stored again; they are complete after the
+ * last queries. With few key and value heads this moves far fewer bytes than keys in the outer loop. The gradient of
+ * a query chunk is complete before that of its keys, and is kept on the host until then. */
 #include "schedule/attention/fpdt_gradients.h"
 
 #include <stddef.h>
@@ -48,8 +48,8 @@ static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_targe
     return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
 }
 
-/* Finishes chunk k, whose gradients are complete once the last queries that see it have passed. dq: the gradient of
- * its own queries, if chunk k is the last one. */
+/* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
+ * gradient of chunk k's own queries, if chunk k is the last one. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
                    int64_t k, struct view dq, struct fpdt_target to)
 {
@@ -59,8 +59,8 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
 }
 
-/* Emits the tiles of query chunk q. *keys are the keys of the first chunk that q sees before, and those of the first
- * chunk that q + 1 sees after. */
+/* Emits the tiles of query chunk q. *keys holds the first key chunk that q attends to on entry, and the first that q
+ * + 1 attends to on return. */
 static void tiles(struct gradients *g, struct key_state *state, int64_t q, struct set *set,
                   struct set *next, struct keys *keys, struct fpdt_target to)
 {

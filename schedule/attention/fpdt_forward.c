@@ -1,5 +1,5 @@
-/* FPDT forward. Each chunk has its projection, its all-to-alls, its tiles against all chunks so far (keys and values
- * are fetched one tile ahead), and the all-to-all of its output. */
+/* FPDT forward. For each chunk it emits the projection, the all-to-alls, the tiles against all chunks so far (keys
+ * and values are fetched one tile ahead), and the all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/choices/profile.h"
@@ -49,8 +49,8 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
     return sum;
 }
 
-/* Emits the tiles of chunk i. *ahead: the pair that was fetched for the first of these tiles; afterwards the pair for
- * the first tile of the next chunk. Empty: the pair is still on the device. */
+/* Emits the tiles of chunk i. *ahead: on entry the keys and values that were fetched for the first of these tiles, on
+ * return those for the first tile of the next chunk; empty if they are still on the device. */
 static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pair *ahead)
 {
     struct emit *e = f->e;

@@ -1,10 +1,11 @@
-/* How chunks go to the host and come back.
+/* How chunks are copied to the host and back.
  *
- * Either every rank copies its own data each way, or one rank copies for all (FPDT, section 4: one GPU fetches and
- * scatters over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which
- * copies them to its host memory, and fetches and scatters them when a tile reads them. Copies are then P times as
- * large and follow one another over one rank's lanes; ranks take turns, so each still holds the same number of bytes
- * on its host. P chunks in a row share one buffer, in which each rank holds the chunk that it stores. */
+ * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters
+ * over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which copies them
+ * to its host memory, and fetches and scatters them when a tile reads them. Copies are then P times as large and
+ * follow one another over one rank's PCIe lanes; ranks take turns, so each still holds the same number of bytes on
+ * its host. P consecutive chunks share one buffer of the schedule, in which each rank holds the chunk that it
+ * stores. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/attention.h"
@@ -76,8 +77,8 @@ static int64_t ranks_of(const struct fpdt *f)
     return by_one(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* keeper() returns the rank of the head group that stores chunk i; keeper_alone() returns the guard that only this
- * rank passes, or IR_NONE16 if every rank stores its own part. */
+/* keeper() returns the rank of the head group that stores chunk i; keeper_alone() returns a guard that only this rank
+ * passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t keeper(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
@@ -101,8 +102,8 @@ static int64_t elements_of(struct kept_part part)
     return part.cols > 0 ? part.rows * part.cols : part.rows;
 }
 
-/* Returns chunk i's view on the host: in the buffer of another of the P chunks that share one, or in a new buffer
- * with room for the first chunk, which is the largest. */
+/* Returns chunk i's view on the host. It lies in the buffer of another of the P chunks that share one, or in a new
+ * buffer with room for the first chunk, which is the largest. */
 static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_part part,
                                  const char *stem, struct view *host, size_t stride)
 {
@@ -174,8 +175,8 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
                               fpdt_bring(f, f->load, after, k, host.v, "v")};
 }
 
-/* Makes each gather for one rank wait until the data of the gather before the last one has been copied to the
- * host. */
+/* Makes each gather onto one rank wait until the data of the gather before the last one has been copied to the host,
+ * so that two gather buffers suffice. */
 static void hold_back_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
@@ -201,7 +202,7 @@ static bool stores(const struct ir *ir, uint32_t op)
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
 }
 
-/* Makes the ops of a chunk after its first copy wait for all copies of the chunk before the previous one. Where
+/* Makes the ops of a chunk that follow its first copy wait for all copies of the chunk before the previous one. Where
  * chunks fetch keys and values, the fetches imply most of these waits; with two chunks they imply none. */
 static void hold_back_chunks(struct emit *e, const struct op_list *list)
 {

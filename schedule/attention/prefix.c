@@ -1,26 +1,27 @@
 /* Attention over subsequences (TeraPipe, arXiv 2102.07988; Seq1F1B, arXiv 2406.03488): the s_i queries of subsequence
- * i see the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a buffer of
- * the whole sequence, to which each subsequence adds its own (with a profile's switch, all of them are copied for
- * each subsequence instead, as Seq1F1B's torch.cat does).
+ * i attend to the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a
+ * buffer of the whole sequence, to which each subsequence adds its own (with a profile's switch, all of them are
+ * copied for each subsequence instead, as Seq1F1B's torch.cat does).
  *
- * Backward goes from the last subsequence to the first: each adds gradients for all P_i keys to those that came from
- * later queries; the gradients of its own s_i keys are then complete. Sums in the compute dtype get shorter with the
- * prefix; sums in fp32 stay in one buffer.
+ * The backward goes from the last subsequence to the first: each adds gradients for all P_i keys to those that came
+ * from later queries; the gradients of its own s_i keys are then complete. Sums in the compute dtype get shorter with
+ * the prefix; sums in fp32 stay in one buffer.
  *
  * Stages that share a subsequence (schedule/pipeline/multiplex.h) have consecutive pieces of its queries, all equal
  * except for a shorter last one. Keys and values are gathered on all of these stages, each tensor rank's heads
- * separately; their gradients are summed where they arise and reduce-scattered when they are complete. The last piece
- * is filled up with zeros: in a gather they land where the next subsequence's keys will be, and a reduce-scatter
- * reads gradients there that are no longer needed. schedule/step/kv_exchange.c says how stages that share the last
- * subsequences get the keys before those. */
+ * separately; their gradients are summed on the stage that computes them and reduce-scattered when they are complete.
+ * A shorter last piece is padded with zeros: a gather puts the padding where the next subsequence's keys will be
+ * written later, and a reduce-scatter reads gradients there that are no longer needed. schedule/step/kv_exchange.c
+ * describes how stages that share the last subsequences get the keys of the earlier ones. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Token counts of a sequence. The core sees tokens from 0 up to these: begin and end of the subsequence, begin (from)
- * and end (to) of this stage's queries. piece: the tokens of every piece but the last. */
+/* Positions in the sequence, in tokens: begin and end of the subsequence, and begin (from) and end (to) of this
+ * stage's queries. The core attends to tokens from 0 up to these ends. piece: the tokens of every piece but the
+ * last. */
 struct reach {
     int64_t begin, end, from, to, piece;
 };
@@ -71,8 +72,8 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
     return prefix;
 }
 
-/* Returns room for a piece of full length, with zeros after a shorter one's tokens; an empty view if the piece has
- * full length. */
+/* Returns a buffer of a full piece's length, in which zeros follow a shorter piece's tokens; an empty view if this
+ * piece has full length. */
 static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
 {
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
@@ -196,8 +197,8 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
     return sum;
 }
 
-/* Does the same as summed(), where stages share a subsequence: adds the tile in place to the sum from later queries
- * (or to zeros if there is none yet). The view that is returned has all keys up to the subsequence's end; the tile
+/* Does the same as summed(), for stages that share a subsequence: adds the tile in place to the sum from later
+ * queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the tile
  * may cover only the first of them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
                                    struct reach reach, int64_t width)

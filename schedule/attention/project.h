@@ -1,7 +1,8 @@
-/* schedule/attention/project.h: what all attention choices share on either side of the core.
+/* schedule/attention/project.h: what all attention choices share before and after the core: projections, and the
+ * core's own ops.
  *
- * "Heads" of a rank group of P head ranks: q_heads / P query heads per rank; key and value
- * heads as kv_heads_sent() says, which may repeat some before they are sent. */
+ * "Heads" of a rank: q_heads / P query heads, where P is the number of head ranks; key and value heads as
+ * kv_heads_sent() says, which may repeat some before they are sent. */
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
@@ -16,8 +17,8 @@ struct qkv {
 
 /* Returns qkv[N, W] = x[N, h] wqkv^T (+ bias). */
 buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
-/* Writes dx = dqkv wqkv for the rows of x, which with tensor parallelism are this rank's own, and the gradients of
- * wqkv and its bias. */
+/* Writes dx = dqkv wqkv for the rows of x, and the gradients of wqkv and its bias. With tensor parallelism the rows
+ * of x are this rank's own. */
 void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
                           buffer_id dx);
 
@@ -29,8 +30,8 @@ int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
 struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
                    int64_t heads, bool backward, struct view to);
 
-/* Emit a tile of the core: attention_tile() makes o and lse from q, k, v, attention_tile_backward() makes dq, dk,
- * dv. Both have the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
+/* Emit a tile of the core: attention_tile() computes o and lse from q, k, v, attention_tile_backward() computes dq,
+ * dk, dv. Both allocate the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
@@ -39,9 +40,9 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* What a mask hides beyond causality. window: the layer's sliding window; 0: it reaches all `tokens`. documents: the
- * sequence has several documents on some rank. sequence: the number that ops carry, that of the first sequence with
- * the same documents on all ranks (struct sequence_documents). */
+/* What a mask hides in addition to later tokens. window: the layer's sliding window; 0: it reaches all `tokens`.
+ * documents: the sequence has several documents on some rank. sequence: the sequence number that ops carry, that of
+ * the first sequence whose documents are the same on all ranks (struct sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;
@@ -55,8 +56,8 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
                              struct work causal, int64_t first);
 
-/* Emits the causal core on a whole sequence of the micro-batch: makes o[tokens, heads, head_dim] and its lse from
- * the q, k, v of the sequence's row in e->saved, and keeps o there. */
+/* Emits the causal core on a whole sequence of the micro-batch: computes o[tokens, heads, head_dim] and its lse from
+ * the q, k, v of the sequence's row in e->saved, and saves o there. */
 void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
                     int64_t heads, int64_t kv_heads);
 /* Emits the backward of the core, with the kernel's hidden workspace; returns dq, dk, dv, made from d_o[tokens,

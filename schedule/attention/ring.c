@@ -3,14 +3,15 @@
 #include "schedule/ir/visible.h"
 
 /* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
- * block from a rank after it, in units of c / 2: first query, queries, keys. 0 queries: nothing is visible. */
+ * block from a rank after it. Each tile is given by first query, number of queries and number of keys, in units of c
+ * / 2; 0 queries: nothing is visible. */
 static const struct rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
 } rules[RING_LAYOUT_COUNT][2] = {
-    /* a rank has slices r and 2 cp - 1 - r: the first slice of an earlier rank is visible to both of our slices; both
-     * slices of a later rank are visible to our second */
+    /* a rank has slices r and 2 cp - 1 - r: both of our slices attend to the first slice of an earlier rank; our
+     * second slice attends to both slices of a later rank */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
     [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
     /* token i cp + r is the i-th of rank r */
@@ -75,9 +76,9 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
     return e->group.ring_seen[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask of documents or a window, and returns how many of them some rank sees. The rows
- * of a tile follow from the layout, and the visible keys from positions. Rows of stripes, and of documents that are
- * cut one by one, are not halved. */
+/* Gives the tiles of a step the mask of documents or a window, and returns the number of tiles in which some rank
+ * attends to a key. The rows of a tile follow from the layout, and the visible keys from their positions. In layouts
+ * of stripes, and of documents that are cut one by one, rows are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
                            uint32_t inner, const struct sequence_mask *mask,
                            struct ring_tile tile[2], uint32_t count)

@@ -1,14 +1,15 @@
 /* schedule/attention/ring.h: the core of attention over a ring of context ranks, or over two rings.
  *
  * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv 2406.18485, section
- * 4.3) the context ranks lie in windows: blocks go round an inner ring within the window, and after each whole inner
- * round an outer ring moves them to the next window. A window of one rank, or of all, is the plain ring. What one
- * step multiplies depends on the layout of tokens and on whether the block comes from a rank before or after this
- * one: guards on the ring's index distinguish the two cases, and every rank has the same list of ops.
+ * 4.3) the context ranks are divided into windows: blocks go round an inner ring within the window, and after each
+ * whole inner round an outer ring moves them to the next window. A window of one rank, or of all, is the plain ring.
+ * Which part of a block one step multiplies depends on the layout of tokens and on whether the block comes from a
+ * rank before or after this one: guards on the ring's index distinguish the two cases, so every rank has the same
+ * list of ops.
  *
  * A rank holds two blocks of each ring at most, the one in use and the one that arrives: a shift starts after the
- * tile that read the previous block (ring-flash-attention, InternEvo: a message is posted when the work before it has
- * been launched, and waits for it). */
+ * tile that read the previous block. This is how ring-flash-attention and InternEvo behave: a message is posted when
+ * the previous work has been launched, and waits for that work. */
 #ifndef SCHEDULE_ATTENTION_RING_H
 #define SCHEDULE_ATTENTION_RING_H
 
@@ -32,20 +33,19 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from their own rank; no rank
- * passes the guards of two of them. Returns the number of tiles: 0 when the layer's window hides all keys from all
- * ranks. */
+/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from their own rank; a rank
+ * passes the guard of at most one of them. Returns the number of tiles: 0 when the layer's window hides all keys from
+ * all ranks. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
                     struct ring_tile tile[2]);
 
-/* Return the next step that has tiles, to which the blocks go next, or the number of steps when the blocks would be
- * back on their own rank. With two rings no step is skipped, since a block of the next window may be visible from
- * only one rank. */
+/* Return the next step that has tiles, or the number of steps when there is none and the blocks are back on their own
+ * rank. With two rings no step is skipped, since a block of the next window may be visible from only one rank. */
 uint32_t ring_next_outer(struct emit *e, const struct ring_shape *shape, uint32_t outer);
 uint32_t ring_next_inner(struct emit *e, const struct ring_shape *shape, uint32_t inner);
 
-/* Sends x to the rank `by` places further in a ring, into a new buffer that it returns; starts after all compute
- * emitted so far. */
+/* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after
+ * all compute emitted so far. */
 struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem);
 
@@ -75,8 +75,8 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
 /* Merges the tile's rows of a block's o and lse into the sums. */
 void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse);
-/* Emits one tile's gradients and returns them: dq of its queries in place among all rows, dk and dv of its first
- * keys. */
+/* Emits one tile's gradients and returns them: dq is written to the rows of its queries in place, and dk and dv are
+ * those of its first keys. */
 struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *shape,
                               const struct ring_tile *tile, const struct attention_saved *saved,
                               struct view kv, struct view d_o, struct view dq, struct view dkv);

@@ -1,9 +1,10 @@
-/* The ring backward: keys and values go round again, followed by their gradients. Each rank adds its part to a
- * gradient that passes, and the last hop brings the gradient to the rank of its keys. dq is summed in fp32. dk and dv
- * are one tensor, as k and v are. InternEvo's code sums them in fp32 within the first window and in the compute dtype
- * from the first outer hop on; a plain ring has outer hops only, so it sums in the compute dtype. Gathered keys and
- * values are gathered again; their gradients either go round as well (PyTorch), or each rank's part of all blocks is
- * reduce-scattered (TransformerEngine's all-gather, Llama 3). */
+/* The ring backward. Keys and values go round again, followed by their gradients: each rank adds its part to a
+ * gradient that passes, and the last hop brings the gradient to the rank of its keys. dq is summed in fp32.
+ *
+ * dk and dv are one tensor, as k and v are. InternEvo's code sums them in fp32 within the first window and in the
+ * compute dtype from the first outer hop on; a plain ring has outer hops only, so it sums in the compute dtype. If
+ * the forward gathered keys and values, the backward gathers them again; their gradients either go round as well
+ * (PyTorch), or are reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
@@ -86,8 +87,8 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
         sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
 }
 
-/* Returns the gradients of gathered keys and values: this rank's part of each block's, zero where its queries see
- * nothing. */
+/* Returns the gradients of gathered keys and values, for the blocks of all ranks: this rank's contributions, zero
+ * where its queries attend to nothing. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
     struct view all =

@@ -1,11 +1,11 @@
 /* The ring of TransformerEngine (point-to-point context parallelism, v1.6 to 2026). Forward: tiles alternate between
- * two compute streams, so that one fills the multiprocessors that the other's last wave leaves idle; a message is
- * posted on its tile's stream. Every block and every partial output stays until the forward returns, and outputs are
- * merged at the end.
+ * two compute streams, so that one stream fills the multiprocessors that the last wave of the other stream's kernel
+ * leaves idle; a message is posted on its tile's stream. Every block and every partial output is kept until the
+ * forward returns, and outputs are merged at the end.
  *
  * Backward: the ring turns the other way and starts from the block that arrived last, so a rank need not keep its own
  * block. A message carries a block, followed by the gradient of the previous block, both in the compute dtype: cp - 1
- * hops of each, and the last block is the rank's own. A step waits for its message after its tile. */
+ * hops of each, and the last block to arrive is the rank's own. A step waits for its message after its tile. */
 #include "schedule/attention/ring.h"
 
 #include <stdlib.h>
@@ -126,8 +126,8 @@ struct backward {
     int64_t block; /* elements of keys and values */
 };
 
-/* Emits the tiles of a step: adds dq to its sum, and dk and dv to `into`. adds false: `into` holds zeros, and dk and
- * dv are written there. */
+/* Emits the tiles of a step, which add to dq. `into` receives dk and dv: they are added if `adds` is true; if it is
+ * false, `into` holds zeros and dk and dv are written there. */
 static void step_backward(struct emit *e, const struct backward *b, uint32_t away, struct view kv,
                           struct view into, bool adds)
 {

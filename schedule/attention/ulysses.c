@@ -1,5 +1,5 @@
-/* DeepSpeed-Ulysses (Jacobs et al., arXiv 2309.14509): every rank holds a slice of the tokens and
- * all heads; all-to-alls turn that into all tokens and a slice of the heads around the core. */
+/* DeepSpeed-Ulysses (Jacobs et al., arXiv 2309.14509): outside the core, every rank holds a slice of the tokens with
+ * all heads; all-to-alls before and after the core exchange that for all tokens with a slice of the heads. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 

@@ -1,17 +1,17 @@
-/* Untied Ulysses ("UPipe": Ghadia et al., arXiv 2602.21196): Ulysses in stages of one query head per
- * rank. A stage projects its heads, exchanges them, runs the core and exchanges the output, so that
- * q, k, v and what is sent exist for one stage only. The P ranks of a head group hold G = heads / P
- * query heads each; stage g takes the g-th of every rank. Key and value heads are sent once for the
- * G / K stages whose queries share them (the paper's schedule for grouped queries), K = kv_heads / P.
+/* Untied Ulysses ("UPipe": Ghadia et al., arXiv 2602.21196): Ulysses in stages of one query head per rank. A stage
+ * projects its heads, exchanges them, runs the core and exchanges the output, so that q, k, v and the sent buffers
+ * exist for one stage only. The P ranks of a head group hold G = heads / P query heads each; stage g takes the g-th
+ * of every rank. Key and value heads (K = kv_heads / P per rank) are sent once for the G / K stages whose queries
+ * share them (the paper's schedule for grouped queries).
  *
- * The backward projects and exchanges the heads of a stage again, so that nothing but the normed
- * input, the output and its statistics is saved. */
+ * The backward projects and exchanges the heads of a stage again, so that only the normed input, the output and its
+ * statistics are saved. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-/* The three tensors of the projection: for each the number of heads per rank, and its rows of wqkv and of the bias in
- * the order of the stages: [count, P head_dim, hidden]. */
+/* The three tensors of the projection. Each has a number of heads per rank, and its rows of wqkv and of the bias,
+ * sorted by stage: [count, P head_dim, hidden]. */
 enum projection { Q, K, V, PARTS };
 struct heads {
     int64_t count;
@@ -202,7 +202,7 @@ struct gradients {
     struct view staged[PARTS];
 };
 
-/* Emits one stage of the backward. in: its parts, with k and v of the first stage that reads them; sum: the
+/* Emits one stage of the backward. in: the stage's q, and the k and v of the first stage that reads them; sum: the
  * gradients of k and v over the stages so far. */
 static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
                            struct view d_staged, const struct qkv *in, struct qkv *sum)

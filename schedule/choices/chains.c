@@ -1,5 +1,5 @@
-/* Bytes per element, counted operator by operator: a cast between 16 bits and fp32 takes 6, a product of two fp32
- * tensors 12, a product of one with a number per row 8. */
+/* The bytes that chains of kernels move per element, counted operator by operator: for example, a cast between 16
+ * bits and fp32 moves 6, a product of two fp32 tensors 12, a product of an fp32 tensor with one number per row 8. */
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
@@ -13,15 +13,15 @@ struct row {
     uint8_t kernels_compiled;
 };
 
-/* torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of
- * 2024; SAC and FSDP do not fuse). The three inputs' gradients of wq, wk, wv and the two of w1, w3
- * are added by kernels of their own before a norm's backward: 12 and 6 bytes, 9 in the mean, of
- * which a compiled norm's backward still reads 3. */
+/* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024;
+ * SAC and FSDP do not fuse). Before a norm's backward, separate kernels add the gradients of its input that come
+ * through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per norm. A compiled
+ * norm's backward still reads 3 of these bytes. */
 static const struct row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4 */
     {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
-    /* weight: 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12;
-     * sum of both gradients 12; cast 6 */
+    /* weight 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12; sum
+     * of both gradients 12; cast 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 17,
      .bytes = 92 + 9,
@@ -35,20 +35,19 @@ static const struct row torchtitan[] = {
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
 };
 
-/* InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) by apex's fused kernel,
- * which doc/install.md asks for; rotations are flash-attn's kernel, silu times product is one
- * torch.jit.script function. dropout_selective_checkpoint, on by default and only where the layer
- * itself is not recomputed, runs each cast and norm again in the backward, the second with its
- * residual sum: 12 + 6 / 2. */
+/* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
+ * doc/install.md asks for; rotations are flash-attn's kernel; silu times product is one torch.jit.script function.
+ * dropout_selective_checkpoint, on by default and only used where the layer itself is not recomputed, runs each cast
+ * and norm again in the backward, the second norm with its residual sum: 12 + 6 / 2 bytes. */
 static const struct row internevo[] = {
     {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
     /* gradient of x 10, of the weight 6, cast back 6 */
     {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
 };
 
-/* InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
- * InternEvo's. doc/install.md has torch 1.13.1, whose AdamW takes one operator after the other by
- * default (torch/optim/adamw.py, _single_tensor_adamw()). */
+/* Operators of InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
+ * InternEvo's. doc/install.md asks for torch 1.13.1, whose AdamW by default runs one operator after the other
+ * (torch/optim/adamw.py, _single_tensor_adamw()). */
 static const struct row internlm[] = {
     {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
     {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
@@ -61,9 +60,9 @@ static const struct row internlm[] = {
     {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
 };
 
-/* transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm is
- * torchtitan's, operator by operator, and so are the branches and the feed-forward part; rotations
- * stay in 16 bits. */
+/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm runs operator
+ * by operator as torchtitan's does, and so do the residual sums and the feed-forward part; rotations stay in 16
+ * bits. */
 static const struct row hf[] = {
     {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
     {.kind = WORK_RMSNORM_BACKWARD,

@@ -38,8 +38,8 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
  * frameworks; or inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 
-/* Which ranks of a ring form a window (Double-Ring): consecutive ones; or the even ranks of a node and then its odd ranks,
- * so that the messages that leave a node go out by different NICs. */
+/* Which ranks of a ring form a window (Double-Ring): consecutive ranks; or first the even ranks of a node and then
+ * its odd ranks, so that messages that leave a node are spread over its NICs. */
 enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
 /* The tokens that a rank of a ring holds. */
@@ -60,15 +60,15 @@ enum rotation {
     ROTATION_COUNT
 };
 
-/* The outer loop of the backward of a chunked sequence: over chunks of keys and values, whose gradients then stay on
- * the device, or over chunks of queries. */
+/* The outer loop of the backward of a chunked sequence (FPDT): over chunks of keys and values, whose gradients then
+ * stay on the device until they are complete, or over chunks of queries. */
 enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 
 /* Whether the data that other chunks will read of a chunk waits on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* Which rank brings keys and values back from the host for a tile: every rank its own part, or one rank the parts of all,
- * which it scatters; for a chunk that rank is the chunk's number modulo the head ranks. */
+/* Which rank copies the keys and values of a tile from the host: every rank its own part, or one rank the parts of
+ * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
 enum weights_choice {
@@ -93,8 +93,8 @@ enum pipeline_choice {
     CHOICE_PIPELINE_COUNT
 };
 
-/* How stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and where the gradients go that
- * they make for them. */
+/* How stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and where the gradients of these
+ * weights are sent. */
 enum helper_weights {
     HELPERS_BROADCAST, /* weights come layer by layer from their owner, to which gradients are summed */
     HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
@@ -102,8 +102,9 @@ enum helper_weights {
     HELPERS_COUNT
 };
 
-/* How many subsequences such stages share, at most as many as the pipeline's phases allow: of the first subsequences,
- * while the pipeline fills, and of the last, while it drains. SHARED_ALL: as many as the phases allow. */
+/* How many subsequences stages share under CHOICE_PIPELINE_MSP: `first` of the first subsequences, while the pipeline
+ * fills, and `last` of the last, while it drains. SHARED_ALL: as many as the pipeline's phases allow, which is the
+ * upper limit. */
 struct shared_units {
     uint32_t first, last;
 };
@@ -127,9 +128,10 @@ enum dropout { DROPOUT_PROFILE, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 
-/* What is scheduled: the training step of the whole model; one layer, forward, recomputed and backward, with its
- * weights' gathers and reductions and no optimizer; or only its attention operator, from the projected queries,
- * keys and values to the output and back, without positions and head norms. */
+/* The part of a model that is scheduled: the training step of the whole model; the forward, recomputation and
+ * backward of one layer, with the gathers and reductions of its weights and without an optimizer; or only the layer's
+ * attention operator, from the projected queries, keys and values to the output and back, without positional
+ * encodings and head norms. */
 enum scope {
     SCOPE_STEP,
     SCOPE_LAYER,
@@ -173,19 +175,20 @@ struct choices {
     uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
     uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
     uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
-    uint32_t shard; /* ranks of a stage that share one copy of its weights; all of dp x cp x hp,
-                       or fewer (HSDP; of ZeRO-1, that share one copy of its states) */
+    uint32_t shard; /* number of ranks of a stage that share one copy of its weights: all of dp x cp
+                       x hp, or fewer with HSDP; with ZeRO-1, of ranks that share one copy of the
+                       optimizer states */
     int64_t seq;    /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
-    const struct documents *documents; /* of all sequences; NULL: each is one document.
-                                          Memory of the caller. */
+    const struct documents *documents; /* of all sequences of the batch; NULL: each sequence is one
+                                          document. The caller's memory. */
     uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
-    /* CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
-     * offload_hidden is above 0, it is the number of bytes that are offloaded instead (schedule/pipeline/ratios.h). */
+    /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
+     * offload_hidden is above 0, this number of bytes is offloaded instead (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden;
-    const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: equal.
-                                        Memory of the caller. */
+    const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: the same for all.
+                                        The caller's memory. */
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order,
@@ -206,8 +209,8 @@ struct request {
     int64_t dp, cp, hp, tp, shard;
     int64_t pp, virtual_stages, subsequences;
     const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
-    /* How lengths are found that are not given: 0: they are equal; above 0: by a rule of the caller, who fills them
-     * in before building; resolving the request does not need them. */
+    /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
+     * caller, who fills them in before building the schedule; compose_resolve() does not need them. */
     int partition;
     int pipeline;                      /* enum pipeline_choice; 0: left open */
     int helpers;                       /* enum helper_weights */
@@ -221,8 +224,8 @@ struct request {
     bool compile;
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
-    /* The documents of which the sequences of the batch are packed (schedule/ir/documents.h), for global_batch
-     * sequences; NULL: each is one document. Borrowed, also by the choices. */
+    /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
+     * each sequence is one document. The caller's memory, to which struct choices points too. */
     const struct documents *documents;
     int64_t loss_chunks, ffn_chunks;
     double offload_ratio;  /* 0: left open, all activations leave */

@@ -1,7 +1,7 @@
-/* schedule/choices/profile.h: what tells one implementation of the same schedule from another.
+/* schedule/choices/profile.h: the differences between implementations of the same schedule.
  *
- * A profile is a row of switches, each read by the emitter or the pass that it concerns. The rows stand in
- * schedule/choices/strategies.c; docs/strategies.md has the source of every cell. */
+ * A profile is a row of switches, each read by the emitter or the pass that it concerns. The rows are in
+ * schedule/choices/strategies.c; docs/strategies.md has the source of every value. */
 #ifndef SCHEDULE_CHOICES_PROFILE_H
 #define SCHEDULE_CHOICES_PROFILE_H
 
@@ -22,8 +22,8 @@ enum clipping {
     CLIPPING_IN_PLACE, /* the norm is taken, and a pass of its own scales gradients */
 };
 
-/* The framework whose code says which work runs as a chain of kernels, and what the chain moves:
- * schedule/choices/chains.c. */
+/* Names the framework whose code decides which work runs as a chain of kernels, and how many bytes the chain moves
+ * (schedule/choices/chains.c). */
 enum chains {
     CHAINS_FUSED,
     CHAINS_TORCHTITAN,
@@ -33,8 +33,7 @@ enum chains {
     CHAINS_COUNT
 };
 
-/* The switches that tell one implementation of a schedule from another. docs/strategies.md has
- * the source of every cell. */
+/* The switches in which implementations of a schedule differ. docs/strategies.md has the source of every value. */
 struct profile {
     const char *name, *summary;
     uint8_t attention_impl;    /* enum attention_impl on A100-class devices */
@@ -54,8 +53,8 @@ struct profile {
     /* gradients of gathered keys and values go round the ring; else they are reduce-scattered */
     bool gathered_shift;
     bool core_sync; /* forward: the host waits for the device before and after attention's core */
-    /* seconds that the framework adds to an exchange or a shift because it takes lists of tensors, which become an
-     * all-to-all with one tensor per rank; 0: it takes no lists */
+    /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
+     * all-to-all with one tensor per rank; 0: it passes no lists */
     double host_per_list_s;
     bool ring_grad_f32; /* gradients of keys and values go round in fp32 throughout */
     /* in a plain pipeline the host waits for every message, and posts the receive of the next action only then */
@@ -65,8 +64,7 @@ struct profile {
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what tensor ranks gather goes to one buffer, kept throughout */
-    /* the rows of the vocabulary on a tensor rank are a multiple of it; the rows that this adds stand for no token;
-     * 0: 1 */
+    /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
     int64_t vocabulary_unit;
     bool recompute_whole; /* recompute the whole layer, also what no backward op reads */
     bool loss_f32;        /* fp32 logits, softmax and its logarithm are materialised */
@@ -89,11 +87,11 @@ struct profile {
         bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
     bool grad_passes;
-    /* whole gradients that are reduced in each micro-batch are first copied into a flat tensor and divided: two
-     * passes */
+    /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
+     * passes over memory */
     bool flattens_gradients;
-    /* passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step, before and after: into a
-     * flat tensor, a copy of it, and back; 0: none */
+    /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: copying into a flat
+     * tensor and back, and a copy of the flat tensor; 0: no bucket is copied */
     uint8_t bucket_passes;
     bool all_reduces;       /* these, when a rank updates only a part, are summed on all ranks */
     bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
@@ -101,16 +99,16 @@ struct profile {
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
     bool
-        collectives_hold; /* without prefetch: the thread that computes starts each gather and each reduction of
-                               weights, and waits for it */
+        collectives_hold; /* without prefetch: the thread that issues computation also starts each
+                             gather and each reduction of weights, and waits for it */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
     bool gathers_after_core; /* gathers start after attention's core; else when the layer begins */
-    /* chunks of a sequence: copies of both directions share one stream, and copies that are not awaited soon have
+    /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have
      * another; else there is one stream per direction */
     bool chunk_fifo;
     bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */
-    /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries goes
-     * to the host after each */
+    /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries is
+     * copied to the host after each tile */
     bool chunk_reload;
     bool chunk_norm; /* the normed input of a chunk goes to the host too */
     bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */

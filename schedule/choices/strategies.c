@@ -1,5 +1,5 @@
-/* The registries: strategies, profiles, and the names of choices. docs/strategies.md gives the
- * source of every cell. */
+/* The registries of strategies and profiles, and the names of choices. docs/strategies.md gives the source of every
+ * value. */
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
@@ -66,9 +66,9 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
 };
 
-/* The switches that neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or buffer
- * that it stands for occurs in one framework only. docs/strategies.md, "Profile neutral", has the reason for every
- * choice. */
+/* The switches that profiles neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or
+ * buffer that it adds occurs in one framework only. docs/strategies.md, "Profile neutral", has the reason for every
+ * value. */
 #define WELL_MADE                                                                                                     \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
      .kv_replication = KV_TO_RANKS,                                                                                    \

@@ -1,5 +1,5 @@
-/* schedule/choices/tensor_share.h: what one tensor-parallel rank sees of a model, and how its tensors are cut
- * (Megatron-LM: Shoeybi et al., arXiv 1909.08053). */
+/* schedule/choices/tensor_share.h: the part of a model that one tensor-parallel rank holds, and how its tensors are
+ * cut (Megatron-LM: Shoeybi et al., arXiv 1909.08053). */
 #ifndef SCHEDULE_CHOICES_TENSOR_SHARE_H
 #define SCHEDULE_CHOICES_TENSOR_SHARE_H
 
@@ -11,16 +11,16 @@
 
 /* True if tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
-/* Returns the transformer that each of tp ranks sees: its part of the vocabulary is rounded up to a multiple of
- * `unit` rows. */
+/* Returns the transformer of one of tp ranks: heads, feed-forward width and vocabulary are divided by tp, the latter
+ * rounded up to a multiple of `unit` rows. */
 struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
 /* Returns the unit that an implementation rounds the vocabulary to. */
 int64_t tensor_vocabulary_unit(const struct profile *profile);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
-/* How a tensor of the whole model is cut, by its name in a part ("wqkv.weight"): into blocks of rows, each cut over
- * all tensor ranks or over those that do not hold copies; or by columns. */
+/* How a tensor of the whole model, named as in a layer ("wqkv.weight"), is cut: by blocks of rows, each divided over
+ * all tensor ranks or only over those that hold no copies; or by columns. */
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;

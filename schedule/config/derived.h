@@ -1,4 +1,4 @@
-/* schedule/config/derived.h: facts that follow from choices, for all parts of a schedule.
+/* schedule/config/derived.h: facts that follow from the choices, for all code that builds a schedule.
  *
  * The folder schedule/config/ turns the choices that a user made into a complete configuration, or says which of them
  * contradict each other. */
@@ -15,15 +15,15 @@ bool weights_sharded_params(const struct choices *choices);
 /* True if gradients are reduced in every micro-batch, because no rank keeps whole gradients: with ZeRO-2, ZeRO-3 and
  * HSDP. */
 bool weights_reduce_each_micro_batch(const struct choices *choices);
-/* True if whole gradients are zeroed before the step, and checked before they are reduced, in passes over memory
- * of their own, as Megatron-LM does. */
+/* True if whole gradients are zeroed before the step and checked for infinities before they are reduced, each in a
+ * pass over memory of its own, as Megatron-LM does. */
 bool weights_pass_over_gradients(const struct choices *choices);
 /* Returns how many layers are gathered, or reduced, as one bundle. */
 int64_t weights_layers_together(const struct choices *choices);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
-/* True if FPDT keeps on the host the tensors of a chunk that other chunks read: if there are several chunks, and the
- * user wants it. */
+/* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
+ * --kv-offload asks for it. */
 bool fpdt_offloads(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);

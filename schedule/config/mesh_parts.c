@@ -1,7 +1,8 @@
 #include "schedule/config/mesh_parts.h"
 
-/* Adds the parts of the context ranks: windows of an outer ring, ranks of an inner one. Interleaved, rank 2 k + o
- * of a node is the k-th of its even (o = 0) or odd ranks, and the ring takes the even ones first. */
+/* Adds the parts of the context axis: the windows (outer ring) and the ranks of a window (inner ring). In interleaved
+ * windows, rank 2 k + o of a node is the k-th of its even (o = 0) or odd (o = 1) ranks, and the ring visits the even
+ * ranks first. */
 static uint32_t ring_parts(const struct choices *c, struct mesh_part part[4])
 {
     uint32_t w = c->window, node = c->interleaved;

@@ -8,8 +8,8 @@
 /* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
 enum { CHUNK_TOKENS = 65536 };
 
-/* Pieces of the loss per chunk in DeepSpeed's FPDT_LogitsLoss, and of the feed-forward part (FPDT,
- * section 4.3). */
+/* The number of pieces per chunk in which DeepSpeed computes the loss (FPDT_LogitsLoss) and the feed-forward part
+ * (FPDT, section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
 /* Returns `pieces`, a usual number, but no more than there are rows, or than a list can number. */
@@ -27,8 +27,8 @@ struct resolve_pieces resolve_usual_pieces(const struct choices *c)
                                    pieces_of_rows(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the pieces of the loss. FPDT suggests 2 vocab / hidden, so that logits take no more than what attention
- * does (section 4.3). */
+/* Returns the number of pieces of the loss if the user gave none. FPDT suggests 2 vocab / hidden, so that logits take
+ * no more memory than attention does (section 4.3). */
 static int64_t loss_pieces(const struct choices *c)
 {
     const struct transformer *m = c->model;
@@ -65,8 +65,8 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
                       "--strategy fpdt or leave this option out");
 }
 
-/* Checks that one rank can fetch for all: there are other head ranks, chunks wait on the host, and their keys are
- * fetched whole. */
+/* Checks that one rank can fetch for all: there are several head ranks, chunks are kept on the host, and a chunk's
+ * keys are fetched as a whole. */
 static enum status check_fetch(const struct choices *c, struct diag *diag)
 {
     if (c->fetch == FETCH_EACH)

@@ -5,8 +5,8 @@
 #include "base/diag.h"
 #include "schedule/choices/choices.h"
 
-/* Fills every open field, checks sizes and the table of legal products. Messages say which
- * values would do. note (may be NULL) receives what was filled in that a user should know. */
+/* Fills every open field of the request, and checks sizes and whether the choices may be combined. Messages say which
+ * values would do. note (may be NULL) receives what a user should know about the values that were filled in. */
 enum status compose_resolve(struct choices *choices, const struct request *request,
                             struct diag *note, struct diag *diag);
 

@@ -116,8 +116,8 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Finds a split of `ranks` that fits and has the degrees that the user gave. If both axes are open, head ranks stay
- * within a node, so that all-to-alls do (LoongTrain, section 4.4). */
+/* Finds a legal split of `ranks` into context and head ranks that has the degrees that the user gave. If both are
+ * open, head ranks stay within a node, so that their all-to-alls do (LoongTrain, section 4.4). */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct split *s)
 {
@@ -139,8 +139,8 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 
 /* ---- the degrees ---- */
 
-/* Fills the open degrees: with the split over most ranks that fits, or else with one about which a message can be
- * written. A degree that cannot be filled stays 0. */
+/* Fills the open degrees with the legal split over most ranks. If there is none, it fills them so that a message can
+ * say what is wrong; a degree that cannot be filled stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
                          struct split *s)
 {
@@ -288,8 +288,8 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
                       c->window, (long long)node, c->cp);
 }
 
-/* Reports degrees that were given and do not fit, "hp 16 does not divide 8 ranks"; those that were filled in are
- * not named. */
+/* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
+ * are not named. */
 static enum status bad_degrees(const struct request *r, struct attention_axes axes,
                                struct diag *diag)
 {
@@ -331,8 +331,8 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
     return status;
 }
 
-/* Appends why a sequence uses fewer ranks than there are, apart from its length: ": 12 heads (12 kv) do not divide
- * over 8 or 16". Appends nothing if the user asked for fewer. */
+/* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
+ * not divide over 8 or 16". Appends nothing if the user asked for fewer. */
 static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
                           struct split s)
 {
@@ -408,8 +408,8 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
     return 0;
 }
 
-/* Refuses a length for which some ranks would have no share of the sequence, unless the user asked for fewer ranks
- * per sequence: a token more or less would then change what every rank does. */
+/* Refuses a sequence length that does not divide over as many ranks as other lengths would, unless the user gave the
+ * degrees: otherwise a token more or less would silently change what every rank does. */
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
 {
@@ -432,8 +432,8 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* Returns the largest tp that divides what the given degrees leave and fits into a node, so that its collectives stay
- * there. tokens: the sequence must divide by it, too. */
+/* Returns the largest tp that divides the ranks which the given degrees leave and fits into a node, so that its
+ * collectives stay there. tokens: tp must also divide the sequence. */
 static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);

@@ -1,5 +1,5 @@
-/* schedule/config/resolve_degrees.h: the part of compose_resolve() that divides a sequence over ranks, and the texts
- * that its messages share with the rest. */
+/* schedule/config/resolve_degrees.h: the part of compose_resolve() that divides a sequence over ranks, and the
+ * message texts that it shares with the other parts. */
 #ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 
@@ -16,8 +16,8 @@ void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
 enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
                              struct text *would);
 
-/* Fills and checks the degree of tensor parallelism. *inside becomes the request as each tensor rank sees it: a
- * transformer of its share (*share) on the ranks that are left. */
+/* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
+ * rank: the transformer of its share (*share), on the ranks divided by tp. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
@@ -25,13 +25,14 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
 /* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
 bool resolve_tensor_fits(const struct request *r, int64_t tp);
 
-/* Fills and checks degrees, placement, layout and window of the sequence. Where a degree is 1, the attention choice
- * becomes the simpler one that is left. ranks and seq of *c are set. */
+/* Fills and checks the degrees of a sequence, and placement, layout and window. If a degree is 1, the attention
+ * choice becomes a simpler equivalent one. ranks and seq of *c must be set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
-/* resolve_sequence_chunks() fills the chunks of the sequence, and whether and in which order they go to the host;
- * the numbers of pieces of the loss and of the feed-forward part that are left open follow from them in *pieces. */
+/* resolve_sequence_chunks() fills in the chunks of the sequence, whether they are kept on the host, and the order of
+ * the backward's loops. It also sets *pieces to the numbers of pieces of the loss and the feed-forward part to use if
+ * the user gave none. */
 struct resolve_pieces {
     int64_t loss, ffn;
 };

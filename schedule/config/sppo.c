@@ -31,9 +31,9 @@ static bool takes_subsequences(const struct request *r)
            pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
 }
 
-/* Returns the number of subsequences: of SPPO_TOKENS tokens on average; fewer, longer ones if equal lengths must
- * divide the sequence or a step would have too many units; more, shorter ones if there would not be one for each
- * stage. */
+/* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
+ * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones if there
+ * would be fewer than stages. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);

@@ -1,8 +1,8 @@
-/* schedule/config/sppo.h: the degrees of SPPO (arXiv 2503.10377) that a request leaves open.
+/* schedule/config/sppo.h: fills the degrees that a request for strategy sppo (arXiv 2503.10377) leaves open.
  *
- * Its solver (section 5.3) looks at products of tensor ranks, inside a node where it can, and stages
- * that make all GPUs, and at numbers of subsequences with 2K to 16K tokens on average. What is
- * filled in here is one point of that space; `longhaul plan` searches it. */
+ * The paper's solver (section 5.3) compares all products of tensor ranks, inside a node if possible, and stages that
+ * use all GPUs, with numbers of subsequences of 2K to 16K tokens on average. This code fills in one point of that
+ * space; `longhaul plan` searches it. */
 #ifndef SCHEDULE_CONFIG_SPPO_H
 #define SCHEDULE_CONFIG_SPPO_H
 
@@ -12,8 +12,9 @@
 /* Mean tokens of a subsequence: the bounds of section 5.3, and what is filled in. */
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 
-/* Fills tensor ranks, stages and subsequences where they are open. Does nothing where ranks or length are unset, or where
- * a sequence would not make two subsequences. What is given stays, even if it does not fit. */
+/* Fills in the numbers of tensor ranks, stages and subsequences that are open. Does nothing if the number of ranks or
+ * the length is unset, or if a sequence is too short for two subsequences. Given values stay, even if they do not
+ * fit. */
 void sppo_fill(struct request *request);
 
 /* Notes what was filled in, and, of ratios for a step of one unit, that nothing leaves. */

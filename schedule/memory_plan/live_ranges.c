@@ -34,9 +34,9 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
 }
 
-/* First uses of one stream in list order; their clocks never fall. Buffers whose life starts earlier than their
- * first touch says (schedule/analysis/first_uses.h) are a class of their own, whose clocks are lowered to those of
- * later first uses so that they do not fall either. */
+/* The first uses of one stream, in list order: clocks do not fall along the list. Buffers whose live range starts
+ * before their first touch (schedule/analysis/first_uses.h) form a class of their own. Their clocks could fall, so
+ * each is lowered to the least clock of the first uses after it. */
 struct class
 {
     uint32_t count, begin; /* rows of survey.first_use */
@@ -51,8 +51,8 @@ struct survey {
     uint32_t *first_use; /* ops, class by class */
     uint32_t *lowered;   /* (count of the last class, width) its clocks, when has_early */
     bool has_early;
-    /* (streams + 1, classes), of the class and the stream that an op of a free set is of; the last
-     * stream is the host. Ops are asked about in list order. */
+    /* (streams + 1, classes): for each class and each stream that an op of a free set may run on; the last stream is
+     * the host. Cursors only move forward, because callers ask about ops in list order. */
     struct cursor {
         uint32_t at;        /* first use of the class */
         uint32_t before;    /* it is ordered after the ops below this number */
@@ -139,8 +139,8 @@ static void sort_into_classes(struct survey *s)
         lower_clocks(s);
 }
 
-/* Returns the earliest first use of class c, from the cursor on, that is ordered after op f of a stream: it is
- * listed after f, which is all that an op of the host needs, and its clock says so. */
+/* Returns the first row of class c, from the cursor on, whose first use is ordered after op f of `stream`. For an op
+ * on the host it is enough that the first use is listed after f; for other streams its clock must cover f too. */
 static uint32_t first_use_behind(const struct survey *s, const struct cursor *cursor, uint32_t c,
                                  uint32_t stream, uint32_t f)
 {

@@ -1,11 +1,13 @@
 /* schedule/memory_plan/live_ranges.h: the buffers of one arena, and for how long each keeps its bytes.
  *
- * A live range is a buffer that is placed: it starts with an op and ends when its free set has completed. The
- * bytes of a live range may go to a later one when the later one's first use is ordered after the whole
- * free set, and first uses on different streams learn of that at different times. Live ranges are
- * therefore put into classes by the stream of their first use, and a live range has one end per class:
- * the first op of the list from which on every first use of that class may take its bytes. Two
- * live ranges then conflict when intervals of op numbers overlap, and planners ask for no clocks.
+ * A live range is a buffer that needs an offset. It starts with the buffer's first use and ends when the ops of its
+ * free set have completed. Its bytes may be reused by a later live range whose first use is ordered after the whole
+ * free set.
+ *
+ * Streams learn at different times that the free set has completed. So live ranges are divided into classes by the
+ * stream of their first use, and a live range has one end per class: the first op of the list from which on every
+ * first use of that class may reuse its bytes. Whether two live ranges conflict is then a comparison of op numbers,
+ * and planners need no clocks.
  *
  * The folder schedule/memory_plan/ gives every buffer an offset in the memory of its rank. */
 #ifndef SCHEDULE_MEMORY_PLAN_LIVE_RANGES_H
@@ -27,8 +29,8 @@ struct live_ranges {
     uint32_t *first_use; /* op */
     uint8_t *class_of;
     uint32_t *end; /* (count, classes); the op number after the last op is an end too */
-    uint32_t *first_end, *last_end; /* least and greatest of them: from where on some first uses may
-                                       take the bytes, and from where on all may */
+    uint32_t *first_end, *last_end; /* the least and the greatest end: from first_end on, some first
+                                       uses may reuse the bytes; from last_end on, all may */
     uint64_t *size;
     uint64_t *offset; /* what a planner fills in */
 
@@ -40,21 +42,22 @@ void live_ranges_release(struct live_ranges *live_ranges);
 /* Makes room for `rows` rows, except for their ends; room never shrinks. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
-/* Fills the rows with the buffers of a role and memory that are touched and not persistent; sizes are multiples of
- * alignment. */
+/* Fills the rows with the buffers of one role in one memory that ops touch and that are not persistent. Sizes are
+ * rounded up to multiples of alignment. */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory, uint64_t alignment);
 
-/* Turns the rows of a role of a sample into those of the whole list. Returns false, and changes nothing, unless
- * the rows of the iterations around each gap are alike. `live` is not known then, and 0. */
+/* Replaces the rows of a sample's role by those of the whole list, which repeats parts of the sample. Returns false
+ * and changes nothing if the rows of the three iterations around some gap do not correspond. `live` becomes 0, as it
+ * is not known for the whole list. */
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
 
 /* Fills first_end and last_end from the other columns; ops of the role: begin .. begin + ops. */
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
-/* Returns the most bytes live if a live range lives until some first use may take its bytes: no plan is smaller.
- * The live ranges must be settled. */
+/* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower
+ * bound of every plan. live_ranges_settle() must have been called. */
 uint64_t live_ranges_held(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_ends(const struct live_ranges *t, uint32_t i)

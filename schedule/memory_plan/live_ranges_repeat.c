@@ -48,8 +48,8 @@ static bool alike_around(const struct live_ranges *t, const struct repeats *r,
     return true;
 }
 
-/* Sets row i from the two rows `back` and 2 `back` before it: from the second copy on, ops follow each other at
- * one distance. */
+/* Sets row i, of a third or later copy, from the same row in the two copies before it, which lie `back` and 2 `back`
+ * rows before: op numbers grow by the same amount from copy to copy. */
 static void take_next(struct live_ranges *to, uint32_t i, uint32_t back)
 {
     const uint32_t *a = live_ranges_ends(to, i - 2 * back), *b = live_ranges_ends(to, i - back);

@@ -1,5 +1,5 @@
-/* Placing the largest live ranges first. A tree over the live ranges, in order of first use, finds those that
- * are placed and conflict with the next one; the gaps between them are the room that it has. */
+/* Greedy placement by size. A tree over the live ranges, in order of first use, finds the placed ones that conflict
+ * with the next one; the next one takes the lowest gap between them that is large enough. */
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
@@ -69,8 +69,8 @@ struct packing {
     uint64_t looks;
 };
 
-/* Returns the first live range from which on all of a class begin at op `end` or later. of_class: the live ranges
- * of the class. */
+/* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
+ * of_class: the live ranges of the class, in order. */
 static uint32_t last_of_class(const struct live_ranges *t, const uint32_t *of_class, uint32_t count,
                               uint32_t end)
 {
@@ -104,8 +104,8 @@ static void find_until(struct packing *p)
     free(of_class);
 }
 
-/* Adds the placed live ranges of `node`, which has `width` live ranges from `first` on, that conflict with live
- * range i. */
+/* Adds to p->block the placed live ranges below `node` of the tree that conflict with live range i. The node stands
+ * for `width` live ranges from `first` on. */
 static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
                         uint32_t i)
 {
@@ -149,8 +149,8 @@ static void place(struct packing *p, uint32_t i)
 
 enum { ROUNDS_MAX = 16 };
 
-/* Places the live ranges of greatest weight first, equal ones in order of first use. Returns UINT64_MAX after too
- * many looks. */
+/* Places live ranges by falling weight, and equal ones in order of first use. Returns UINT64_MAX when the search has
+ * compared too many pairs. */
 static uint64_t pack_by_weight(struct packing *p, const double *weight)
 {
     struct live_ranges *t = p->t;

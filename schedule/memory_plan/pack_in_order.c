@@ -1,5 +1,6 @@
-/* Placing in order of first use. The bytes of a live range that has ended for some first uses are a hole.
- * Neighbouring holes are a run where one first use may take them all, and a chain whether it may or not. */
+/* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A run
+ * is a sequence of adjacent holes that one given first use may take as a whole; a chain is any sequence of adjacent
+ * holes. */
 #include "schedule/analysis/op_marks.h"
 #include "schedule/memory_plan/pack.h"
 

@@ -1,5 +1,6 @@
-/* Offsets, one arena per role and memory. Persistent buffers lie at its start; the others are packed after them.
- * Of several roles only the one with the largest arena has to be packed well: the others are packed quickly. */
+/* Offsets, with one arena per role and memory. Persistent buffers lie at the start of an arena, and the others are
+ * packed after them. The role with the largest arena decides how much memory is needed, so only that role is packed
+ * well, and the others quickly. */
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"

@@ -18,17 +18,17 @@ struct order;
 /* Bytes of each memory, for the role with the largest arena. */
 struct lifetimes_figures {
     uint64_t arena[MEMORY_COUNT];
-    uint64_t live[MEMORY_COUNT]; /* most bytes live at once when ops run one after the other in
-                                    list order */
-    /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set: no arena
-     * can be smaller. held - live is what unordered ops may not share, arena - held is waste. */
+    uint64_t live[MEMORY_COUNT]; /* most bytes live at once if ops run one after the other in list
+                                    order */
+    /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower
+     * bound of the arena. held - live: bytes that cannot be reused in time because ops are not ordered; arena - held:
+     * bytes that the planner wastes. */
     uint64_t held[MEMORY_COUNT];
 };
 
-/* Plans an offset for every buffer from the free sets as they stand, one arena per memory and
- * role, and sets ir->arena_bytes. Sizes are rounded up to a multiple of alignment (a power of
- * two). A buffer that nothing touches keeps the offset UINT64_MAX. Deterministic. figures may be
- * NULL. */
+/* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
+ * ir->arena_bytes. Sizes are rounded up to a multiple of alignment, a power of two. A buffer that no op touches keeps
+ * the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
 void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
@@ -39,15 +39,15 @@ struct plan_scope {
 };
 #define PLAN_ALL_MEMORIES (~0u)
 
-/* As lifetimes_plan() for one role, whose order and first uses may be known already (or both NULL); offsets of
- * other roles and ir->arena_bytes stay. For a sample (ir->repeats) the arena is the whole list's; returns false if
- * the sample does not stand for that list. */
+/* Does what lifetimes_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
+ * other roles and ir->arena_bytes do not change. For a sample (ir->repeats) it plans the arena of the whole list; it
+ * returns false if the sample does not represent that list. */
 bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                          const struct first_uses *first_uses, uint64_t alignment,
                          struct plan_scope scope, struct lifetimes_figures *figures);
 
-/* Call after all roles have been planned quickly. Plans the roles with the largest arenas again, carefully, until the
- * largest of all is one that was planned carefully, and sets ir->arena_bytes. of: the figures of each role. */
+/* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again, carefully,
+ * until the largest arena is one that was planned carefully. Sets ir->arena_bytes. of: the figures of each role. */
 void lifetimes_tighten(struct ir *ir, uint64_t alignment, unsigned memories,
                        struct lifetimes_figures *of);
 

@@ -9,7 +9,7 @@
 #define MIB ((uint64_t)1 << 20)
 #define NONE UINT32_MAX
 
-/* c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer,
+/* Constants of c10/cuda/CUDACachingAllocator.cpp, in the order kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer,
  * kMinLargeAlloc, kRoundLarge. */
 #define MIN_BLOCK ((uint64_t)512)
 #define SMALL_SIZE MIB
@@ -73,8 +73,8 @@ static void free_size(struct caching_size *size)
     free(size);
 }
 
-/* Returns the row at which a size is, or would be inserted. The search has no branches, because the processor could
- * not predict which half the size lies in. */
+/* Returns the row of a size in the list, or the row where it would be inserted. The search has no branches, because
+ * the processor could not predict which half the size lies in. */
 static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
 {
     const uint64_t *low = list->bytes;
@@ -118,8 +118,8 @@ static void make_room(struct caching_free *list)
         list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
 }
 
-/* Finds or adds the free blocks of a size. It is called rarely, and is not inlined, because size_of() would then have
- * to save registers for it. */
+/* Finds or adds the free blocks of a size. It is rarely called; inlined, it would make size_of() save registers in
+ * every call. */
 __attribute__((noinline)) static struct caching_size *find_size(struct caching_free *list,
                                                                 uint64_t bytes)
 {

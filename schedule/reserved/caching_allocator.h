@@ -74,13 +74,13 @@ struct caching_allocator {
 
 void caching_release(struct caching_allocator *allocator);
 
-/* Makes a block of at least `bytes` bytes (rounded; 0 counts as 1) and returns its row. Beyond the limit it sets
- * `exceeded` and goes on, so that the peak says how much was needed. */
+/* Makes a block of at least `bytes` bytes (rounded; 0 counts as 1) and returns its row. An allocation beyond the
+ * limit sets `exceeded` and is made nevertheless, so that the peak says how much memory is needed. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* Return what an allocation of `bytes` takes: caching_round() its own rounded size, and the other function the size
- * of the segment that is made for it when no free block fits. */
+/* Return how much memory an allocation of `bytes` takes: caching_round() the rounded size of its block, the other
+ * function the size of the segment that is made for it when no free block fits. */
 uint64_t caching_round(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 

@@ -63,8 +63,8 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-/* Adds the persistent buffers that an op touches. If the op's layer has left-out copies in the whole list, their
- * buffers are added too, one layer's after the other's. */
+/* Adds the persistent buffers that an op touches. If the whole list repeats the op's layer in copies that the sample
+ * leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
@@ -120,8 +120,8 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* Rows by the op after which they give their memory back: dying[op] is 1 + the first row, next[] of a row the next
- * one; 0: there is none. block[] has the allocator's block of each row. */
+/* Lists of rows by the op after which they give their memory back: dying[op] is 1 + the first such row, next[row] is
+ * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row. */
 struct pass {
     uint32_t *dying, *next, *block;
 };

@@ -15,8 +15,8 @@
 
 /* ---- constants ---- */
 
-/* One direction of one connection of one channel, as allocated since NCCL 2.19: buffers come in
- * pages of 2 MiB. */
+/* Buffers of one direction of one connection of one channel, as NCCL allocates them since version 2.19: in pages of 2
+ * MiB. */
 #define CONNECTION_RECEIVE (10 * MIB)
 #define CONNECTION_SEND (2 * MIB)
 enum {
@@ -194,8 +194,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-/* Runs the allocator of a role's device: first the persistent buffers, then the tensors of its ops as they come and
- * go. */
+/* Replays the device memory of a role: allocates the persistent buffers first, then allocates and frees the tensors
+ * of its ops in list order. */
 static void run_device(struct caching_allocator *a, const struct replay *replay,
                        uint64_t workspaces, struct reserved_held held)
 {
@@ -211,8 +211,8 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     replay_run(replay, MEMORY_HBM, a);
 }
 
-/* Returns log2 of the bytes that a pinned block takes. c10's CachingHostAllocator rounds sizes up to powers of two
- * and gives nothing back, so for each power it holds as many blocks as were ever in use at once. */
+/* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers
+ * of two and frees no block, so for each power it holds as many blocks as were ever in use at once. */
 static uint8_t power_of(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
@@ -229,8 +229,8 @@ static uint32_t first_after(const struct replay_stay *row, uint32_t count, uint3
     return (uint32_t)(low - row);
 }
 
-/* Returns the bytes of pinned memory. A block that is freed counts as free only when the next block is allocated,
- * since the count cannot rise before that. */
+/* Returns the bytes of pinned memory. A freed block is counted as free only when the next block is allocated; that is
+ * early enough, since the count of used blocks cannot rise before. */
 static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
     uint32_t count = 0;

@@ -1,6 +1,6 @@
-/* schedule/reserved/reserved.h: the device memory that a published framework would hold for a schedule.
+/* schedule/reserved/reserved.h: the device memory that a published framework would reserve for a schedule.
  *
- * The arena is what the schedule needs; a framework holds more: the process' CUDA context, buffers of every NCCL
+ * The arena is what the schedule needs; a framework reserves more: the process' CUDA context, buffers of every NCCL
  * communicator, workspaces of libraries, and the memory that its caching allocator keeps beyond live tensors. Every
  * constant stands in one table with its source (reserved_constants()); `longhaul list reserved` prints them.
  *
@@ -33,8 +33,8 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* A chosen share of the available memory: a verdict within it is too close to call. How far off a verdict may be has not
- * been measured. */
+/* The margin, as a share of the available memory, within which the verdict "fits" or "does not fit" is called too
+ * close. We chose it: the error of verdicts has not been measured. */
 #define RESERVED_ERROR 0.03
 
 struct reserved {
@@ -45,19 +45,19 @@ struct reserved {
     bool tight;         /* it fits, and would not on a device with RESERVED_ERROR less */
     uint32_t communicators;
     uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
-                        keeps them for blocks of the same size */
+                        keeps freed blocks for later ones of the same size */
 };
 
-/* How a framework's allocator is set, and the memory that it holds in addition to a schedule's tensors:
- * compose_bucket_bytes() and compose_tables(). Zero for a schedule that no framework runs. */
+/* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
+ * that of compose_bucket_bytes() and compose_tables(). Zero for a schedule that no framework runs. */
 struct reserved_held {
     bool expandable; /* expandable_segments:True */
     uint64_t buckets;
     uint64_t table[COMPOSE_TABLES]; /* a block each */
 };
 
-/* Computes the reserved memory of the role that needs most. The mesh must have no more ranks than the cluster. sm: compute
- * capability of the device times ten. */
+/* Computes the reserved memory of the role that needs most. The mesh must have no more ranks than the cluster. sm:
+ * ten times the device's compute capability (90 for 9.0). */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                    int sm, struct reserved_held held);
 
