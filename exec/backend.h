@@ -63,8 +63,8 @@ typedef void backend_say(void *user, const char *key, const char *value);
 
 struct backend {
     const char *name, *summary;
-    /* Kernels run on the host, which can address their memory: options.poison uses exec/poison.h. If not,
-     * begin_step() fills all memory that is not bound with NaNs. */
+    /* True if kernels run on the host, which can address the pools' memory: options.poison then uses exec/poison.h.
+     * If false, begin_step() fills all memory that is not bound with NaNs. */
     bool host_memory;
     bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* One function for each kind; NULL only for SYNC kinds, which the functions below run. */
@@ -97,8 +97,9 @@ struct backend {
      * waits for. A guarded-out op keeps its place and does nothing. The op's times are written when it
      * ends. */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
-    /* Block the host: wait_stream() until all ops issued on a stream have ended, then: until one op has ended, until
-     * all ranks of a barrier's group have arrived, and until everything has ended, at the end of the step. */
+    /* Block the host: wait_stream() until all ops issued on a stream have ended; the other functions until one op has
+     * ended, until all ranks of a barrier's group have arrived, and, at the end of the step, until everything has
+     * ended. */
     bool (*wait_stream)(struct exec_run *run, uint32_t rank, uint8_t stream);
     bool (*wait_op)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
@@ -106,8 +107,8 @@ struct backend {
     /* Called when the host has passed a SYNC op, for which other ops may wait. */
     void (*pass)(struct exec_run *run, uint32_t rank, uint32_t op);
 
-    /* Called by the watcher before it judges whether a run stands still: counts the ops that have ended, on
-     * backends that must ask the device. NULL: they are counted as they end. */
+    /* Called by the watcher before it decides whether a run has stalled: counts the ops that have ended, on backends
+     * that must ask the device. NULL: the backend counts ops as they end. */
     void (*watch)(struct exec_run *run);
     /* Wakes everything that waits; called once run->stop is set. */
     void (*stop)(struct exec_run *run);

@@ -205,8 +205,8 @@ static void fill_stretch(void *context, const struct stretch *s)
                    t->from[s->tensor][s->in_tensor + i]);
 }
 
-/* Collects a run of elements of a tensor. Of ranks that hold the same elements, the first one's are taken and the
- * others must equal them; ranks along axes over which the tensor is partial are summed. */
+/* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
+ * rank are taken and the others must equal them; ranks along axes over which the tensor is partial are summed. */
 static void read_stretch(void *context, const struct stretch *s)
 {
     struct transfer *t = context;

@@ -93,8 +93,8 @@ struct steps {
     uint32_t warmup, measured;
 };
 
-/* Runs a step on all processes: they begin together, *seconds is the time of the slowest, and each process gets the
- * times of all ranks' ops. *seconds < 0: the step has failed in this process. */
+/* Runs a step on all processes: they begin together, *seconds receives the time of the slowest process, and each
+ * process gets the times of all ranks' ops. *seconds < 0: the step has failed in this process. */
 static enum status together(struct exec_run *run, struct executor *executor, double *seconds,
                             struct diag *diag)
 {
@@ -257,8 +257,8 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
-/* Finds the ranks of this process: all of them, or, if a launcher has started several processes of a backend
- * that can be several, one. */
+/* Finds the ranks of this process. They are all ranks, unless a launcher has started several processes for a backend
+ * that supports this: then each process has one rank. */
 static enum status find_ranks(struct exec_run *run, struct diag *diag)
 {
     run->count = run->plan.ranks;

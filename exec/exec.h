@@ -32,7 +32,7 @@ struct exec_adamw {
 };
 
 /* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s, and ops that share
- * it take turns. The waiting threads sleep. */
+ * it take turns. Threads sleep while they wait. */
 struct exec_link {
     double bytes_per_s; /* 0: as fast as the machine is */
     double latency_s;
@@ -67,15 +67,15 @@ struct exec_options {
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
-    /* Called between steps and ten times a second. Returns what ends the run ("an interrupt"), or NULL to let it
-     * go on. The function may be NULL. */
+    /* Called between steps and ten times a second. Returns the cause that ends the run ("an interrupt"), or NULL to
+     * let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);
     /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If
      * there are several processes, only that of rank 0 fills it. */
     struct diag *notes;
     struct exec_fault fault;
-    /* on a GPU: the number of multiprocessors that a kernel occupies beside every step while it copies memory, as
-     * a library's communication does; 0: none */
+    /* on a GPU: the number of multiprocessors that a kernel occupies during every step while it copies memory, as a
+     * library's communication does; 0: there is no such kernel */
     uint32_t rob_sms;
 };
 

@@ -6,8 +6,9 @@
 #include "traces/trace.h"
 
 /* Adds to *trace the ops that did work and whose times are known, ordered by (start, rank, op), and live bytes over
- * time by (rank, memory, category): a buffer is live from the start of the first op that touches it to the end of its
- * free set. time: (ranks, plan.op_stride). peak: the most bytes that were live at once on any rank. */
+ * time, ordered by (rank, memory, category). A buffer is live from the start of the first op that touches it to the
+ * end of its free set. time: (ranks, plan.op_stride). peak receives the most bytes that were live at once on any
+ * rank. */
 void measure_trace(const struct exec_run *run, const struct op_time *time, struct trace *trace,
                    uint64_t peak[MEMORY_COUNT]);
 

@@ -204,8 +204,8 @@ static void emit_beside(struct bench *b, const struct beside *beside)
     ir_add_op(&b->ir, &desc);
 }
 
-/* Chooses the copies that run beside the op: one of the same size in the other direction, or copies in both
- * directions, each somewhat longer than the op, so that one always runs. */
+/* Chooses the copies that run at the same time as the op: one copy of the same size in the other direction, or copies
+ * in both directions, each somewhat longer than the op, so that one always runs. */
 static uint32_t choose_beside(struct bench *b, struct beside beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
@@ -261,8 +261,8 @@ static void emit_repeats(struct bench *b)
     b->stride = 1 + others;
 }
 
-/* Emits a queue of ops that the host issues while an op before them holds their stream. Barriers of one rank mark the
- * host's time before and after. */
+/* Emits a queue of ops that the host issues while an earlier op still occupies their stream. Barriers of one rank
+ * record the host's time before and after. */
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);

@@ -34,21 +34,21 @@ struct microbench_case {
     struct work work;
 };
 
-/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies; in ROBBED the op runs beside a
- * kernel that only the cuda backend has. */
+/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies. In role ROBBED another kernel,
+ * which only the cuda backend has, runs at the same time. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose
- * median is not stable after the last round is returned all the same; its p10 and p90 show it. */
+ * median is still unstable after the last round is returned nevertheless; its p10 and p90 show it. */
 enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag);
 
-/* Writes into the header of points what the backend knows of the device: its name, its multiprocessors and the like,
- * which need not be fitted. */
+/* Writes into the header of points the numbers that the backend knows of the device (its name, its multiprocessors
+ * and the like), so that they need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
-/* Constants for other programs that measure as points are measured on a GPU: operands are random numbers in [0.25,
- * 1), their sets rotate through this many bytes, and this many runs precede those that count. */
+/* Constants for other programs that measure on a GPU in the same way as points are measured: operands are random
+ * numbers in [0.25, 1), their sets rotate through this many bytes, and this many runs precede those that count. */
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Fills data with random indices below the limit and below 2^20. */
@@ -65,8 +65,9 @@ size_t microbench_set(const struct microbench_case **cases, struct arena *arena,
 size_t microbench_set_gpu(const struct microbench_case **cases, struct arena *arena, bool quick,
                           uint32_t ranks, const bool *kinds);
 
-/* A limit of time. The expected time of a case is the rough time of its ops, plus the largest excess over that of any
- * case so far, `besides_s` (for plans, operands and wrong guesses). within_s 0: there is no limit. */
+/* A limit of time. The expected time of a case is the rough time of its ops, plus `besides_s`: the largest amount by
+ * which any case so far exceeded its rough time (for plans, operands and wrong guesses). within_s 0: there is no
+ * limit. */
 struct microbench_budget {
     double within_s, spent_s, besides_s;
 };

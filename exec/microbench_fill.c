@@ -12,9 +12,9 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. It works for
- * any floating-point dtype, because the low bits of the exponent are in the same place in all: the bytes of 16-bit
- * numbers are the upper half of an f32's. */
+/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. One function
+ * serves all floating-point dtypes, because the low bits of the exponent are in the same place in all: the bytes of
+ * 16-bit numbers are the upper half of an f32's. */
 static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
 {
     uint32_t mantissa = (uint32_t)bits & 0x7fffff, exponent = bits >> 32 & 1 ? 126 : 125;

@@ -1,6 +1,6 @@
-/* The points that bench measures on a GPU: products of the widths of 7B to 70B models over few and many tokens (so
- * that they do not, and do, fill the device), tiles of attention of rings, chunks and whole sequences, and copies
- * from the size of a packet to sizes that take long. */
+/* The points that bench measures on a GPU: products as wide as those of 7B to 70B models, over few tokens (which do
+ * not fill the device) and many (which do); tiles of attention of rings, chunks and whole sequences; and copies from
+ * the size of a packet to sizes that take long. */
 #include "exec/microbench_list.h"
 
 static void add_products(struct microbench_list *list, bool quick)
@@ -65,8 +65,8 @@ static void add_attention(struct microbench_list *list, bool quick)
                                                 0}});
 }
 
-/* Adds points that show how much a kernel is slowed by copies, by a library that occupies multiprocessors, and by the
- * power limit. */
+/* Adds points that show how much a kernel is slowed by copies that run at the same time, by a library that occupies
+ * multiprocessors, and by the power limit. */
 static void add_company(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,

@@ -53,8 +53,8 @@ struct exec_plan {
     uint32_t *pieces_row;       /* (shapes) row of pieces, or IR_NONE */
     struct plan_message *message;
     uint32_t message_count;
-    /* (ranks, op_stride) for each SEND or RECV that is not guarded out; NULL when there are none. Index: op less the
-     * role's first. */
+    /* (ranks, op_stride) the number of each SEND or RECV that no guard leaves out; NULL when there are none. Index:
+     * op minus the role's first. */
     uint32_t *message_of;
     uint32_t op_stride; /* ops of the largest role */
     struct arena arena;

@@ -2,8 +2,9 @@
  *
  * Memory starts as signalling NaNs, and a shadow array records, for every two bytes of an arena, which buffer was
  * written there last. An op fails if it reads an element that its buffer has not written, or over which another
- * buffer has written since; so does an op that leaves an element untouched that it should write. Bound buffers count
- * as written before op 0. It works on backends whose kernels run on the host, in memory that the host can address. */
+ * buffer has written since. An op also fails if it leaves an element untouched that it should write. Bound buffers
+ * count as written before op 0. The check works on backends whose kernels run on the host, in memory that the host
+ * can address. */
 #ifndef EXEC_POISON_H
 #define EXEC_POISON_H
 

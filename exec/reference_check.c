@@ -107,8 +107,8 @@ double reference_check_row_off(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].off);
 }
 
-/* Compares a part with the reference: with moved NULL the collected tensors, else the reference that rounding has
- * moved. */
+/* Compares a part with the reference. moved NULL: compares the collected tensors; otherwise `moved`, the reference
+ * whose results were rounded. */
 static void look_at_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
@@ -192,8 +192,8 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *far if further roundings are unlikely to cover an error: the chance that one of four normal variables is 20
- * times as large as the other three is 10^-4. */
+/* Sets *far if it is unlikely that further roundings would move the reference as far as the error. The limit is 20
+ * times: the chance that one of four normal variables is 20 times as large as the other three is 10^-4. */
 static void far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;

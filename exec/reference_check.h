@@ -89,7 +89,7 @@ struct reference_check_error {
 
 struct reference_check_row {
     const char *tensor; /* the ir's */
-    /* Errors in units of the quantity that the tolerance multiplies; `off` is NAN where the schedule binds no such
+    /* Errors relative to the quantity that the tolerance multiplies; `off` is NAN where the schedule binds no such
      * tensor. */
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };

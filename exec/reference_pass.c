@@ -261,8 +261,8 @@ static void add_branch(struct storage *to, double *d, const double *branch, size
     stored(to, d, count);
 }
 
-/* Adds the gradients of a layer. d holds the gradient of the layer's output before, and of its input after: the
- * residual's part is already in it, and each branch adds its own. */
+/* Adds the gradients of a layer. On entry d holds the gradient of the layer's output, on return that of its input:
+ * the gradient through the residual is already in it, and each branch adds its own. */
 static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
                            const struct layer_parameters *p, size_t layer,
                            const struct layer_values *l, double *d, const struct sequence *sequence)

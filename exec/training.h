@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of the first step: the start is that of a run in progress, with moments of matching size. So AdamW
- * divides by more than rounding noise even where a gradient is 0 (a bias of keys without RoPE), and moments in the
+/* The number of the first step. Training starts as if it had run before, with moments of matching size, so that AdamW
+ * does not divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and so that moments in the
  * wrong place are noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
@@ -50,8 +50,8 @@ enum status training_init(struct training *training, const struct ir *ir, const 
                           struct diag *diag);
 void training_release(struct training *training);
 
-/* Returns the reference's tensor that corresponds to a schedule's tensor of this name, or of which that one is a
- * block of rows; NULL: there is none. */
+/* Returns the reference's tensor that has this schedule tensor's name, or, if the schedule's tensor is a block of
+ * rows, the tensor that contains it; NULL: there is none. */
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
@@ -71,8 +71,8 @@ void training_reference_update(struct training *training, const struct exec_adam
 /* Returns the dtype with the fewest digits in which ops of the schedule store results. */
 enum dtype training_storage(const struct ir *ir);
 
-/* Takes a single step of a reference of the same model from the same start, with its results rounded as
- * training_storage() rounds them (exec/reference.h); seed draws the rounding. */
+/* Takes a single step of a reference of the same model from the same start, with its results rounded to
+ * training_storage() (exec/reference.h); seed draws the rounding. */
 enum status training_rounded(const struct training *training, struct reference *reference,
                              const struct exec_adamw *adamw, uint64_t seed, double *loss,
                              struct diag *diag);

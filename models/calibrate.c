@@ -359,8 +359,8 @@ static void note_fallen(struct calibration *c, const char *name, bool to_base, b
     c->fallen[c->fallens++] = (struct calibrate_fallen){name, to_base, disturbed};
 }
 
-/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, the fastest
- * times are fitted instead; if these do too, the numbers stay as the base has them. In both cases STATUS_OK is
+/* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, it fits their
+ * fastest times; if these lie too far as well, the numbers stay as the base has them. In both cases STATUS_OK is
  * returned. Refusals for other reasons are returned, but no message is added. */
 static enum status fit_despite_noise(const struct calibrate_problem *family,
                                      calibrate_family_function *function)
@@ -448,8 +448,8 @@ static bool has_points(const struct calibration *c, const char *name)
     return found;
 }
 
-/* Lists the families that have no points. Attention is listed by implementation and direction: an implementation as a
- * whole, or the direction that it lacks. */
+/* Lists the families that have no points. Attention is listed by implementation and direction: an implementation
+ * without any points as a whole, else the direction without points. */
 static void find_unmeasured(struct calibration *c)
 {
     static const char *const names[] = {

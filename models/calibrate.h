@@ -64,8 +64,8 @@ struct calibrate_fallen {
     const char *name;
     bool to_base; /* its numbers are the base's; else fitted to the fastest times */
     bool
-        disturbed; /* because of points that others disturbed, despite which the caller goes on; else it is
-                       refused, with a message */
+        disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
+                      the fit is refused with a message */
 };
 
 struct calibration {
@@ -85,7 +85,7 @@ struct calibration {
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits everything that has points. STATUS_NO: a fit was refused, or no point is of use. All refusals are reported,
+/* Fits every family that has points. STATUS_NO: a fit was refused, or no point is of use. All refusals are reported,
  * and say if the points were disturbed. The calibration still holds what could be fitted; if nothing could, it has no
  * families. base and points must outlive it. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
@@ -99,10 +99,9 @@ void calibration_print_device(const struct calibration *calibration, const char 
 /* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
-/* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart the repeats of points lie and
- * whether other programs caused it, the fits that were made of the fastest times because of it, the fits that were
- * refused for other reasons, and the families without points. base: the preset from which numbers that were not
- * fitted come. */
+/* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart repeats of points lie and whether
+ * other programs caused it; the fits that for this reason used the fastest times; the fits that were refused for
+ * other reasons; and the families without points. base: the preset from which numbers that were not fitted come. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

@@ -140,9 +140,9 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
         calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
 }
 
-/* Raises the device's bandwidth to the highest that a point reaches: shares are of the data sheet's bandwidth, and
- * points above it come from a device with another memory. Embeddings do not count: a row of the table that several
- * tokens share counts once for each of them, but is read from a cache. */
+/* Raises the device's bandwidth to the highest rate that a point reaches. Shares are relative to the data sheet's
+ * bandwidth, and a point above it comes from a device with faster memory than the base. Embeddings do not count: a
+ * row of the table that several tokens share is counted for each of them, but is read from a cache. */
 static void raise_bandwidth(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->c;
@@ -249,9 +249,9 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
     return NULL;
 }
 
-/* Derives device.tensor_power. The usual points last some 60 ms, before the power limit lowers the clock; one product
- * is also repeated for seconds. If it then runs slower than at its rate R, the ratio is the share of R that the limit
- * leaves, which gives the power at R (docs/costs.md, "What the power limit leaves"). */
+/* Derives device.tensor_power. Most points last some 60 ms, less time than it takes until the power limit lowers the
+ * clock; one product is also repeated for seconds. If it then runs slower than at its rate R, the ratio is the share
+ * of R that the limit allows, from which the power at R follows (docs/costs.md, "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
@@ -396,8 +396,8 @@ static double try_form(struct calibrate_problem *problem, struct cost_attention 
 }
 
 /* Finds the tile and the step of the processor's attention kernel. A GPU's kernel has a fixed tile; the processor's
- * trims its tiles to the mask, and computes exponentials, but not products, for visible pairs only. So all sizes are
- * tried, and the best one replaces the present one if its error is smaller by a tenth. */
+ * kernel trims its tiles to the mask, and computes exponentials, but not products, for visible pairs only. So all
+ * sizes are tried, and the best one replaces the present one if its error is smaller by a tenth. */
 static void find_form(struct calibrate_problem *problem, struct direction direction)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};

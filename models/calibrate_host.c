@@ -32,8 +32,8 @@ static double share_of(const struct point *point, size_t offset)
     return issue_s(&one, point);
 }
 
-/* Adds the costs of an op and of a kernel, as far as the points tell one from the other: by launches alone, or by kinds
- * that launch more kernels per op than others. */
+/* Adds the cost of an op and the cost of a kernel, if the points allow to separate them: by launches measured by
+ * themselves, or by kinds that launch more kernels per op than others. */
 static void add_op_and_kernel(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;

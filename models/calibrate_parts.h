@@ -5,8 +5,8 @@
 #include "models/calibrate.h"
 #include "models/cost_parts.h"
 
-/* The least and the greatest relative spread that a file may give. A fit of a few points is no more certain than the
- * first; a fit that leaves a number undetermined still knows it within a factor of e. */
+/* The least and the greatest relative spread that a file may state. A fit of a few points is never more certain than
+ * the least; a number that a fit leaves undetermined is still known within a factor of e. */
 #define CALIBRATE_SPREAD_LEAST 0.01
 #define CALIBRATE_SPREAD_MOST 1.0
 
@@ -40,8 +40,8 @@ void calibrate_add_param(struct calibrate_problem *problem, const char *name, do
 void calibrate_add_cost_param(struct calibrate_problem *problem, const double *slot, double scale,
                               bool optional);
 
-/* Fits; on success the cost and the tables of the calibration hold the result. *calibration: where
- * the cost keeps the family's; NULL: none. */
+/* Fits; on success the cost and the tables of the calibration hold the result. *calibration: where the cost keeps the
+ * ranges and the error of this family's fit; NULL: nowhere. */
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag);
 

@@ -120,9 +120,10 @@ static void open_path(struct writer *w, const char *path, size_t size)
 }
 
 /* Returns the relative standard deviation of what a number predicts. It is the larger of two: the error of its
- * family's fit at a point (at a point that was left out of the fit, where that is known), and the number's standard
- * error. If a single point determined the number, it follows from that point's repeats (90th over 10th percentile,
- * which are 2.56 standard deviations of a normal apart). 0: the number was stated, or follows from others. */
+ * family's fit at a point (at a point that was left out of the fit, if that error is known), and the number's
+ * standard error. For a number that a single point determined, it is computed from that point's repeats: the
+ * logarithm of the 90th over the 10th percentile is 2.56 standard deviations of a normal distribution. 0: the number
+ * was stated, or follows from others. */
 static double spread_of_number(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)

@@ -32,8 +32,8 @@ struct device {
     const char *cost;       /* its cost parameters: models/presets/devices/COST.json */
     double peak_flop_per_s; /* dense bf16, as in the data sheet */
     double memory_bytes;    /* nominal */
-    double driver_bytes;    /* nominal less what the driver reports as total (ECC, page tables,
-                               firmware) */
+    double driver_bytes;    /* memory of the data sheet minus the total that the driver reports
+                               (ECC, page tables, firmware) */
     double context_bytes;   /* one process' context and loaded libraries, before any communicator or
                                workspace */
     double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
@@ -62,8 +62,9 @@ struct fabric {
     double all_to_all_efficiency; /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
     double peer_bytes_per_s;      /* what one send/receive pair reaches, over few channels */
-    int64_t peer_ranks;           /* ranks of the communicator with peer_bytes_per_s; in a
-                                           smaller one a pair has more channels; 0: no difference */
+    int64_t peer_ranks;           /* number of ranks of the communicator in which a pair reaches
+                                     peer_bytes_per_s; in a smaller one a pair has more channels; 0:
+                                     no difference */
     /* the rate of one pair in an all-to-all if the rate of all channels is unknown, and the highest rate of a message */
     double all_to_all_peer_bytes_per_s;
     /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
@@ -105,8 +106,8 @@ struct nic {
     int64_t ring_count;       /* the most NICs of a node that carry rings over nodes; 0: all */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     double
-        staged_bytes_per_s; /* without gpudirect: what one GPU moves to its NIC through the host's
-                                  memory, and as much from it; 0: as much as its lanes carry */
+        staged_bytes_per_s; /* without gpudirect: the rate at which one GPU moves bytes to its NIC
+                               through the host's memory, and the other way; 0: that of its lanes */
 };
 
 /* Between nodes. All-zero: non-blocking. */
@@ -209,9 +210,9 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
 /* Reports every impossible or contradictory value of a cluster, each with the line that has it. */
 enum status cluster_check(const struct cluster *cluster, struct diag *diag);
 
-/* Makes the first GPU of the cluster one that `ranks` ranks share: they have a share of its memory each, its
- * processors, its memory's bandwidth and its lanes together, and send each other messages by copies. What
- * the cluster does not say of these is taken from `copies`. */
+/* Changes the cluster to its first GPU, shared by `ranks` ranks. Each rank gets an equal share of the GPU's memory;
+ * they share its processors, its memory bandwidth and its lanes, and send each other messages by copies. Numbers of
+ * these copies that the cluster lacks are taken from `copies`. */
 enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t ranks,
                           struct loopback copies, struct diag *diag);
 

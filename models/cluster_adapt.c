@@ -24,8 +24,8 @@ static bool is_given(const bool *given, const char *path)
     return given[cluster_field_find(path) - cluster_fields];
 }
 
-/* Returns the nominal rate of a row; NULL when there is none: the peers of a pcie fabric use their lanes, and the
- * rate of a port says nothing about the links of another kind of fabric. */
+/* Returns the nominal rate to which a row's number is proportional; NULL when there is none: the peers of a pcie
+ * fabric use their lanes, and the rate of a port says nothing about the links of another kind of fabric. */
 static const struct cluster_field *nominal_of(size_t row, const struct cluster *cluster,
                                               const struct cluster *base)
 {
@@ -63,8 +63,8 @@ static bool has_gpu_table(const struct cluster *cluster, const char *path)
     return fact != NULL && (int64_t)fact->entries == cluster->gpus_per_node;
 }
 
-/* Each NIC serves neighbouring GPUs and hangs on the switch of the first GPU that it serves. Tables of wrong
- * lengths are left for the reader to refuse. */
+/* Assigns NICs evenly: each serves neighbouring GPUs and hangs on the switch of the first GPU that it serves. Tables
+ * of wrong lengths are left for the reader to refuse. */
 static void spread_nics(struct cluster *cluster, struct arena *arena, const bool *given)
 {
     static const char source[] = "spread evenly with nic.count";

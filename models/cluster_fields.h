@@ -83,14 +83,14 @@ void cluster_field_put(struct text *out, const struct cluster *cluster,
 /* Returns the place from which the cluster got a field; its name if none is known. */
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field);
 
-/* Appends " (file:line)", where the cluster got a field from, unless that is the file of `at`: a
- * message about two fields points at both when a file and its base disagree. */
+/* Appends " (file:line)", the place from which the cluster got a field, unless that is in the file of `at`: when a
+ * file and its base disagree, a message about two fields names both places. */
 void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
                               const struct cluster_field *field, struct loc at);
 
-/* Adapts the numbers that a cluster took over from *base to those that were changed: what software reaches of
- * a bandwidth is scaled with it, and NICs are spread evenly over the GPUs when their count changed. What
- * `given` (by field) names was set by the user and stays. The source of an adapted number names its cause. */
+/* Adapts the numbers that a cluster took over from *base to those that were changed: the bandwidth that software
+ * reaches is scaled with the nominal one, and NICs are spread evenly over the GPUs when their count changed. Fields
+ * in `given` were set by the user and stay. The source of an adapted number names the change that caused it. */
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);
 

@@ -215,8 +215,8 @@ static enum status unknown_option(struct line *line, const char *name, struct lo
                       name);
 }
 
-/* Refuses to change a number of the data sheet by which no kernel is timed, since the rates of kernels are in the
- * costs of the device. The ideal device has no such costs: its peak may be changed. */
+/* Refuses to change a number of the data sheet that affects no time, since kernel times come from the device's costs.
+ * The ideal device has no such costs: its peak may be changed. */
 static enum status check_changes_times(struct line *line, const char *name, struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||

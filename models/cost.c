@@ -27,8 +27,8 @@ struct kind_cost {
     int ops, kernels;
 };
 
-/* Counts are those of the fused kernels that training frameworks use; a merge is what
- * PyTorch code does: cast, one jitted update of o, one of lse, a copy back of each. */
+/* Counts of kernels and calls are those of the fused kernels that training frameworks use. A merge is counted as
+ * PyTorch code does it: a cast, one jitted update of o, one of lse, and a copy back of each. */
 static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
     [WORK_ATTENTION] = {cost_attention_s, ISSUE_OP, 2, 1},
@@ -104,8 +104,8 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
     return work_s(cost, impl, work, COST_SUSTAINED);
 }
 
-/* Returns the time from measured points over the formula's time, for a dense attention as large as the piece with most
- * pairs; 1 where no measured shape is near. */
+/* Returns the ratio of measured time to formula for a dense attention as large as the piece with most pairs; 1 if no
+ * measured shape is near. */
 static double measured_share(const struct device_cost *cost, enum attention_impl impl,
                              const struct work *work, const struct attention_piece *piece,
                              size_t count)

@@ -1,16 +1,14 @@
 /* models/cost.h: seconds for one piece of work, by device and implementation.
  *
- * A device's parameters are one JSON file, models/presets/devices/NAME.json. Every number in it
- * stands beside its source, and every family of numbers (matmul, memory-bound work, host, cpu,
- * each attention implementation forward and backward) says over which sizes it was calibrated and
- * how far its predictions lay from what they were calibrated on. docs/costs.md derives every
- * formula. Times are seconds of the device by itself: contention for links, and kernels slowed by
- * communication, are the simulator's business.
+ * A device's parameters are one JSON file, models/presets/devices/NAME.json. Every number in it has its source beside
+ * it, and every family of numbers (matmul, memory-bound work, host, cpu, each attention implementation forward and
+ * backward) says over which sizes it was calibrated and how large the error of its fit was. docs/costs.md derives
+ * every formula. Times are seconds of the device by itself: the simulator adds contention for links and the slowdown
+ * of kernels by communication.
  *
- * Rates of tensor-core work are those of short runs, at the highest clock. Steps last longer than
- * the second after which the power limit sets the clock, so no product or attention does more
- * flops a second than the limit leaves: cost_power_share(). All texts live in the arena given to
- * cost_load(). */
+ * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit
+ * lowers the clock, and steps last longer, so no product or attention does more flops a second than the limit allows:
+ * cost_power_share(). All texts live in the arena given to cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -48,8 +46,8 @@ struct cost_calibration {
     bool known;                  /* false: numbers are estimates; always extrapolated */
     double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
     double high[COST_SIZE_COUNT];
-    double residual;    /* relative, root mean square over the points; an
-                                                      estimate of the error when !known */
+    double residual;    /* root mean square of the relative errors over the points; an estimate if
+                           `known` is false */
     const char *source; /* the points, or why there are none */
 };
 
@@ -88,8 +86,8 @@ struct cost_facts {
 
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
-    double bytes; /* of device memory, for each element of a norm, a rotation, an activation; 0: one
-                     kernel that touches each operand once */
+    double bytes; /* bytes of device memory for each element of a norm, a rotation or an activation;
+                     0: one kernel that touches each operand once */
     int kernels;
 };
 
@@ -121,12 +119,12 @@ struct device_cost {
     double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
     /* Watts that the kernels would draw at the highest clock; 0: device_tensor_power. */
     double attention_power[ATTENTION_IMPL_COUNT];
-    /* Share of device_memory_bytes_per_s that one kind reaches, where that is known; 0: its
-     * class's, memory_stream_fraction and the like. */
+    /* The share of device_memory_bytes_per_s that one kind of work reaches, if that is known; 0: the share of its
+     * class applies (memory_stream_fraction and the like). */
     double kind_fraction[WORK_KIND_COUNT];
 
-    /* A property of the implementation, not of the device; the caller sets it: docs/costs.md, "Chains of
-     * kernels". */
+    /* The chains of kernels of each kind. They are a property of the implementation, not of the device, and the
+     * caller sets them: docs/costs.md, "Chains of kernels". */
     struct cost_chain chain[WORK_KIND_COUNT];
     struct cost_points points;
 
@@ -151,9 +149,9 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* Returns the share of its highest rate that work sustains for more than a second, when it would draw
- * `watts` at that rate: limit / watts, at most 1. The energy of a flop hardly depends on the clock
- * (docs/costs.md, "What the power limit leaves"). */
+/* Returns the share of its highest rate that work sustains for more than a second, if it would draw `watts` at that
+ * rate: limit / watts, at most 1, because the energy of a flop hardly depends on the clock (docs/costs.md, "What the
+ * power limit leaves"). */
 double cost_power_share(const struct device_cost *cost, double watts);
 
 /* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */
@@ -167,9 +165,9 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work);
 
-/* Returns the seconds of an attention op in a training step whose mask lets these pieces through (mask DOCUMENTS on some
- * rank). Where shapes were measured, the formula is corrected as it is for the dense attention of the piece with most
- * pairs. */
+/* Returns the seconds of an attention op with mask DOCUMENTS in a training step; the pieces are what the mask leaves
+ * on some rank. Where shapes were measured, the formula is corrected as for the dense attention of the piece with
+ * most pairs. */
 double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, const struct attention_piece *piece, size_t count);
 
@@ -178,8 +176,8 @@ double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 
-/* Returns the seconds for which the issuing thread is busy with one op in an eager framework; of HOST_SYNC those from
- * the end of the awaited op until the thread goes on. A profile scales them. */
+/* Returns the seconds for which the issuing thread is busy with one op in an eager framework; for HOST_SYNC, the
+ * seconds from the end of the awaited op until the thread continues. A profile scales them. */
 double cost_issue_s(const struct device_cost *cost, const struct work *work);
 
 /* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) when it gets
@@ -204,8 +202,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 
-/* Returns the bytes that device memory moves for an op: work_memory_bytes(), for a merge the passes of its
- * implementation, for an attention backward also those of the small kernels around it. */
+/* Returns the bytes that device memory moves for an op: work_memory_bytes(); for a merge, those of the passes of its
+ * implementation; for an attention backward, also those of the small kernels before and after it. */
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work);
 

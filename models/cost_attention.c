@@ -34,9 +34,9 @@ struct slant {
     bool causal, windowed;
 };
 
-/* Backward, a block owns keys. Counted from the end of both sides, query i' sees key j' iff i' <= j' + offset + q -
- * kv: this is the forward's form with the sides exchanged. Blocks then start from that end, so the keys are rounded
- * up to whole blocks. */
+/* In the backward, a block owns keys. Counted from the end of both sides, query i' sees key j' iff i' <= j' + offset
+ * + q - kv: this is the forward's form with the sides exchanged. Blocks then start from that end, so the keys are
+ * rounded up to whole blocks. */
 static struct slant slant_of(enum work_kind kind, const struct attention_piece *piece, bool causal,
                              double tile)
 {
@@ -104,8 +104,8 @@ static struct blocks blocks_of_work(const struct cost_attention *attention, cons
                      work->attention.mask != MASK_FULL);
 }
 
-/* Returns the blocks of one head where the mask leaves these pieces: each piece has blocks of its own, as in kernels
- * for variable lengths. */
+/* Returns the blocks of one head for these pieces of attention: each piece has blocks of its own, as in kernels for
+ * variable lengths. */
 static struct blocks blocks_of_pieces(const struct cost_attention *attention, enum work_kind kind,
                                       const struct attention_piece *piece, size_t count)
 {
@@ -123,10 +123,10 @@ static struct blocks blocks_of_pieces(const struct cost_attention *attention, en
     return all;
 }
 
-/* Returns the seconds of blocks with these lengths. Blocks of one length run in waves, and the last wave may be only
- * partly filled. Blocks of all lengths keep the multiprocessors busy until the last one starts; after that they end
- * at times spread over the length of the longest block, half of which is lost. In between, the two are mixed by how
- * uneven the blocks are. */
+/* Returns the seconds of blocks with these lengths. If all blocks have one length, they run in waves, and the last
+ * wave may be only partly filled. If lengths vary, all multiprocessors are busy until the last block starts; after
+ * that they finish at times spread over the length of the longest block, so half of that length is lost. Between the
+ * two cases, the result is mixed by how uneven the blocks are. */
 static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
                        struct blocks blocks, double heads, double column_s)
 {
@@ -155,8 +155,9 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
     return false;
 }
 
-/* Bytes that the kernels around an attention backward move. Before it, delta is computed from O and dO, and the fp32 dQ
- * is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are summed over each group. */
+/* Returns the bytes that the kernels before and after an attention backward move. Before it, delta is computed from O
+ * and dO, and the fp32 dQ is cleared. After it, dQ is cast; with grouped heads, dK and dV of the query heads are
+ * summed over each group. */
 double cost_attention_around_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);
@@ -219,8 +220,8 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
     return op;
 }
 
-/* Returns the seconds of all columns of all blocks, spread evenly over multiprocessors, at a share of the highest
- * clock. */
+/* Returns the seconds of all columns of all blocks if they are spread evenly over multiprocessors that run at a share
+ * of the highest clock. */
 static double columns_s(const struct device_cost *cost, const struct attention_op *op, double share)
 {
     return op->blocks.columns * op->heads * op->column_s / cost->device_sm_count / share;

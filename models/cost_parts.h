@@ -20,8 +20,8 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 /* Returns the chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
-/* Return the least seconds of a matrix product or an attention in a step: all multiprocessors are busy, at the
- * rate that the power limit leaves. */
+/* Return a lower bound of the seconds of a matrix product or an attention in a step: all multiprocessors are busy, at
+ * the rate that the power limit allows. */
 double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
@@ -29,15 +29,15 @@ double cost_attention_floor_s(const struct device_cost *cost, enum attention_imp
 
 /* Returns the share of device_memory_bytes_per_s that a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
-/* Returns the offset in struct device_cost of the bandwidth share of a kind's class; 0 for kinds that memory does not
- * limit. */
+/* Returns the offset in struct device_cost of the member that holds the bandwidth share of a kind's class; 0 for
+ * kinds that memory does not limit. */
 size_t cost_memory_class(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
 double cost_attention_around_bytes(const struct work *work);
 
-/* Returns the seconds of `bytes` at the asymptotic share of the bandwidth and of the ramp to it, without a kernel
- * start. */
+/* Returns the seconds that `bytes` take at the asymptotic share of the bandwidth, plus those of the ramp to it,
+ * without a kernel start. */
 double cost_stream_s(const struct device_cost *cost, double fraction, double bytes);
 
 /* Finds the parameters of an attention op and the index of its head dim in dim[]; false: no listed dim is large

@@ -5,8 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A point is near a shape when the Euclidean distance of the logarithms of their sides is at most that of a factor of
- * four. With fewer than NEAR_MIN near points the formula is no worse. */
+/* A point is near a shape if each side of one is about the size of the other's: the Euclidean distance of the
+ * logarithms of their sides is at most log 4. With fewer than NEAR_MIN near points the formula was as good without
+ * correction. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
 static const double NEAR = 1.386;
 

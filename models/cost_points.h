@@ -1,10 +1,10 @@
 /* models/cost_points.h: measured times of single kernels that a device file names; private to models/cost*.c and
  * models/calibrate*.c.
  *
- * A device file may say {"points": {"file": "b200-points.csv", "source": "..."}}: a file of models/points.h, found
- * from the folder of the device file, with matrix products and attention of that device. A measured shape overrides
- * the formula. For a shape near measured ones, the formula is multiplied by the mean ratio of measured time to
- * formula of these (docs/costs.md, "Measured points"). */
+ * A device file may say {"points": {"file": "b200-points.csv", "source": "..."}}: a file of models/points.h, whose
+ * path is relative to the folder of the device file, with matrix products and attention of that device. For a
+ * measured shape, the measured time replaces the formula. For a shape near measured ones, the formula is multiplied
+ * by the mean ratio of measured time to formula of these (docs/costs.md, "Measured points"). */
 #ifndef MODELS_COST_POINTS_H
 #define MODELS_COST_POINTS_H
 

@@ -48,8 +48,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     }
 }
 
-/* Text in the words of the calibration: "matmul k = 64 is under the calibrated 512..32768". Sizes are
- * whole numbers, and are read as such: 1048576, not 1.04858e+06. */
+/* Appends why work is outside the calibrated sizes: "matmul k = 64 is under the calibrated 512..32768". Sizes are
+ * whole numbers, and are printed as such: 1048576, not 1.04858e+06. */
 static void explain(struct text *reason, const struct work *work, enum cost_size size, double value,
                     double low, double high)
 {

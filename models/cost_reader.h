@@ -18,9 +18,9 @@ struct cost_reader {
 /* Returns a copy of text that lives as long as the costs. */
 const char *cost_read_keep(struct cost_reader reader, const char *text);
 
-/* Reads {"value": ..., "source": "..."} in the unit and range of param, and keeps the fact as `name`. "interval":
- * [lowest, highest], if machines disagree; "spread": the relative spread, if the number was measured on this
- * machine. */
+/* Reads {"value": ..., "source": "..."} in the unit and range of param, and records it as the fact `name`. Optional
+ * members: "interval": [lowest, highest], if machines differ; "spread": the relative spread, if the number was
+ * measured on this machine. */
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value);
 

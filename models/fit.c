@@ -14,8 +14,8 @@
 
 enum { ITERATIONS_MAX = 200 };
 
-/* Two parameters whose effects on all points agree to within this are taken for one: a Jacobian from differences is
- * no more exact. */
+/* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
+ * differences is no more exact. */
 static const double RANK_TOLERANCE = 1e-5;
 /* A column of the Jacobian below this, relative to the largest: no point depends on it. */
 static const double COLUMN_TOLERANCE = 1e-7;
@@ -335,8 +335,8 @@ static void leave_one_out(struct fit *fit, const struct search *all)
     fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
 }
 
-/* Multiplies all rates by the one power of ten that brings the predictions nearest to what was
- * measured: from too far away every relative error is -1, and no direction is better. */
+/* Multiplies all rates by the one power of ten that brings the predictions nearest to the measured times: from too
+ * far away every relative error is about -1, and no direction improves it. */
 static void scale_rates(struct search *search)
 {
     const struct fit_problem *p = search->problem;

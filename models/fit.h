@@ -18,7 +18,7 @@ enum { FIT_PARAMS_MAX = 48 };
 struct fit_param {
     const char *name;
     double start, low, high; /* start within low..high */
-    /* 0: the fit works on the logarithm (rates, shares; low > 0). Else the size of a change that
+    /* 0: the fit uses the parameter's logarithm (rates, shares; low > 0). Otherwise the size of a change that
      * matters, for parameters that may be 0. */
     double scale;
     bool optional; /* held at its start when no point depends on it; else that is refused */
@@ -54,8 +54,8 @@ struct fit {
     double rms, worst;      /* relative, over the points */
     bool scattered;         /* refused because rms is above the limit; false: for another reason */
     size_t worst_point;
-    /* Root mean square of the relative errors of points predicted by a fit to all the others; only
-     * over those that the others can predict, of which there are left_out. */
+    /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers only
+     * the points that the others can predict; left_out is their number. */
     double leave_one_out;
     size_t left_out;
 };

@@ -150,8 +150,9 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
     return STATUS_OK;
 }
 
-/* Angles scaled for longer contexts change no shape and no work. A run computes without them, and so does
- * the reference that it is checked against: a note says so. Types that we do not know may change more. */
+/* RoPE scaling for longer contexts changes angles, but no shape and no work. A run computes without it, and so does
+ * the reference that it is checked against: a note says so. Types that we do not know may change more, and are
+ * refused. */
 static enum status read_rope_type(const struct hf_reader *r, const char *key)
 {
     struct json_node scaling, type_node;

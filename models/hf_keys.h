@@ -45,8 +45,8 @@ enum hf_part {
 };
 
 /* What the layers of a family have, and the defaults of keys that a file may leave out, from Transformers'
- * configuration and model classes. Where a default is a number that no file of the family relies on (8 K/V heads of
- * Mistral), we ask for the key. */
+ * configuration and model classes. Where no file of the family relies on a class's default (8 K/V heads of Mistral),
+ * the key is required. */
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;

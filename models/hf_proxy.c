@@ -91,8 +91,8 @@ struct reader {
     enum status status; /* the first fault */
 };
 
-/* Returns the whole number of the first key of "a|b.c" that is present; `otherwise` if none is, where -1 means that
- * one is required. */
+/* Returns the whole number at the first key of "a|b.c" that is present. If none is, returns `otherwise`, or, if that
+ * is -1, reports that a key is required. */
 static int64_t size_of(struct reader *r, const char *keys, int64_t otherwise)
 {
     char key[64];
@@ -150,8 +150,8 @@ static int64_t active_width(struct reader *r, int64_t layers, int64_t whole)
     return (active + 63) / 64 * 64; /* as any published width */
 }
 
-/* Replaces latent attention by heads as wide as its values, with the number of K/V heads that brings the parameters
- * nearest. */
+/* Replaces latent attention by heads as wide as its values, with the number of K/V heads whose parameters come
+ * nearest to the model's. */
 static void fit_latent(struct reader *r, struct transformer *t)
 {
     double h = (double)t->hidden, heads = (double)t->heads;

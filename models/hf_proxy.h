@@ -1,9 +1,9 @@
 /* models/hf_proxy.h: families of Hugging Face's config.json that are not modelled, and the nearest dense transformer.
  *
  * A family of this table has parts that no schedule here has: experts, latent attention, linear attention, ALiBi and
- * others. A dense transformer with the same layers and the parameters that a token passes (of experts those that it is
- * routed to and the shared ones) stands for it where the caller asks for a proxy. It says nothing of the missing parts:
- * all-to-alls between experts, unequal loads, parameters that wait for other tokens. */
+ * others. If the caller asks for a proxy, such a model is represented by a dense transformer with the same layers and
+ * the parameters that a token passes (of experts, those that it is routed to and the shared ones). The proxy says
+ * nothing of the missing parts: all-to-alls between experts, unequal loads, parameters that other tokens use. */
 #ifndef MODELS_HF_PROXY_H
 #define MODELS_HF_PROXY_H
 
@@ -15,8 +15,8 @@
 /* True if model_type is in the table. */
 bool hf_proxy_has(const char *model_type);
 
-/* Reads the nearest dense transformer; t->proxy names the parts that are missing. Keys that the proxy does not need
- * are left unread and unchecked. */
+/* Reads the nearest dense transformer; t->proxy names the missing parts. Keys that the proxy does not need are
+ * neither read nor checked. */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
                           struct json_node root, const char *model_type, struct diag *diag);
 

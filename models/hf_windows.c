@@ -43,8 +43,8 @@ static enum status read_window(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Reads the period of the layers that see all keys. EXAONE 4 writes it as a word, "LLLG", whose last letter stands
- * for such a layer. */
+/* Reads the period of the layers that attend to all keys. EXAONE 4 writes it as a word, "LLLG": L is a layer with a
+ * window, and the last letter a layer without one. */
 static enum status read_pattern(const struct hf_reader *r)
 {
     static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern"};

@@ -1,16 +1,17 @@
-/* models/interval.h: the 90 % interval of a prediction, from the residuals of measured runs that are like it.
+/* models/interval.h: the 90 % interval of a prediction, from the residuals of measured runs of the same class.
  *
- * Rows of one source share one bias, so sources count and not rows: m(s) is the mean of the squares of the
- * residuals of source s, which estimates bias^2 + scatter^2 of a run that another source would measure. The
- * variance of a class of runs is
+ * Rows of one source share one bias, so sources are counted and not rows. m(s) is the mean of the squares of the
+ * residuals of source s; it estimates bias^2 + scatter^2 of a run that another source would measure. The variance of
+ * a class of runs is
  *
  *     v(class) = (sum of m(s) over the n sources with rows in it + 2 v(wider class)) / (n + 2)
  *
- * from all runs to those on the device, those of the framework among these, and those of the scale among these:
- * a class that few sources measured keeps most of the wider one. A device, framework or scale that no source
- * measured narrows nothing, and adds the variance of the mean residual between the devices, frameworks or scales
- * that were measured. The interval is exp(-spread) to exp(+spread) times the prediction, spread =
- * t(0.95, sources) sqrt(v): squares are about zero, for the prediction is not corrected. */
+ * Classes narrow in steps: all runs, those on the device, those of the framework among these, and those of the scale
+ * among these; a class with few sources keeps most of the wider class's variance. If no source measured a device,
+ * framework or scale, its class is the wider one, with the variance of the mean residual between the measured
+ * devices, frameworks or scales added. The interval is exp(-spread) to exp(+spread) times the prediction, spread =
+ * t(0.95, sources) sqrt(v). Squares are taken about zero, because the prediction is not corrected for the mean
+ * residual. */
 #ifndef MODELS_INTERVAL_H
 #define MODELS_INTERVAL_H
 
@@ -45,9 +46,9 @@ struct interval interval_make(const struct residuals *residuals, enum residual_o
 double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
-/* Appends the runs that an interval rests on: "22 runs of 1 source on a100, with profile deepspeed, on several
- * nodes", "150 runs of 8 sources on several nodes, none of them with profile megatron, and nothing was measured on
- * h200". */
+/* Appends a description of the runs on which an interval rests: "22 runs of 1 source on a100, with profile deepspeed,
+ * on several nodes", "150 runs of 8 sources on several nodes, none of them with profile megatron, and nothing was
+ * measured on h200". */
 void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run);
 
 #endif

@@ -41,8 +41,8 @@ bool mfu_find(const char *name, enum mfu_convention *convention)
     return false;
 }
 
-/* Forward flops of one token outside the attention core. Doubles: sums of weights are below 10^15
- * and so exact, and nothing overflows. */
+/* Returns the forward flops of one token outside the attention core. Doubles are exact here, since sums of weights
+ * are below 10^15, and nothing overflows. */
 typedef double linear_function(const struct transformer *t);
 
 static double linear_exact(const struct transformer *t)
@@ -64,8 +64,8 @@ static double linear_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Gives 6 (N - N_embedding) flops a token and step. As in torchtitan, a tied head is part of the embedding, and so
- * not counted. */
+/* Returns 6 (N - N_embedding) flops per token and step. As in torchtitan, a tied head is part of the embedding, and
+ * so not counted. */
 static double linear_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_parameters(t) - transformer_embedding_parameters(t));

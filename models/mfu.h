@@ -1,14 +1,14 @@
 /* models/mfu.h: how sources count the model flops of a training step, as one table.
  *
- * Model flops utilisation is (model flops of a step) / (step seconds x ranks x peak flop/s). Sources
- * differ in every term of the numerator, so that the same run is 58 % in one paper and 44 % in
- * another: a figure means something only beside the name of its convention. All divide by the
- * dense bf16 peak of the device that ran (LoongTrain and FPDT 312 TFLOP/s, torchtitan 989).
- * The rows say what supports each formula; tests/models/test_mfu.c works cells that sources print.
+ * Model flops utilisation is (model flops of a step) / (step seconds x ranks x peak flop/s). Sources differ in every
+ * term of the numerator, so that the same run is 58 % in one paper and 44 % in another: an MFU has a meaning only
+ * together with the name of its convention. All divide by the dense bf16 peak of the device that ran (LoongTrain and
+ * FPDT 312 TFLOP/s, torchtitan 989). Each row says what supports its formula; tests/models/test_mfu.c computes values
+ * that sources print.
  *
- * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab,
- * s tokens of a sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is
- * three forwards: one, and a backward of two. */
+ * Symbols: L layers, h hidden, q = heads x head_dim, kv = kv_heads x head_dim, f ffn, V vocab, s tokens of a
+ * sequence, g = heads / kv_heads, m matrices of the FFN (3 gated, 2 not). A step is three forwards: one, and a
+ * backward of two. */
 #ifndef MODELS_MFU_H
 #define MODELS_MFU_H
 
@@ -38,13 +38,13 @@ extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 /* False when there is no convention of that name. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
-/* Flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. Block-sparse
- * attention counts the pairs that are computed, by every convention: FPDT's Table 4 agrees with its times only so.
- * recomputes: the run computes the forward again in the backward. */
+/* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. For block-sparse
+ * attention every convention counts only the pairs that are computed, because only so does FPDT's Table 4 agree with
+ * its times. recomputes: the run computes the forward again in the backward. */
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes);
 
-/* Returns the flops of mfu_model_flops() where only a share `seen` of the causal pairs is visible, because of packed
+/* Does the same as mfu_model_flops() if only a share `seen` of the causal pairs is visible, because of packed
  * documents and of the model's windows. */
 double mfu_seen_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                       int64_t sequences, bool recomputes, double seen);
@@ -54,8 +54,8 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
-/* Appends why a fraction above 1 is no fault, if a convention that counts masked pairs has one; else appends nothing.
- * A fraction of 0 means that the convention is not shown. */
+/* Appends why an MFU above 1 is no fault, if a convention that counts masked pairs has one; else appends nothing. A
+ * fraction of 0 means that the convention is not shown. */
 void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

@@ -12,8 +12,8 @@
 /* True if a text looks like the output of nccl-tests rather than a file of points. */
 bool nccl_tests_recognise(const char *data, size_t size);
 
-/* Adds the rows of data[0..size) of at least min_bytes. test: the program that printed them,
- * "all_reduce_perf", for output of versions that do not say; NULL: the text says. */
+/* Adds the rows of data[0..size) whose size is at least min_bytes. test: the program that printed the output
+ * ("all_reduce_perf"), for versions that do not print their name; NULL: the text contains it. */
 enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
                              const char *test, int64_t min_bytes, struct diag *diag);
 enum status nccl_tests_load(struct points *points, const char *path, const char *test,

@@ -1,7 +1,7 @@
-/* models/presets.h: where the data files shipped with the program are.
+/* models/presets.h: finds the preset files that are shipped with the program.
  *
- * Presets are JSON files, one folder per kind below models/presets: clusters/, devices/,
- * transformers/. base/data_path.h says where that folder is looked for. */
+ * Presets are JSON files, one folder per kind below models/presets: clusters/, devices/, transformers/.
+ * base/data_path.h says where that folder is searched. */
 #ifndef MODELS_PRESETS_H
 #define MODELS_PRESETS_H
 
@@ -21,8 +21,8 @@ const char *presets_path(struct arena *arena, const char *kind, const char *name
 enum status presets_list(const char *kind, const char *const **names, size_t *count,
                          struct arena *arena, struct diag *diag);
 
-/* Checks that a preset `name` of a kind is there. If not, the message is "at: error: no cluster
- * 'dgx-h10' ...; did you mean 'dgx-h100'?" with what for the noun ("cluster"). */
+/* Checks that there is a preset `name` of a kind. If not, the message is "at: error: no cluster 'dgx-h10' ...; did
+ * you mean 'dgx-h100'?"; `what` is the noun in it ("cluster"). */
 enum status presets_find(const char *kind, const char *what, const char *name, struct loc at,
                          const char **path, struct arena *arena, struct diag *diag);
 

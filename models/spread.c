@@ -23,8 +23,8 @@ const char *spread_part_name(enum spread_part part)
     return names[part];
 }
 
-/* Finds the part that a number of struct device_cost belongs to. False: it belongs to none, since it describes the
- * form of a kernel or is of the data sheet. */
+/* Finds the part to which a number of struct device_cost belongs. Returns false if it belongs to none, since it
+ * describes the form of a kernel or comes from a data sheet. */
 static bool find_part(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};

@@ -86,8 +86,8 @@ struct transformer {
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
     int64_t vocab;
-    int64_t max_positions; /* rows of the table when positions are learned; else a statement, 0 =
-                              none */
+    int64_t max_positions; /* number of rows of the position table when positions are learned; else
+                              for information only, 0 = none */
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
@@ -98,11 +98,11 @@ struct transformer {
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
-    /* Sliding windows: in a layer with a window a query sees attention_window keys at most, itself and those just
-     * before it. transformer_window() says which layers have one. */
+    /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
+     * just before it. transformer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
-    /* Block-sparse attention: of every attention_chunk tokens the first attention_kept are keys that
-     * later chunks see; their own chunk sees all of them. 0: dense. Set by options, not in files. */
+    /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
+     * chunks; within a chunk, queries attend to all earlier keys. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
 };
 
@@ -217,9 +217,10 @@ int64_t transformer_window(const struct transformer *t, int64_t layer);
 /* Counts the layers whose attention has a window. */
 int64_t transformer_windowed_layers(const struct transformer *t);
 
-/* Returns causal flops that count only the pairs which the mask lets through, as the mean over the layers. Under a window of
- * w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention a token sees
- * all earlier tokens of its own chunk, and the kept ones of every chunk before. */
+/* Returns the forward flops of causal attention that count only the pairs which the mask lets through, as the mean
+ * over the layers. Under a window of w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In
+ * block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept ones of every chunk
+ * before. */
 double transformer_seen_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

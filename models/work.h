@@ -18,8 +18,8 @@ enum work_kind {
     WORK_KIND_COUNT
 };
 
-/* The class of stream a kind runs on. ADAMW may also run on a host stream. SYNC
- * kinds are executed by the issuing thread; HOST is a stream of the processor. */
+/* The class of stream on which a kind runs. ADAMW may also run on a host stream. SYNC kinds are executed by the
+ * issuing thread; HOST is a stream of the host's processor. */
 enum stream_class {
     STREAM_COMPUTE,
     STREAM_COMM,
@@ -58,11 +58,11 @@ enum algorithm {
 
 struct work {
     uint8_t kind; /* enum work_kind */
-    /* enum dtype of the read that work_kind_info.in names: the first one, except the block of MERGE, the table of
-     * EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
+    /* enum dtype of the read operand that work_kind_info.in selects: the first one, except the block of MERGE, the
+     * table of EMBEDDING and the second term of ADD. Equals `out` when nothing is read. */
     uint8_t in;
-    /* enum dtype of the first write, except for ADAMW: the last (its parameter copy, if it writes one). Equals `in`
-     * when nothing is written. */
+    /* enum dtype of the first write, except for ADAMW: that of the last one (its parameter copy, if it writes one).
+     * Equals `in` when nothing is written. */
     uint8_t out;
     uint8_t reads, writes; /* operands; 0 (in a work made by hand): as few as the kind allows */
     union {
@@ -72,9 +72,9 @@ struct work {
         } matmul;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-            /* Of DOCUMENTS: which of the rank's sequences; the first rows of q and of k and v among those that a
-               context rank has of it; and how far before this one that rank is, in the ring of cp (or cp_in), and in
-               that of cp_out. */
+            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first rows of q and of
+             *                k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
+             *                this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
         } attention; /* and attention_backward */
         struct {
@@ -151,8 +151,8 @@ struct work_kind_info {
     const char *name;
     enum stream_class stream;
     uint8_t reads_min, reads_max, writes_min, writes_max;
-    /* index of the read and of the write whose dtypes are work.in and work.out; an index past the last operand means
-     * the last */
+    /* index of the read and of the write operand whose dtypes are work.in and work.out; an index past the last
+     * operand means the last */
     uint8_t in, out;
     uint8_t param_count;
     struct work_param param[WORK_PARAMS_MAX];
@@ -178,14 +178,14 @@ size_t dtype_bytes(enum dtype dtype);
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_group(const struct work *work);
 /* Returns the group over which the vocabulary is cut, if the work computes one part of it (parameter `part`), else
- * -1: the first row of a rank's part is `first` + vocab times the rank's index in that group. */
+ * -1. A rank's part begins at row `first` + vocab times the rank's index in that group. */
 int64_t work_part(const struct work *work);
 /* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
 int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `row` +
  * i (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
- * window. A kernel for packed documents has such a piece for each of them. */
+ * window. A kernel for packed documents has such a piece for each document. */
 struct attention_piece {
     int64_t row, key, q, kv, offset, window;
 };
@@ -220,11 +220,10 @@ enum attention_impl {
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 
-/* Scratch bytes a kernel needs beside its operands; 0 but for ATTENTION_BACKWARD: the fp32 dQ
- * accumulator and delta, and with fewer kv_heads than heads dK and dV of every query head in 16
- * bits (FlashAttention-2's and cuDNN 9.19's plans; FlashAttention-3 is taken to be as 2; the CPU
- * needs none). cuDNN below sm 90 keeps a second accumulator. sm is the compute capability times
- * ten (80, 90). */
+/* Returns the scratch bytes that a kernel needs besides its operands; 0 except for ATTENTION_BACKWARD: the fp32 dQ
+ * accumulator and delta, and with fewer kv_heads than heads dK and dV of every query head in 16 bits. This holds for
+ * FlashAttention-2 and cuDNN 9.19's plans; FlashAttention-3 is assumed to need the same, and the CPU needs none.
+ * cuDNN below sm 90 keeps a second accumulator. sm is ten times the compute capability (80, 90). */
 int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work);
 
 #endif

@@ -1,7 +1,7 @@
 /* models/work_operands.h: how many operands each kind of work has, their sizes and types.
  *
- * What the operands of a kind mean stands in docs/ir.md, "Kinds". The verifier holds the ops of a
- * schedule to this, and a microbenchmark makes the buffers of its op by it. */
+ * docs/ir.md, "Kinds", says what the operands of a kind mean. The verifier checks the ops of a schedule by this
+ * table, and a microbenchmark makes the buffers of its op by it. */
 #ifndef MODELS_WORK_OPERANDS_H
 #define MODELS_WORK_OPERANDS_H
 

@@ -12,8 +12,8 @@
 
 enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
-/* The most ops that all predictions for one request may have together (a processor builds and simulates half a
- * million to three million ops a second), and the least number of predictions. */
+/* Limits of all predictions for one request together: the most ops (a processor builds and simulates half a million
+ * to three million ops a second), and the least number of predictions. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option is named only if it shortens the step to less than this share. */
@@ -177,7 +177,7 @@ static double bound_of(const struct trials *trials, const struct perturbation *p
 }
 
 /* Keeps the `tries` perturbations with the lowest bounds, in the order of the table, and drops those whose bound is
- * not below `most`. Returns the number that is left, from trials->perturbation[first] on. */
+ * not below `most`. Returns the number of perturbations that remain, counted from trials->perturbation[first]. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {

@@ -1,9 +1,10 @@
-/* predict/alternatives.h: the next option worth trying: neighbours of a request, predicted.
+/* predict/alternatives.h: the next option worth trying: requests that differ from a given one in one or a few
+ * options, predicted.
  *
  * If a request fits in memory, every option of a short table is tried by itself, and the fastest that fits is named.
- * If it does not, options are added one by one, each time the one that lowers the need most, until it fits. To bound
- * the time for large schedules, only so many options are predicted that their ops stay below a limit: those with the
- * lowest bounds (predict/bounds.h).
+ * If it does not fit, options are added one by one, each time the one that lowers the need most, until it fits. To
+ * bound the time for large schedules, only as many options are predicted as keep the number of their ops below a
+ * limit: those with the lowest bounds (predict/bounds.h).
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options
  * and prints nothing. */
@@ -42,9 +43,9 @@ enum { REMEDIES_MAX = 160 };
 /* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
-/* Finds all remedies by the same short table, fastest first: options with which the bytes of the device are at most
- * `most_bytes`, and with which host memory fits, too. Two options are combined only if together they are faster than
- * each that helps by itself. remedy[] has room for REMEDIES_MAX. */
+/* Finds all remedies by the same short table, fastest first: options with which the GPU's memory holds at most
+ * `most_bytes`, and with which host memory suffices, too. Two options are combined only if together they are faster
+ * than each that suffices by itself. remedy[] has room for REMEDIES_MAX. */
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);

@@ -31,8 +31,8 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Seconds of a device for each flop of a product, and of attention forward and back: attention again
- * where layers are recomputed (of the rest, an ideal framework may leave out some). */
+/* Seconds of a device per flop: of a product, and of attention forward and backward. With recomputation, attention's
+ * forward counts again; other recomputation does not count, since an ideal framework may leave some of it out. */
 struct rates {
     double product_s, attention_s;
 };
@@ -51,7 +51,7 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
 }
 
 /* Returns the seconds of one device for tokens [0, end) of a sequence in all layers: three times the forward's
- * products, attention forward, of `seen` flops, and 2.5 times as much backward. */
+ * products, attention's forward of `seen` flops, and its backward of 2.5 times as many. */
 static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
 {
     const struct transformer *t = c->model;
@@ -71,8 +71,9 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     if (!pipeline_is_plain(c))
         return (all + head) / ranks;
     /* The last stage has the most layers and the head. It starts after the first unit's forward has passed the stages
-     * before it, and those end with that unit's backward: the first subsequence of every micro-batch is first forward
-     * and last backward. With packed documents, that subsequence may have hardly any attention. */
+     * before it, and after its end those stages still run that unit's backward: the first subsequence of every
+     * micro-batch is first forward and last backward. With packed documents, that subsequence may have hardly any
+     * attention. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
@@ -108,9 +109,9 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
-/* Counts the parameters that AdamW updates, where they are a separate copy, and two moments. Where sharded parameters
- * are the optimizer's own (torchtitan), the bytes counted twice are no more than the gradients, which also exist when
- * AdamW runs. */
+/* Counts the parameters that AdamW updates, where they are a separate copy, and two moments. Where the optimizer
+ * updates sharded parameters in place (torchtitan), these are counted twice, but the bound holds: they are no more
+ * than the gradients, which also exist when AdamW runs. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
@@ -121,8 +122,8 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* Bytes that one layer of a rank keeps of each token of its stage, that may leave: of each tensor, from the
- * list of ops. */
+/* Bytes per token of its stage that one layer of a rank saves for the backward and that may be offloaded, for each
+ * tensor, as the list of ops has them. */
 struct kept_of_token {
     double bytes[ROWS_MAX];
     uint32_t count;
@@ -174,8 +175,8 @@ static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, d
     return bytes;
 }
 
-/* Bytes of all subsequences of one sequence in the last stage once the last one has run forward: on the device (with
- * keys and values), and on the host. */
+/* Bytes of all subsequences of one sequence in the last stage, at the end of the last one's forward: on the device
+ * (with keys and values), and on the host. */
 struct sequence_bytes {
     double here, left;
 };
@@ -191,8 +192,8 @@ static double leaving_share(const struct choices *c, uint32_t i, double bytes)
                                         : c->offload_ratio;
 }
 
-/* Returns the bytes on the device and on the host. Offloaded bytes are rounded up to the grain, so a little more may
- * leave; smaller tensors stay, as does the output of the last layer. */
+/* Returns the bytes on the device and on the host. The number of offloaded bytes is rounded up to the grain, so the
+ * bound stays a lower bound; smaller tensors stay on the device, as does the output of the last layer. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);

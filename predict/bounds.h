@@ -6,8 +6,8 @@
 #include "predict/setup/setup.h"
 
 /* Returns a lower bound of the step in seconds: the computation of the busiest stage at the rates of the largest
- * work, plus the time until the first unit has reached that stage, and after its gradients have left it. choices must
- * have their lengths. */
+ * work, plus the time until the first unit reaches that stage, plus the time after its gradients have left it.
+ * Lengths of subsequences in `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
 /* bound_state_bytes() returns the bytes of a GPU's share of the parameters and of the process' context;

@@ -55,7 +55,7 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Compares the properties that shapes have in common if they stand for each other on different ranks. Over whole
+/* Orders shapes by the properties that they have in common if they are counterparts on different ranks. Over whole
  * sequences such shapes would have equally many pairs. */
 static int compare_rows(const void *left, const void *right)
 {

@@ -12,14 +12,15 @@ struct document_costs_options {
     double slowdown, peak_flop_per_s;
 };
 
-/* Returns an array with a row per shape of the schedule: seconds by place (schedule/ir/visible.h) where the mask is
- * DOCUMENTS, else NULL. Returns NULL when there is no such shape. To be freed with document_costs_free(). */
+/* Returns an array with a row per shape of the schedule: for mask DOCUMENTS the seconds by place
+ * (schedule/ir/visible.h), for other shapes NULL. Returns NULL when no shape has that mask. To be freed with
+ * document_costs_free(). */
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
 /* Returns costs like those of document_costs(), but as if no rank saw more pairs than another: an op takes the mean
- * of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that stand for each other on
- * different ranks (zigzag: half of the queries, or half of the keys) share one mean. NULL: every rank takes the mean
- * already. */
+ * of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different
+ * ranks (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean
+ * time already. */
 double **document_costs_even(const struct ir *ir, const double *const *seconds);
 void document_costs_free(double **seconds, uint32_t shapes);
 

@@ -23,16 +23,16 @@ struct interval_run similarity_run(const struct similarity *like)
     return (struct interval_run){like->device, like->framework, like->several};
 }
 
-/* The error of a step that is predicted from numbers of its own machine, as a standard deviation of the logarithm:
- * docs/accuracy/intervals.md, "Machines that were measured"; tests/cli/recorded_steps.cmd checks it. */
+/* The error of a step that is predicted from numbers measured on its own machine, as a standard deviation of the
+ * logarithm: docs/accuracy/intervals.md, "Machines that were measured"; tests/cli/recorded_steps.cmd checks it. */
 static const double OF_MODEL = 0.1;
 
 /* Two-sided 90 % of a normal. */
 static const double NORMAL_90 = 1.645;
 
-/* Returns the spread of the interval of a step on a machine some of whose numbers were measured, or estimated.
- * published: the spread of a step that rests on calibrated numbers of presets. Measured numbers are off
- * independently, part by part; all others are off together. */
+/* Returns the spread of the interval of a step on a machine some of whose numbers were measured or estimated.
+ * published: the spread of a step that rests on calibrated numbers of presets. The errors of measured numbers are
+ * independent, part by part; those of all others are taken as one common error. */
 static double spread_of_machine(const struct spreads *spreads, double published)
 {
     double of_model = (1 - spreads_unmeasured(spreads)) * OF_MODEL;

@@ -17,15 +17,15 @@ struct similarity {
     char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
     bool several;                    /* nodes */
 };
-/* similarity_of() returns the key of a prediction; similarity_run() returns the same key in the form that
- * models/interval.h takes. */
+/* similarity_of() returns the properties of a prediction by which similar measured runs are found; similarity_run()
+ * returns them in the form that models/interval.h takes. */
 struct similarity similarity_of(const struct prediction *prediction);
 struct interval_run similarity_run(const struct similarity *similarity);
 
 /* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
- * There are none for a part of a model, for ideal hardware or profile ideal (no measured run is like them), and if no
- * residuals are found; none for times on a machine with measured or estimated numbers, unless spreads_find() has been
- * called. Plain bytes: it can be copied between processes. */
+ * There are none for a part of a model, none for ideal hardware or profile ideal (no measured run is similar), and
+ * none if no residuals are found. For times on a machine with measured or estimated numbers there are none unless
+ * spreads_find() has been called. Plain bytes: the struct can be copied between processes. */
 struct intervals {
     struct similarity like;
     struct interval of[RESIDUAL_COUNT];

@@ -1,5 +1,5 @@
-/* predict/link_classes.h: the classes of links that a schedule uses, and which of them were measured on the
- * machine. */
+/* predict/link_classes.h: the classes of links that a schedule uses (within a node, between nodes and the like), and
+ * which of them were measured on the machine. */
 #ifndef PREDICT_LINK_CLASSES_H
 #define PREDICT_LINK_CLASSES_H
 

@@ -60,8 +60,8 @@ struct prediction_result {
     double mfu
         [MFU_CONVENTION_COUNT]; /* fractions, by each convention; 0: the schedule came from a file */
     double hfu;                 /* a fraction: executed flops instead of the model's */
-    /* How sure times and memory are: by measured runs like this one, and, if spreads_find() was called, by numbers
-     * that were measured on the machine. */
+    /* How certain times and memory are: by measured runs of the same class, and, if spreads_find() was called, by
+     * numbers that were measured on the machine. */
     struct intervals intervals; /* on a measured machine of times only after spreads_find() */
 
     /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */

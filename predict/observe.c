@@ -75,8 +75,9 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
-/* Finds, for each kind, a factor on its predicted time, such that the times of all gaps between blocks come as near
- * as possible to the measured ones. A kind that is never the only one in a gap keeps its ratio to the others. */
+/* Finds a factor for each kind of work on its predicted time, such that the predicted times of all gaps between
+ * blocks come as near as possible to the measured ones. A kind that is never the only one in a gap keeps its ratio to
+ * the others. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
                          const struct prediction *p, double factor[WORK_KIND_COUNT])
 {

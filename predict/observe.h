@@ -53,8 +53,8 @@ struct observed {
 
 void observed_release(struct observed *observed);
 
-/* Adds a recording of another program (foreign), or a trace of ours. issue: of a recording of the profiler, else
- * all-zero. name is the recording's. */
+/* Adds a recording of another program (foreign), or a trace of ours. issue: the issue times of a recording of the
+ * profiler; all-zero for others. name is the recording's. */
 enum status observed_add(struct observed *observed, const struct prediction *prediction,
                          const struct trace *trace, bool foreign, const struct kineto_issue *issue,
                          const char *name, struct diag *diag);

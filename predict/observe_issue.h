@@ -1,9 +1,10 @@
-/* predict/observe_issue.h: derives measured points of the issuing thread from a recording of the PyTorch profiler on a
- * GPU (traces/kineto_issue.h).
+/* predict/observe_issue.h: derives measured points of the issuing thread from a recording of the PyTorch profiler on
+ * a GPU (traces/kineto_issue.h).
  *
- * Each recorded step gives one point per number of the host: a launch is the mean of the step's launches; an op is that
- * and what passes between launches, per operator that launches kernels; a collective or a copy is its call and what
- * passes before it; a wait is what the host takes to go on. What the profiler itself takes is in all of them. */
+ * Each recorded step gives one point per number of the host. Launch: the mean of the step's launches. Op: a launch
+ * plus the time that passes between launches, per operator that launches kernels. Collective or copy: its call plus
+ * the time before it. Wait: the time until the host continues. The overhead of the profiler is part of all of
+ * them. */
 #ifndef PREDICT_OBSERVE_ISSUE_H
 #define PREDICT_OBSERVE_ISSUE_H
 

@@ -34,8 +34,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Returns the seconds between the ends of two consecutive synchronisations of the host that have an exchange, or the
- * fetches of a phase, between them. */
+/* Returns the seconds between the ends of two consecutive synchronisations of the host, between which there is an
+ * exchange (or, if `fetches`, the fetches of a phase). */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {

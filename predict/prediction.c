@@ -102,8 +102,9 @@ static unsigned memories_of(const struct prediction *p)
     return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
-/* Samples of a step are tried from the shortest to the longest. A step is sampled if its list is long: longer than
- * LONG_LIST ops for its memory, than LONG_TO_SIMULATE for its time, since the scheduler is fast on shorter ones. */
+/* The lengths of samples, which are tried from the shortest to the longest. A step is sampled if its list is long:
+ * longer than LONG_LIST ops for its memory, and than LONG_TO_SIMULATE for its time, since the scheduler is fast on
+ * shorter ones. */
 static const uint32_t sample_lengths[] = {9, 10, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
@@ -345,8 +346,8 @@ double prediction_hfu(const struct prediction *p)
 }
 
 /* Adds the delay of jitter. If more ranks synchronise than in any measured step of the strategy, the slowest of them
- * is later than in those steps. Up to that many ranks, the measurements already contain the effect of jitter, so
- * nothing is added. */
+ * is later than in those steps. Up to that many ranks, the calibrated numbers already contain the effect of jitter,
+ * so nothing is added. */
 static void add_jitter(struct prediction *p)
 {
     size_t count;
@@ -363,8 +364,8 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Moves the waits that different documents cause to a cause of their own: the waits beyond those of the same list in
- * which every rank takes the mean time. *stands: as in simulate(). */
+/* Gives the waits that different documents cause a cause of their own: the waits that exceed those of the same list
+ * in which every rank takes the mean time. *stands: as in simulate(). */
 static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
                                   const struct sim_options *options, struct waterfall_peak peak,
                                   bool *stands, struct diag *diag)
@@ -499,8 +500,8 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank: of all kernels; of the kernels that belong to a unit; of the first unit's forward; of the
- * backward of the unit that is last; and of its host's issue. */
+/* Seconds of one rank: of all kernels; of the kernels that belong to a unit; of the first unit's forward; of the last
+ * unit's backward; and of issuing all ops on its host. */
 struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };

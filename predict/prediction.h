@@ -33,14 +33,13 @@ struct prediction {
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
     size_t sample; /* number of the sample length that ir has */
-    /* set by a caller that shows no arena: arenas on which the verdict does not depend are not planned, which
-     * would take half of the time, and have 0 bytes */
+    /* set by a caller that shows no arenas: arenas that do not affect the verdict are not planned, which saves half
+     * of the time, and have 0 bytes */
     bool skip_arenas;
-    /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which would take a second
-     * simulation */
+    /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     bool skip_documents;
-    /* set by a caller that wants faster steps only: tokens/s/GPU. Memory is not judged of a step that by its bound is
-     * no faster: then slower is set, and tokens_per_s_gpu is the bound. */
+    /* set by a caller that wants only faster steps: a rate in tokens/s/GPU. If the bound of a step does not exceed
+     * it, its memory is not judged: `slower` is set, and tokens_per_s_gpu is the bound. */
     double to_exceed;
     bool slower;
     struct ir ir;
@@ -85,7 +84,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
                                        bool exact, struct diag *diag);
 
 /* Returns a lower bound, in seconds, of the step that prediction_memory() built: the larger of two sums, the kernels
- * of a rank's processors and the host's issue of all ops; over the first rank of each role. */
+ * of a rank's processors and the host's issue of all ops, and the largest over the first rank of each role. */
 double prediction_bound_s(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */

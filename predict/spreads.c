@@ -66,8 +66,9 @@ static enum status step_on(double *step_s, const struct trial *trial, const stru
     return status;
 }
 
-/* Chooses how trials are simulated: ranks of long rings run the same work, since only ratios of steps are wanted. If the
- * prediction was simulated in another way, the machine as it is is simulated in this one. */
+/* Chooses how trials are simulated: ranks of long rings run the same work (sim/even/even.h), which suffices since
+ * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
+ * again in this way. */
 static enum status choose_simulation(struct trial *trial, const struct prediction *p, bool exact)
 {
     *trial = (struct trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};

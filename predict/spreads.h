@@ -1,6 +1,6 @@
-/* predict/spreads.h: how far a step is off when the numbers of its machine are off. It predicts the step again with
- * each part of the numbers moved (models/spread.h). docs/accuracy/intervals.md, "Machines that were measured", has
- * the method. */
+/* predict/spreads.h: by how much a step changes when the numbers of its machine are wrong. It predicts the step again
+ * with each part of the numbers changed (models/spread.h). docs/accuracy/intervals.md, "Machines that were measured",
+ * has the method. */
 #ifndef PREDICT_SPREADS_H
 #define PREDICT_SPREADS_H
 
@@ -12,15 +12,15 @@
 
 struct prediction;
 
-/* The effect of each part. All-zero: the numbers of the machine are a preset's, and published steps say how sure they
- * are. Plain bytes, because they are passed between processes. */
+/* The effect of each part. All-zero: the numbers of the machine are a preset's, and the errors of published steps say
+ * how certain a prediction is. Plain bytes, because they are passed between processes. */
 struct spreads {
     bool known; /* a number was measured on the machine, or its device is an estimate */
     double spread[SPREAD_PART_COUNT]; /* of the measured numbers of a part; 0: none was measured */
     /* Logarithm of the step with the part's measured numbers slower by their spreads over the step as it is. */
     double measured[SPREAD_PART_COUNT];
-    /* The share of the step that depends on the part's numbers that were not measured: the relative growth of the
-     * step over the factor by which they are slowed. */
+    /* For each part, the share of the step that depends on its unmeasured numbers: the relative growth of the step
+     * divided by the factor by which they are slowed. */
     double others[SPREAD_PART_COUNT];
     double estimated
         [SPREAD_PART_COUNT]; /* relative error of these, where they are estimates; else 0 */
@@ -35,7 +35,7 @@ double spreads_unmeasured(const struct spreads *spreads);
 /* True if a number of the machine was measured on it, or its device's products are an estimate. */
 bool spreads_matter(const struct setup *setup);
 
-/* Simulates the step again, in child processes, with each part of the machine's numbers moved. Does nothing unless
+/* Simulates the step again, in child processes, with each part of the machine's numbers changed. Does nothing unless
  * spreads_matter(). The prediction must have been simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction, bool exact,
                          struct diag *diag);

@@ -24,7 +24,7 @@ struct verdict {
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" of a limit. */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
 /* True if the verdict is closer than the memory model's error: a memory is nearly full even without an allocator's
- * cache, or is too small by little. */
+ * cache, or is too small by less than that error. */
 bool verdict_close(const struct verdict *verdict);
 /* True if it fits, and a device seems full only because of its allocator's cache. */
 bool verdict_is_cached(const struct verdict *verdict);

@@ -1,12 +1,12 @@
-/* sim/jitter.h: the seconds that a step grows by because a kernel takes different times on different ranks.
+/* sim/jitter.h: by how many seconds a step grows because a kernel takes different times on different ranks.
  *
  * A simulation gives a kernel the same time on every rank. On a machine each time is random, with a standard
- * deviation of `relative` times its mean; where ranks meet, all wait for the last one. Between two meetings the times
- * of a rank's kernels add up, and so do their variances, to V. The last of n ranks arrives E(n) sqrt(V) after the
- * mean, where E(n) is the expected maximum of n standard normal numbers. Other kernels may hide that delay: a
- * rendezvous delays the rank only by the part that exceeds the time between its end and the first kernel that waits
- * for it. After a delay, V starts from 0 again. This is first order: delays do not add to the spread, and no rank is
- * always slower than others. docs/simulation.md, "Jitter". */
+ * deviation of `relative` times its mean, and at a rendezvous all ranks wait for the last one. Between two rendezvous
+ * the times of a rank's kernels add up, and so do their variances, to V. The last of n ranks arrives E(n) sqrt(V)
+ * after the mean, where E(n) is the expected maximum of n standard normal numbers. Other kernels may hide that delay:
+ * a rendezvous delays the rank only by the part that exceeds the time between its end and the first kernel that waits
+ * for it. After a delay, V starts from 0 again. This is a first-order model: delays do not add to the spread, and no
+ * rank is always slower than others. docs/simulation.md, "Jitter". */
 #ifndef SIM_JITTER_H
 #define SIM_JITTER_H
 

@@ -104,8 +104,8 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 
 /* ---- while a kernel runs ---- */
 
-/* Returns the share of a kernel's flops that the model needs. Of the five products of attention's backward
- * one makes the scores again, which the forward did not keep. */
+/* Returns the share of a kernel's flops that the model needs. One of the five products of attention's backward
+ * recomputes the scores, which the forward did not keep. */
 static double model_share(const struct maker *m, uint32_t op)
 {
     switch ((enum work_kind)m->ir->op.kind[op]) {
@@ -118,7 +118,7 @@ static double model_share(const struct maker *m, uint32_t op)
     }
 }
 
-/* Adds a kernel's seconds to their causes; of every instant in which several kernels ran, it has an equal part. A
+/* Adds a kernel's seconds to their causes. Of every instant in which several kernels ran, it counts an equal part. A
  * kernel of a sample counts for its copies too. */
 static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
@@ -149,8 +149,8 @@ static void add_busy(struct maker *m, uint32_t row, wide seconds)
 
 /* ---- while none runs ---- */
 
-/* True if an op ends later than another. If both end at the same time, up to rounding (which depends on how ranks
- * were folded), the later one in the list counts. */
+/* True if an op ends later than another. If both end at the same time up to rounding, which depends on how ranks were
+ * folded, the one that is later in the list counts as later. */
 static bool ends_later(const struct maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
@@ -191,9 +191,9 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
         m->cause_s[cause] += m->gap_times * ((wide)to_s - (wide)from_s);
 }
 
-/* Explains the time from floor_s to the start of an op: by the dependency that ended last, then by the last
- * dependency of that one, and so on backwards. Time between the end of all dependencies and the start belongs to the
- * host. */
+/* Assigns causes to the time from floor_s to the start of an op: first to the dependency that ended last, then to
+ * that one's last dependency, and so on backwards. Time between the end of all dependencies and the start is the
+ * host's. */
 static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];

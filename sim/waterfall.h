@@ -13,8 +13,8 @@
 enum cause {
     CAUSE_USEFUL, /* flops that the model needs at the device's peak: the mean of all ranks over
                            the step is MFU by convention longhaul */
-    /* flops on pairs that the mask hides: 0 if tiles follow the mask, as they do in all our kinds (work_flops()
-     * counts visible pairs) */
+    /* flops on pairs that the mask hides. It is 0 for kernels whose tiles follow the mask, as all of ours do
+     * (work_flops() counts visible pairs only) */
     CAUSE_IMBALANCE,
     /* all of phase recompute; at peak: the scores that attention's backward computes again, and flops that several
      * tensor ranks duplicate */
@@ -56,8 +56,8 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
 /* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `even`, the waterfall of the same rank and
- * schedule in which no rank sees more pairs than another. It is taken in proportion from each cause of waiting that
- * is longer than in `even`. Nothing moves if the rank waits no longer. */
+ * schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
+ * longer than in `even`. Nothing moves if the rank waits no longer. */
 void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *even);
 
 /* True if the causes add up to the step. Those of a sample may not: then they are not those of the whole list. */

@@ -212,8 +212,8 @@ static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
         memmove(to, from, count * dtype_bytes(dtype));
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: at `begin` in all of
- * them; with relative slices it depends on k, since slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
+ * With relative slices it depends on k, since slice j is for the member j places before its sender. */
 static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
@@ -247,8 +247,8 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
     }
 }
 
-/* Each member reduces its slice into its own result; then all fetch the other slices. In place this is safe: before
- * the second phase only its owner touches a slice. */
+/* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
+ * place this is safe: before the second phase only its owner touches a slice. */
 static bool all_reduce(const struct member *m)
 {
     struct operand recv = m->part[m->index].recv;

@@ -1,9 +1,8 @@
 /* exec/cpu/cpu.h: the CPU backend: ranks, streams and messages are threads of one process.
  *
- * A worker thread per stream and rank runs the stream's ops one after the other; it sleeps until
- * the host has issued the next op and the ops that it waits for have ended. No thread spins. Device,
- * pinned and pageable memory are three pools of ordinary memory. Private to exec/cpu/, but for
- * cpu_backend.
+ * A worker thread per stream and rank runs the stream's ops one after the other; it sleeps until the host has issued
+ * the next op and the ops that it waits for have ended. No thread spins. Device, pinned and pageable memory are three
+ * pools of ordinary memory. Except for cpu_backend, everything here is private to exec/cpu/.
  *
  * The folder exec/cpu/ is the backend whose ranks, streams and links are threads of one process. */
 #ifndef EXEC_CPU_CPU_H

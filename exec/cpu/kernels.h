@@ -35,8 +35,8 @@ const char *cpu_compute_call(const struct call *call, float *scratch);
 /* exec/cpu/matmul.c */
 cpu_math cpu_matmul;
 
-/* exec/cpu/attention.c, attention_backward.c: query and key tiles of these sizes go through CBLAS;
- * tiles that the mask hides altogether are skipped. */
+/* The sizes of the tiles of queries and keys in exec/cpu/attention.c and attention_backward.c. Tiles go through
+ * CBLAS; tiles that the mask hides altogether are skipped. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
 cpu_math cpu_attention, cpu_attention_backward, cpu_merge;
 size_t cpu_attention_scratch(const struct work *work);

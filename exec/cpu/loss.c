@@ -125,8 +125,8 @@ const char *cpu_cross_entropy_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Returns the number of columns of a rank's part that stand for rows of the vocabulary: where it does not divide
- * evenly, the last parts have fewer. */
+/* Returns the number of columns of a rank's part that stand for rows of the vocabulary: if the vocabulary does not
+ * divide evenly, the last parts have fewer such columns than others. */
 static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;

@@ -32,8 +32,8 @@ enum status attentions_build(struct attentions *attentions, struct diag *diag);
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* Returns cuDNN's version; 0: it is not open. */
 int attentions_cudnn(const struct attentions *attentions);
-/* Writes "cudnn", "tiles" or "cudnn and tiles" into text, with the reason for tiles that the caller did not ask
- * for. */
+/* Writes "cudnn", "tiles" or "cudnn and tiles" into text. If tiles are used although the caller did not ask for them,
+ * the reason follows. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
 size_t attention_scratch(const struct attention *attention);

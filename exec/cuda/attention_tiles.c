@@ -1,5 +1,5 @@
 /* Attention as products. Forward: S = Q K^T of a block of rows, its softmax P, O = P V. Backward: S again and dP = dO
- * V^T, from these P and dS, then dV += P^T dO and dK += dS^T Q in fp32, and dQ = dS K. Heads are computed one after
+ * V^T; from these P and dS; then dV += P^T dO and dK += dS^T Q in fp32, and dQ = dS K. Heads are computed one after
  * the other, so only the scores of one block of rows are in memory. */
 #include "exec/cuda/attention.h"
 

@@ -270,8 +270,8 @@ static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     return !run_stopped(run);
 }
 
-/* Polls until a stream's ops below `place` have ended. It never waits for the device in a call that cannot be left,
- * because a stalled run must end. */
+/* Polls until a stream's ops below `place` have ended. It never calls a CUDA function that blocks, because the thread
+ * must be able to return when a run has stalled and is stopped. */
 static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
     double since_s = run_now();

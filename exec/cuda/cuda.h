@@ -55,8 +55,8 @@ struct cuda_host_work {
 
 /* The events of an op on one rank; NULL: not recorded. */
 struct cuda_events {
-    /* when it may start; recorded with a trace, and for communication between ranks of one GPU, whose peers wait for
-     * it */
+    /* the event after which the op may start; recorded with a trace, and for communication between ranks of one GPU,
+     * whose peers wait for it */
     cudaEvent_t begin;
     cudaEvent_t moved; /* of that: its own copies have ended */
     cudaEvent_t end;
@@ -148,12 +148,12 @@ void cuda_close_streams(struct cuda_rank *rank);
 /* Launches every op of this rank that can be launched. On a shared GPU it also launches ops of other ranks that
  * waited for these. Takes the rank's lock. */
 void cuda_launch(struct cuda_rank *rank);
-/* Asks the device which ops of the rank have ended. For threads that wait, and for the watcher. Takes only the rank's
- * look_lock, since another thread may be launching. */
+/* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
+ * the rank's look_lock, since another thread may hold the rank's lock while it launches. */
 void cuda_look(struct cuda_rank *rank);
 /* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
- * 20 us, and then sleeps for 1/500 of the time waited, within 5 to 50 us: so it sees an end soon, and a long wait
- * keeps no processor busy. */
+ * 20 us, and then sleeps for 1/500 of the time waited, but at least 5 and at most 50 us: so the thread notices an end
+ * soon, and a long wait uses little processor time. */
 void cuda_rest(double since_s);
 /* Called with the rank's lock held: cuda_end() records the end of an op; the others record an event after it, and
  * make the stream wait for an event. False: the run has failed. */

@@ -108,8 +108,8 @@ static void say_clocks(backend_say *say, void *user, int device)
         say_number(say, user, "memory_clock_mhz", mhz);
 }
 
-/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. A runtime that is too new for
- * the driver may not tell it. */
+/* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime is too new for
+ * the driver, the runtime may not report it. */
 static int driver_version(void)
 {
     static const char name[] = "libcuda.so.1";

@@ -45,8 +45,8 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
-/* Shared memory that a block gets without asking for it, and the most that every device of compute capability 8.0 or
- * later gives on request. Both include static variables. */
+/* Shared memory in bytes: what a block gets without asking for it, and the most that every device of compute
+ * capability 8.0 or later gives on request. Both include static variables. */
 enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays ---- */

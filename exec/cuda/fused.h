@@ -43,7 +43,7 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
 /* Returns the bytes of scratch of a built plan, without the statistics (heads, q) in fp32. */
 size_t fused_scratch(const struct fused *fused);
 
-/* Enqueue a forward or backward on the handle's stream; return NULL, or the library's error message. stats: the
+/* Enqueue a forward or backward on the handle's stream. Each returns NULL, or the library's error message. stats: the
  * log-sum-exp of each row's scores, fp32 (heads, q). */
 const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const void *q,
                           const void *k, const void *v, void *o, float *stats, void *scratch);

@@ -1,4 +1,4 @@
-/* exec/cuda/kernels.h: C functions that launch the kernels that no library has.
+/* exec/cuda/kernels.h: C functions that launch our own kernels, for work that no library does.
  *
  * Every launcher enqueues on a stream and returns a cudaError_t (0: enqueued). Arrays carry their element type, so
  * one kernel serves fp32, bf16 and fp16. All arithmetic is fp32, and sums over many terms follow fixed trees, so no

@@ -123,7 +123,7 @@ static int add_parts(struct cuda_array y, struct cuda_array before, const float 
                         array_of(before), part, parts, step, cols);
 }
 
-/* Returns the shared memory for the sums of a block, in addition to what block_sum() has there. For very long rows it
+/* Returns how much shared memory the sums of a block need, in addition to that of block_sum(). For very long rows it
  * is 0: their sums are made in the partial row itself. */
 static size_t shared_for(int64_t floats)
 {

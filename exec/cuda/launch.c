@@ -32,8 +32,8 @@ void cuda_list_ops(struct cuda_rank *rank)
         rank->stream[s].list = list[s];
 }
 
-/* Marks the ops whose end must be observed: those that other streams or the host wait for, the last op of a stream,
- * communication, and some in between, so that a run that has stalled is noticed. */
+/* Marks the ops whose end must be observed: those for which other streams or the host wait, the last op of a stream,
+ * communication, and some in between, so that the watcher sees progress. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
@@ -322,8 +322,8 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
     return true;
 }
 
-/* True if some op is at work: it has been launched, has nothing to wait for, and is not communication with other
- * GPUs, which may wait for them. */
+/* True if some op is running: it has been launched, has nothing to wait for, and is not communication with other
+ * GPUs, which may be waiting for them. */
 static bool works(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;

@@ -167,8 +167,9 @@ void cudnn_use(const struct cudnn *table)
     cudnn_given = table;
 }
 
-/* The state of loading NVRTC, which happens before cuDNN needs it. cuDNN opens NVRTC by its name when it first compiles
- * a kernel, and the loader often does not look in the folder of its toolkit; a library that is open already is found. */
+/* The state of loading NVRTC, which happens before cuDNN needs it. cuDNN opens NVRTC by its name when it first
+ * compiles a kernel, and the loader often does not look in the folder of its toolkit; but it finds a library that has
+ * been opened before. */
 static struct {
     bool tried;
     char missing[512]; /* the loader's words */

@@ -141,8 +141,8 @@ static bool fetch(const struct collective_part *part, void *to, const void *from
            cuda_failed(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
 
-/* Returns where this member's slice of `count` elements begins in the send buffer of member k: at `begin` in all of
- * them; with relative slices it depends on k, since slice j is for the member j places before its sender. */
+/* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
+ * With relative slices it depends on k, since slice j is for the member j places before its sender. */
 static uint64_t slice_begin(const struct rendezvous *m, const struct collective_part *part,
                             uint32_t k, uint64_t begin, uint64_t count)
 {
@@ -210,8 +210,8 @@ static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
     }
 }
 
-/* Each member reduces its slice into its own result; then all fetch the other slices. In place this is safe: only its
- * owner touches a slice before all members have read theirs. */
+/* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
+ * place this is safe: only its owner touches a slice before all members have read theirs. */
 static bool all_reduce(struct loopback *l, const struct rendezvous *m)
 {
     uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;

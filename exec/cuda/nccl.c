@@ -87,8 +87,8 @@ static bool all_left(const struct nccl_links *l)
     return atomic_load(&l->inside) == NULL;
 }
 
-/* Aborting a communicator releases the threads and kernels that wait in it, and frees it. A communicator in which a
- * thread is stuck is aborted first; the others follow when no thread is in a call any more. */
+/* Aborts all communicators, which releases the threads and kernels that wait in them, and frees them. A communicator
+ * in which a thread is stuck is aborted first; the others follow when no thread is in a call any more. */
 void nccl_abort(struct nccl_links *l)
 {
     if (atomic_exchange(&l->aborted, true))

@@ -95,8 +95,8 @@ static size_t operand_bytes(const struct operand *operand)
 }
 
 /* Runs one of the link's collectives on temporary memory, so that NCCL connects the members. A collective that is
- * made of messages moves one element of each piece. One that NCCL has an algorithm for has its real size, because
- * NCCL chooses the algorithm by size, and connects for it. */
+ * made of messages moves one element of each piece. A collective for which NCCL has an algorithm has its real size,
+ * because NCCL chooses the algorithm by size, and connects for that algorithm. */
 static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
@@ -135,8 +135,8 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     return done;
 }
 
-/* Runs each shape of the link's collectives once. All members take the list from the link's first member, so they
- * agree even if their own lists are faulty. */
+/* Runs each shape of the link's collectives once. All members use the list of the link's first member, so they agree
+ * even if their own lists are faulty. */
 static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
@@ -194,8 +194,9 @@ static bool open_link(struct opening *o, struct nccl_link *link)
                                          : exchange_messages(o, link);
 }
 
-/* Opens the links. All processes go through them in the same order, and each finishes its exchange on one link before
- * the next. So there is no deadlock: the first link that is not yet done by all is reached by all its members. */
+/* Opens the links. All processes go through the links in the same order, and each finishes its exchange on one link
+ * before the next. This cannot deadlock: of the links that are not yet open, all members of the first one reach
+ * it. */
 static void *open_in_order(void *argument)
 {
     struct opening *o = argument;

@@ -1,4 +1,4 @@
-/* Prepares what ops need beside their operands before the first step (plans and scratch memory), and chooses the
+/* Prepares what ops need besides their operands before the first step (plans and scratch memory), and chooses the
  * function that puts each kind of work on a stream. */
 #include "exec/cuda/cuda.h"
 

@@ -23,9 +23,9 @@ struct batch_times {
     double padding_share; /* of the tokens of all batches */
 };
 
-/* Predicts the request that `first` is the prediction of, with the documents of each batch, in as many processes as
- * there are cores. `first`, which has been simulated, is the step of batch 0 and has a slow rank or none, as the others
- * then have. `exact` as of prediction_time(). count is 1 or more. */
+/* Predicts the request of `first`, with the documents of each batch, in as many processes as there are cores. `first`
+ * must have been simulated; it is the step of batch 0, and if it has a slow rank, so have the others. `exact` as for
+ * prediction_time(). count is 1 or more. */
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, bool exact,
                              struct diag *diag);

@@ -40,8 +40,8 @@ struct lengths {
     int64_t waiting;   /* a length that was put back; 0: none */
 };
 
-/* seed 0: not given. Then a file keeps its order and a distribution is drawn with seed 1; any other seed also shuffles
- * a list. Sampled batches keep their order and refuse a seed. */
+/* seed 0 means that none was given: then a file keeps its order, and a distribution is drawn with seed 1. Any other
+ * seed also shuffles a list. Sampled batches keep their order and refuse a seed. */
 enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);

@@ -221,8 +221,8 @@ void launch_release(struct launch *launch);
 
 /* ---- reading ---- */
 
-/* Reads a file, or a line of arguments, into *launch; further calls add to it. Two files that say different things
- * of one field are an error. A config.json or a model of ours becomes the option "model". */
+/* Reads a file, or a line of arguments, into *launch; further calls add to it. Two files that set one field
+ * differently are an error. A config.json or a model file of ours becomes the option "model". */
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag);
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag);

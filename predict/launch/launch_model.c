@@ -62,8 +62,8 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
     return STATUS_OK;
 }
 
-/* Models on the Hugging Face hub whose sizes are known here, by name without the owner. A name in a file may continue
- * with "-hf", "-Instruct" and the like. */
+/* Models on the Hugging Face hub whose sizes are known here, by name without the owner. In a launch file the name may
+ * be followed by "-hf", "-Instruct" and the like. */
 static const struct hub_model {
     const char *name, *model;
 } hub_models[] = {

@@ -114,8 +114,8 @@ static enum status push(struct shell_reader *s, enum shell_frame_kind kind)
     return STATUS_OK;
 }
 
-/* Marks the commands that follow as open, since something open decides whether they run. If the outer block does not
- * run, they do not run either. */
+/* Marks the commands that follow as open: something that is not known decides whether they run. If the outer block
+ * does not run, they do not run either. */
 static void run_maybe(struct shell_reader *s, const struct shell_frame *frame)
 {
     s->runs = frame->outer == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;

@@ -183,8 +183,8 @@ static void part_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
- * over data and context ranks. By default it keeps gathered weights if there are pipeline stages, and always keeps
- * those of the head. */
+ * over data and context ranks. By default, torchtitan keeps gathered weights between forward and backward if there
+ * are pipeline stages; those of the head it always keeps. */
 static void rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);

@@ -133,8 +133,8 @@ static void take_all(struct comparison *c)
             c->contender[i].count = c->contender[i].row->sample->count;
 }
 
-/* Makes the rates of rows that were predicted on fewer batches comparable with the best one's: each becomes the best
- * one's rate, times the ratio of the two on those batches. */
+/* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
+ * row's rate, times the ratio of the two on those fewer batches. */
 static void scale(struct comparison *c, struct best *best, const struct contender *first)
 {
     double all = median_rate(first), typical = first->row->most;

@@ -1,8 +1,8 @@
 /* predict/plan/all_batches.h: the best rows of a search over packed documents, compared on many batches.
  *
- * The rows that come within DOCUMENTS_MARGIN of the best one on their typical batch are predicted on the first
- * COMPARED_FIRST batches. A row that is slower than the best of them on every one of these drops out; the others, and
- * the best, are predicted on all batches. For these rows, and for the best of each strategy, the causes of the
+ * The rows that are within DOCUMENTS_MARGIN of the best one on their typical batch are predicted on the first
+ * COMPARED_FIRST batches. A row that is slower than the best of them on every one of these is dropped; the others,
+ * and the best, are predicted on all batches. For these rows, and for the best of each strategy, the causes of the
  * typical step are then found.
  *
  * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */

@@ -103,8 +103,8 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
-/* Applies the repair that needs the least GPU memory of all: the last one that the user's options still allow. False:
- * there is none. */
+/* Applies, of the repairs that the user's options allow, the one that needs the least GPU memory, which is the last.
+ * Returns false if none is allowed. */
 static bool repair_most(struct request *request, const struct round *round)
 {
     const struct request asked = *request;
@@ -116,8 +116,8 @@ static bool repair_most(struct request *request, const struct round *round)
     return false;
 }
 
-/* True if a GPU lacks room with every repair. Only the last repair is tried: if it lacks more than RESERVED_ERROR,
- * the others lack room as well, since they need the same memory up to an allocator's cache, or more. They need no
+/* True if a GPU lacks memory with every repair. Only the last repair is tried: if it exceeds the memory by more than
+ * RESERVED_ERROR, so do the others, since they need the same memory up to an allocator's cache, or more. They need no
  * more host memory, which must suffice. Always false if shares of activations are offloaded, since these depend on
  * the pieces (tests/cli/test_space.c). */
 static bool is_beyond_repair(const struct round *round, struct outcome *o)
@@ -144,8 +144,8 @@ static bool is_beyond_repair(const struct round *round, struct outcome *o)
     return true;
 }
 
-/* Predicts the candidate with the first repair with which it fits. Repairs take time, so a candidate that is no faster
- * than the incumbent without them is left at once, whether or not it fits. */
+/* Predicts the candidate with the first repair with which it fits. Repairs only add time, so a candidate that without
+ * them is no faster than the incumbent is dropped at once, whether or not it fits. */
 static void time_it(struct round *round, struct outcome *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(repairs); i++) {
@@ -203,8 +203,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* fits: a length fits. never: no repair can make it fit, because host memory is too small, and repairs reduce that
- * only if shares of activations are offloaded (tests/cli/test_space.c). */
+/* fits: some length fits. never: no repair can make any length fit, because host memory is too small, and repairs
+ * reduce that only if shares of activations are offloaded (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;
 };
@@ -425,8 +425,8 @@ static bool is_skipped(struct search *s, size_t i)
     return true;
 }
 
-/* Raises the bounds of steps of many micro-batches, which take long to predict, to times extrapolated from shorter
- * steps (predict/plan/shortened.h). Candidates that are skipped already stay skipped. */
+/* Raises the bounds of steps with many micro-batches, which take long to predict, to times extrapolated from shorter
+ * steps (predict/plan/shortened.h). Candidates that have been skipped stay skipped. */
 static enum status estimate_all(struct search *s, struct loss_part *part)
 {
     struct candidate *row = s->best->space.row, *copy;

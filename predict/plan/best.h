@@ -44,9 +44,9 @@ struct outcome {
     double step_s, sequences;    /* of the step; of packed documents, the sample's typical batch */
     const struct sample *sample; /* the packed batches; NULL: each sequence is one document */
     struct step_spread
-        spread; /* TIMED, with a sample: of the batches that were predicted. `most` is
-                                  * of their tokens on average in a median step, or relative to
-                                  * the best row on the same batches */
+        spread; /* TIMED, with a sample of documents: the step times of the batches that were
+                   predicted. `most` is then the rate of their mean tokens in a median step, or the
+                   best row's rate times the ratio of the two rows' rates on these batches */
     size_t won; /* in so many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
@@ -55,8 +55,8 @@ struct outcome {
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
     struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
-    bool cut; /* GOAL_LONGEST: longer ones may fit, since its ladder ends before memory does, or
-               * before the length that is to be beaten */
+    bool cut; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
+                 length that it tries or at the length that is to be beaten */
 };
 
 struct best {

@@ -1,8 +1,8 @@
 /* predict/plan/expressible.h: which of the modelled choices a training framework has settings for.
  *
- * One table says which choices a framework cannot express, and why. The printed settings list its rows as comments,
- * and a search may be restricted to choices that break none. Rows about the model are separate, since no other choice
- * could express the model either. docs/planning.md names the versions and the source of each rule. */
+ * One table says which choices a framework cannot express, and why. The printed settings list the rows that apply as
+ * comments, and a search may be restricted to choices that no row excludes. Rows about the model are separate, since
+ * no other choice could express the model either. docs/planning.md names the versions and the source of each rule. */
 #ifndef PREDICT_PLAN_EXPRESSIBLE_H
 #define PREDICT_PLAN_EXPRESSIBLE_H
 

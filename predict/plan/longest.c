@@ -31,8 +31,8 @@ _Static_assert(LONGEST_CHUNKS == 32, "ladder_why_end()");
 
 /* ---- which lengths there are ---- */
 
-/* True if the request's choices allow the length. A table of learned positions is not checked here: it bounds the
- * length, and does not divide it. */
+/* True if the request's choices allow the length. A table of learned positions is not checked here: it limits the
+ * length, but not by divisibility. */
 static bool divides(const struct request *request, int64_t seq)
 {
     struct transformer model = *request->model;
@@ -109,8 +109,8 @@ struct search {
     struct progress *progress;
 };
 
-/* Reports progress. Bisection needs one more length each time the range is halved between the last length that fits
- * and the first one that does not. */
+/* Reports progress. Each time that bisection halves the range between the last length that fits and the first one
+ * that does not, it needs one more length. */
 static void show(const struct search *s)
 {
     const struct longest *l = s->longest;

@@ -37,7 +37,7 @@ int64_t longest_long(int64_t ranks);
 
 /* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens, or of the next larger
  * number into which they can be cut, up to 4G tokens (32 chunks). Open degrees are filled for a length that all
- * degrees divide, and stay so. An error is one of the choices. */
+ * degrees divide, and keep that value. An error means that the choices allow no length. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
@@ -52,9 +52,9 @@ struct longest {
     char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
 };
 
-/* Finds the longest length of the ladder that fits. Fails where no schedule of the shortest length can be built.
- * guess: a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h
- * has noted ends the search after the current length. */
+/* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:
+ * a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted
+ * ends the search after the current length. */
 enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
                          struct progress *progress, struct diag *diag);

@@ -2,8 +2,7 @@
  * few.
  *
  * Once a pipeline is full, every further micro-batch takes as long as the one before. So if m micro-batches fill it,
- * a step of M takes T(m) + (M - m) (T(m) - T(m - 1)). The schedule of m micro-batches is smaller by a factor of M /
- * m. */
+ * a step of M takes T(m) + (M - m) (T(m) - T(m - 1)), and only schedules of m and m - 1 micro-batches are built. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 

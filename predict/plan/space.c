@@ -33,8 +33,8 @@ struct identity {
     uint8_t attention, weights, pipeline, activations, optimizer, placement, stage_placement;
 };
 
-/* True if jitter may delay the step: the strategy runs on more ranks than it was ever compared on, and the slowest of
- * them is later (predict/prediction.c). */
+/* True if jitter may delay the step: the step has more ranks than any on which the strategy was compared with
+ * measurements, so its slowest rank is later (predict/prediction.c). */
 static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
 {
     return setup->cost.device_jitter > 0 && !setup->cost.ideal && c->ranks > 1 &&
@@ -156,8 +156,8 @@ static bool is_corner(const struct strategy *row, const struct choices *c)
     return c->attention != row->attention || (row->tensor && whole);
 }
 
-/* True if the framework has another implementation for the simpler schedule to which the strategy is reduced by
- * degrees of 1. */
+/* True if degrees of 1 reduce the strategy to a simpler schedule, for which the framework has another
+ * implementation. */
 static bool is_run_otherwise(const struct walk *w, const struct choices *c)
 {
     struct strategy left = *w->row;
@@ -207,7 +207,7 @@ static struct values open_values(int given, int count)
     return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
 }
 
-/* True if weights are a policy that is searched for. A strategy of subsequences has policies of its own: Megatron's
+/* True if the search covers this policy for weights. A strategy of subsequences has policies of its own: Megatron's
  * sharded optimizer if there is something to shard, and offload ratios instead of recomputation. Other policies are
  * searched only if the user named the strategy. */
 static bool has_own_policies(const struct request *given, int weights)
@@ -218,9 +218,10 @@ static bool has_own_policies(const struct request *given, int weights)
 
 static void walk_pieces(struct walk *w, struct request request)
 {
-    /* Most subsequences of a sequence whose length is searched for; and most units of a step, by the number of
-     * stages: that many leave a bubble of 3 %, and schedules grow with them. The longest subsequences are always
-     * tried: with many micro-batches all of them make more units than this, and they may be the only ones that fit. */
+    /* PIECES: the most subsequences of a sequence whose length is searched for. UNITS_*: the most units of a step,
+     * which grows with the number of stages: with that many the bubble is 3 %, and more only make schedules longer.
+     * The longest subsequences are always tried: with many micro-batches all of them make more units than this, and
+     * they may be the only ones that fit. */
     enum { PIECES = 64, UNITS_LEAST = 64, UNITS_OF_STAGE = 32, UNITS_MOST = 256 };
     int64_t most = UNITS_OF_STAGE * request.pp;
     most = most < UNITS_LEAST ? UNITS_LEAST : most > UNITS_MOST ? UNITS_MOST : most;
@@ -272,8 +273,8 @@ static void walk_policies(struct walk *w, struct request request)
                 add(w, &request);
 }
 
-/* Walks the chunk lengths that cut a sequence into 2 to 32 chunks; if there is none, the strategy's own length, if
- * the user named the strategy. */
+/* Tries the chunk lengths that cut a sequence into 2 to 32 chunks; if there is none, the strategy's own length,
+ * provided that the user named the strategy. */
 static void walk_chunks(struct walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };

@@ -1,8 +1,8 @@
 /* predict/reproduce/cell.h: one configuration of a reproduced figure, and the numbers that figures show of it.
  *
- * A cell is predicted once, even if several figures show it: its answer holds every measure that is known of it. What
- * is known depends on the question about the cell: its memory, its memory and time, or the longest sequence that fits
- * (lengths double from the one that the options give). */
+ * A cell is predicted once, even if several figures show it: its answer holds every measure that the prediction
+ * gives. Which measures these are depends on what is asked about the cell: its memory, its memory and time, or the
+ * longest sequence that fits (lengths double from the one that the options give). */
 #ifndef PREDICT_REPRODUCE_CELL_H
 #define PREDICT_REPRODUCE_CELL_H
 

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loads the model, cluster and request that options of `predict` name into *setup, which is all-zero; what it borrows
- * lives in setup->arena. */
+/* Loads the model, cluster and request that options of `predict` describe into *setup, which must be all-zero. Data
+ * that *setup points to is allocated in setup->arena. */
 typedef enum status reproduction_setup(struct setup *setup, const char *args, struct diag *diag);
 
 enum job_kind {
@@ -64,8 +64,8 @@ struct reproduction {
     size_t jobs, job_capacity, cells, points, point_capacity;
 };
 
-/* Reads the catalogue and the measurements that ship, and plans all points. path: of the catalogue, or NULL.
- * Release it in either case. */
+/* Reads the catalogue and the measurements that ship with the program, and plans all points. path: the file of the
+ * catalogue, or NULL for the one that ships. Release *r in either case. */
 enum status reproduction_open(struct reproduction *r, const char *path, reproduction_setup *load,
                               struct diag *diag);
 void reproduction_release(struct reproduction *r);

@@ -1,5 +1,5 @@
-/* predict/setup/offload_estimate.h: the bytes that a subsequence's computation hides, from which offload ratios
- * follow (schedule/pipeline/ratios.h). */
+/* predict/setup/offload_estimate.h: how many bytes can be copied to the host while a subsequence is computed, from
+ * which offload ratios follow (schedule/pipeline/ratios.h). */
 #ifndef PREDICT_SETUP_OFFLOAD_ESTIMATE_H
 #define PREDICT_SETUP_OFFLOAD_ESTIMATE_H
 
@@ -9,7 +9,7 @@
 double offload_bytes_per_s(const struct cluster *cluster);
 
 /* Sets the request's offload_hidden_of: for each subsequence, the bytes that can be copied to the host while one of
- * its units runs forward, which is the time of its kernels on the first stage times the rate of a GPU's pinned copies
+ * its units runs forward. That is the time of its kernels on the first stage, times the rate of a GPU's pinned copies
  * when all GPUs of its node copy at once. Sets offload_hidden to their mean. The request must have its lengths. The
  * caller frees *bytes, also on failure. */
 enum status offload_hidden_bytes(double **bytes, struct request *request, const struct setup *setup,

@@ -30,8 +30,8 @@ struct setup {
     uint32_t even_above; /* of struct sim_options */
     int64_t
         padding; /* tokens of a step that are none of its documents: tokens per second leave them out */
-    /* The packed steps that a figure's configuration is predicted on (predict/documents/samples.h); NULL: the
-     * request's. */
+    /* The packed steps on which a configuration of a reproduced figure is predicted (predict/documents/samples.h);
+     * NULL: those of the request. */
     const struct samples_request *sampled;
     bool as_dense; /* set before the model is loaded: models/hf_proxy.h */
 };
@@ -45,8 +45,9 @@ enum status setup_fill(struct setup *setup, struct diag *diag);
 /* Loads costs in place of those that the cluster names; NULL: keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
-/* Load the parts of a setup: a model by name, with the keys to ignore and the fields to set; a cluster of that many
- * nodes and GPUs with its costs; an open request about both. */
+/* Load the parts of a setup. setup_load_model(): a model by name, with the keys to ignore and the fields to set.
+ * setup_load_cluster(): a cluster of that many nodes and GPUs, with its costs. setup_open_request(): a request with
+ * all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

@@ -79,8 +79,8 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Returns the seconds to bring the weights of one layer to a stage. If stages hold parts, a stage's own part need not
- * be sent, except at the first use in a step, when the owner sends all parts. */
+/* Returns the seconds to transfer the weights of one layer to a stage. If stages hold parts, a stage's own part is
+ * not sent, except at the first use in a step, when the owner sends all parts. */
 static double remote_weights_s(const struct choices *c, const struct costs *costs,
                                const struct task *task, double stages, bool forward)
 {
@@ -90,8 +90,8 @@ static double remote_weights_s(const struct choices *c, const struct costs *cost
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Returns the seconds of the last piece, which sees the most keys. Its backward has twice the products and one and a
- * half times the collectives (the input of a product is gathered once more, for the weights' gradient). */
+/* Returns the seconds of a task's last piece, which attends to the most keys. Its backward has twice the products and
+ * one and a half times the collectives (the input of a product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)
 {

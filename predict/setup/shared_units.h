@@ -12,8 +12,8 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* The choice that is predicted to be fastest, followed by choices that share less and need less memory, each faster
- * than the one after it; the last one shares nothing. choices: of `msp`, with lengths. */
+/* A list of choices, each faster than the one after it. The first is predicted to be fastest; the following ones
+ * share less and need less memory; the last one shares nothing. choices: of `msp`, with lengths. */
 struct shared_ranking {
     struct shared_units best[SHARED_UNITS_MAX];
     uint32_t count;

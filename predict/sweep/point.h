@@ -1,4 +1,4 @@
-/* predict/sweep/point.h: one point of a sweep, predicted, as a row of CSV. docs/sweeping.md has the
+/* predict/sweep/point.h: predicts one point of a sweep and writes it as a row of CSV. docs/sweeping.md has the
  * columns. */
 #ifndef PREDICT_SWEEP_POINT_H
 #define PREDICT_SWEEP_POINT_H

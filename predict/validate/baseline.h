@@ -1,14 +1,15 @@
-/* predict/validate/baseline.h: the time of a step in closed form, as LoongTrain (arXiv 2406.18485, section 4.5)
- * writes it: the simulation should predict better than this.
+/* predict/validate/baseline.h: the time of a step in closed form, as LoongTrain (arXiv 2406.18485, section 4.5) gives
+ * it: the simulation should predict better than this.
  *
  *   T      = T_exchange + (cp / w) T_window
  *   T_window = (w - 1) max(T_tile, T_inner) + max(T_tile, T_outer)
  *
- * with tiles at one share of the device's peak and messages at nominal rates; forward, and backward
- * with 2.5 times the flops and twice the bytes. Matrix products take the same share. No latency, no
- * host, no memory-bound work, no weights that move.
+ * Tiles run at one share of the device's peak, and messages at nominal rates. The formula applies to the forward, and
+ * to the backward with 2.5 times the flops and twice the bytes. Matrix products run at the same share. Latencies, the
+ * host, memory-bound work and moving weights are left out.
  *
- * The folder predict/validate/ predicts training steps and figures that others measured, and takes the differences. */
+ * The folder predict/validate/ predicts training steps and figures that others measured, and takes the
+ * differences. */
 #ifndef PREDICT_VALIDATE_BASELINE_H
 #define PREDICT_VALIDATE_BASELINE_H
 

@@ -2,7 +2,7 @@
  * rows.
  *
  * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
- * prediction, made in a child process. A measured run did fit in memory: a prediction that it does not fit is a wrong
+ * prediction, made in a child process. A measured run did fit in memory: a prediction that says otherwise is a wrong
  * verdict, and its time is scored nevertheless.
  *
  * All errors are of speed: measured / predicted - 1 of seconds, predicted / measured - 1 of tokens per second. A
@@ -32,8 +32,8 @@ struct external_answer {
     int64_t nodes;
 };
 
-/* Loads the model, cluster and request that the args of a row name into *setup, which is all-zero; what it borrows
- * lives in setup->arena. */
+/* Loads the model, cluster and request that the args of a row describe into *setup, which must be all-zero. Data that
+ * *setup points to is allocated in setup->arena. */
 typedef enum status external_setup_function(struct setup *setup, const struct external_run *row,
                                             struct diag *diag);
 

@@ -1,9 +1,9 @@
 /* Computes the errors of each table when the fitted numbers are fitted to the other tables.
  *
- * Gauss-Newton from the shipped values in the logarithms of the numbers: two steps with the Jacobian at the start
- * (finite differences), the second with residuals that are simulated anew. A table does not determine every number,
- * so each number is held near its shipped value by a prior (its deviation in the table below). A number that the
- * other tables do not determine keeps its shipped value, which does rest on the table that is left out. */
+ * The fit is Gauss-Newton from the shipped values in the logarithms of the numbers: two steps with the Jacobian at
+ * the start (finite differences), the second with residuals that are simulated anew. A table does not determine every
+ * number, so a prior holds each number near its shipped value (its deviation in the table below). A number that the
+ * other tables do not determine keeps its shipped value, to which the left-out table did contribute. */
 #include "predict/validate/leave_one_out.h"
 
 #include <gsl/gsl_multifit.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fitted number, or two that stand for one mechanism, and the relative deviation by which the fit may move it. The
- * deviations are judged without the tables: small if data sheets or message formats limit the number, large if it is
+/* A fitted number, or two for one mechanism, and the relative deviation by which the fit may move it. We chose the
+ * deviations without looking at the tables: small if data sheets or message formats limit the number, large if it is
  * NCCL's or a framework's choice. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted
  * number, the profile's host_per_list_s, does not belong to a machine and keeps its value. */
 static const struct fitted {

@@ -55,8 +55,8 @@ struct sppo_run {
     int64_t tp, pp, hp, pieces, tokens;
 };
 struct sppo_run sppo_run_make(const struct sppo_cell *cell, enum sppo_system system);
-/* Returns the run of Megatron: full recomputation on the same subsequences; tuned: on the tuned ranks and stages,
- * with a sequence in one piece where there is one stage. */
+/* Returns the run of Megatron: full recomputation on the same subsequences. tuned: on the tuned ranks and stages,
+ * where a sequence is not cut if there is one stage. */
 struct sppo_run sppo_run_megatron(const struct sppo_cell *cell, bool tuned);
 /* Returns the run of DeepSpeed. chunks: with FPDT's chunks of default size on the host; else whole sequences, with
  * checkpoints on the host. */

@@ -13,8 +13,9 @@
 /* Plain bytes, since it crosses a process. */
 struct subsequence_answer {
     double kept_bytes; /* activations of the row's tokens in all layers, without recomputation */
-    /* Bytes of one layer's first and last subsequence, and the seconds in which they are copied to the host.
-     * Subsequences are cut by flops: [0] with attention as if every token saw all others, [1] with half of it. */
+    /* Bytes of one layer's activations for the first and the last subsequence, and the seconds to copy them to the
+     * host. Subsequences are cut by flops: [0] with attention as if every token attended to all others, [1] with half
+     * of it. */
     double first_bytes[2], last_bytes[2], first_s[2], last_s[2];
 };
 

@@ -7,7 +7,7 @@
 /* The share by which a number falls and rises. */
 #define TABLE_MOVES_STEP 0.1
 
-/* The tables, given by their first rows that count, and by how much the mean error of each grows when a number is
+/* The tables, each given by its first row that counts, and by how much the mean error of each grows when a number is
  * lowered [0] and raised [1]. */
 struct table_moves {
     size_t *first, tables;

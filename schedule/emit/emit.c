@@ -78,8 +78,8 @@ uint32_t part_count(const struct emit *e)
     return (uint32_t)e->choices->model->layers + 3;
 }
 
-/* Returns the part of the model that owns a weight, and sets *weight to the weight's name there: a tied head
- * multiplies by the embedding's table, and learned positions are a part of their own. */
+/* Returns the part of the model that owns a weight, and sets *weight to the weight's name in that part: a tied head
+ * uses the embedding's table, and learned positions are a part of their own. */
 static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {

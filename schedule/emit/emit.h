@@ -52,8 +52,8 @@ struct model_part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
-    /* the tensors that each tensor rank holds whole; they lie after those that tensor ranks cut. Their gradients are
-     * of each rank's own tokens, or heads */
+    /* tensors that each tensor rank holds whole, after those that are cut over tensor ranks; a rank's gradient of
+     * them covers only its own tokens, or heads */
     uint64_t whole_begin, whole_count;
 };
 
@@ -85,8 +85,8 @@ struct attention_saved {
     buffer_id q_rstd, k_rstd;
 };
 
-/* The buffers that all subsequences of a sequence share in one layer: keys and values so far, each in a buffer of
- * the whole sequence, and the gradients of those that are not complete. */
+/* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
+ * whole sequence, and their gradients until they are complete. */
 struct prefix {
     struct view k, v;
     struct view dk, dv; /* of as many keys as the last backward had */
@@ -166,8 +166,8 @@ struct shared {
     bool owns; /* the layers are this stage's */
 };
 
-/* The gradient of a bundle that a stage makes for another stage in the first, or last, shared units of a chunk; or
- * one part of it, if stages hold parts. */
+/* The gradient that a stage computes for another stage's bundle in the shared units, the first or the last ones, of a
+ * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct remote_grad {
     buffer_id buffer;
     uint32_t *touched; /* as emit_weights.touched, for all bundles of these units */
@@ -186,8 +186,8 @@ struct remote_part {
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. like: the first sequence of a rank with the same documents on all ranks
- * (documents_first_like()). several: it has more than one document on some rank. */
+/* The documents of a sequence. like: the first sequence whose documents are the same on all ranks
+ * (documents_first_like()). several: the sequence has more than one document on some rank. */
 struct sequence_documents {
     uint32_t like;
     bool several;
@@ -375,14 +375,14 @@ void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* Records that the core of attention made this buffer, so that selective checkpointing keeps it. */
 void emit_mark_saved(struct emit *e, buffer_id buffer);
-/* Records that `buffer` is the result of a product, of which selective checkpointing of ops saves every second one;
- * does nothing with other choices. */
+/* Records that `buffer` is the result of a matrix product; selective checkpointing of ops saves every second one of
+ * these. Does nothing with other choices of activations. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 /* Records that several units write this buffer, so that recomputation leaves it as it is. */
 void emit_cache(struct emit *e, buffer_id buffer);
 
 /* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
- * how a sequence is cut, they are those of sequence e->unit.positions_of of the micro-batch. */
+ * how a sequence is cut, they are those of sequence number e->unit.positions_of of the micro-batch. */
 struct view emit_positions(const struct emit *e);
 struct view emit_positions_gathered(const struct emit *e);
 /* Returns the positions of one tensor rank's tokens, for ops outside the pairs of products. */

@@ -2,13 +2,14 @@
  *
  * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a stage are
  * neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims; DeepSpeed's
- * PipeModelDataParallelTopology); or the other way round (inner), so that neighbouring stages are as near to each
- * other as the ranks of a sequence allow. Head-first placement makes the ranks of a head group neighbours,
- * context-first placement those of a ring; placement means nothing else. A Double-Ring cuts the context axis into
- * windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one axis in two. Tensor ranks are
- * neighbours; a shard never spans them, since they hold different weights. If there are more of them than key and
- * value heads, those that hold the same heads are neighbours (axis tp_copy). The name of an axis, up to the first
- * '_', says what lies along it (exec/bindings.h). */
+ * PipeModelDataParallelTopology); or, with stage placement "inner", sequences lie along the slowest axis, so that
+ * neighbouring stages are as near to each other as the ranks of a sequence allow.
+ *
+ * Head-first placement makes the ranks of a head group neighbours, context-first placement those of a ring. A
+ * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
+ * axis in two. Tensor ranks are neighbours; a shard never spans them, since they hold different weights. If there are
+ * more tensor ranks than key and value heads, those that hold the same heads are neighbours (axis tp_copy). The name
+ * of an axis, up to the first '_', says which degree it belongs to (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"

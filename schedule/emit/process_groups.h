@@ -10,8 +10,8 @@ void emit_mesh(struct emit *e);
 /* From now on ops and buffers are of a stage's ranks; stages come in order. */
 void emit_role(struct emit *e, uint32_t stage);
 
-/* Returns the group of the ranks that have the same place in each of these stages. Its name begins with `what`; each
- * stream needs a group of its own, since members of a group communicate in one order. */
+/* Returns the group of the ranks that have the same place in each of the stages of `share`. Its name begins with
+ * `what`; each stream needs a group of its own, since members of a group communicate in one order. */
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share);
 
 #endif

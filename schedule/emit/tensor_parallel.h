@@ -18,18 +18,18 @@
  * itself, which gathers no rows. */
 void tensor_setup(struct emit *e, bool layers);
 
-/* The rows that a gather collects. For attention their order matters, so each sequence is gathered by itself; for
- * products it does not. */
+/* Which order of rows a gather produces. Attention needs each sequence's rows in order, so each sequence is gathered
+ * by itself; products accept any order. */
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
-/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: into the one buffer that the
- * implementation keeps for such gathers throughout the step. */
+/* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: gathers into the one buffer that
+ * the implementation keeps for such gathers throughout the step. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
 /* As tensor_gather(), into y, which has room for all. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
-/* Returns this rank's equal part of x, which is the same on all tensor ranks. An op names the same operand on every
- * rank, so it cannot take a part by rank: an all-to-all delivers it. */
+/* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op names the same operand on every
+ * rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
 struct view tensor_own(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);

@@ -1,5 +1,5 @@
-/* Weight gradients to which several pieces of the tokens contribute, summed in fp32 beside the gradient: zeros first,
- * then for each piece a product in the compute dtype that is added, and one cast at the end (DeepSpeed's
+/* Weight gradients to which several pieces of the tokens contribute, summed in fp32 in a buffer besides the gradient:
+ * zeros first, then for each piece a product in the compute dtype is added, and one cast at the end (DeepSpeed's
  * fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
 #include "schedule/emit/wide_sum.h"
 #include "schedule/choices/profile.h"

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* Between emit_wide_sum_begin() and emit_wide_sum_end() the gradients of the weight are summed in an fp32 buffer beside
- * its gradient, if the profile does so. */
+/* Between emit_wide_sum_begin() and emit_wide_sum_end(), products add to an fp32 buffer instead of the weight's
+ * gradient, if the profile does so; the end casts it to the gradient. */
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Adds one piece: a product in the compute dtype, and its sum. */

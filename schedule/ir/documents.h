@@ -54,8 +54,8 @@ bool documents_is_single(const struct documents *documents, uint32_t sequence, u
 /* True if all of `ranks` data-parallel ranks have the same documents. */
 bool documents_are_alike(const struct documents *documents, uint32_t ranks);
 
-/* Returns the first n such that the n-th sequence has the documents of the `sequence`-th on each of `ranks` ranks.
- * Ops that name n instead are equal where micro-batches are. */
+/* Returns the first n such that, on each of `ranks` ranks, the n-th sequence has the same documents as the
+ * `sequence`-th. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
 uint32_t documents_first_like(const struct documents *documents, uint32_t sequence, uint32_t ranks);
 
 /* Returns the number of the document that a position lies in; document_begin() returns where a document begins. */

@@ -11,7 +11,7 @@ struct expression_variable {
 };
 
 /* Reads the text [at, end): sums and differences of whole numbers, variables, and products of a number and a
- * variable, without blanks. False: it is something else, or does not fit 64 bits. */
+ * variable, without blanks. Returns false if the text is not such an expression or its value does not fit 64 bits. */
 bool expression_read(const char *at, const char *end, const struct expression_variable *variable,
                      uint32_t count, int64_t *value);
 

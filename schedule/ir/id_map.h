@@ -1,7 +1,7 @@
-/* schedule/ir/id_map.h: a hash table from keys that lie in tables to their rows.
+/* schedule/ir/id_map.h: a hash table that maps keys stored in a table to their rows.
  *
- * Open addressing; a slot keeps a row and 32 bits of its key's hash, so growing needs no keys.
- * The caller compares: for each candidate row of a hash, is its key the one sought?
+ * Open addressing; a slot keeps a row and 32 bits of its key's hash, so the map grows without reading keys. The
+ * caller compares keys: for each candidate row with the hash, is its key the one sought?
  *
  *     for (struct id_probe p = id_map_start(&map, hash); id_map_next(&map, &p);)
  *         if (table[p.row].key == key)

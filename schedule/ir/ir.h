@@ -123,8 +123,8 @@ enum binding_kind {
     BINDING_NONE,
     BINDING_PARAM,
     BINDING_GRAD,
-    /* the parameters that AdamW updates, if they are not BINDING_PARAM's: a copy in fp32, with states=bf16 this
-     * rank's part, or the host's copy */
+    /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32, this rank's part
+     * with --states bf16, or the host's copy */
     BINDING_MASTER,
     BINDING_MOMENT1,   /* Adam m */
     BINDING_MOMENT2,   /* Adam v */
@@ -135,18 +135,18 @@ enum binding_kind {
     BINDING_KIND_COUNT
 };
 
-/* The meaning of a buffer to the outside. Bound buffers are persistent, initialised before op 0, and exempt from
- * leak and read-before-write (gradients are zero before op 0). */
+/* What a buffer means outside the schedule. Bound buffers are persistent, initialised before op 0, and exempt from
+ * the rules leak and read-before-write (gradients are zero before op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */
     uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard;
-    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds in gathered order (one sequence
+    /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, in gathered order (one sequence
      * after the other); IR_NONE16: the rank's own tokens. */
     uint16_t gathered;
-    /* Bit mask of mesh axes over which the content is a partial sum; a tensor that an axis cuts is
-     * none over that axis. */
+    /* Bit mask of mesh axes over which the content is a partial sum. Over an axis that cuts a tensor, that tensor's
+     * content is not partial. */
     uint32_t partial;
 };
 
@@ -258,8 +258,8 @@ void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 /* True if a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
 bool ir_name_ok(const char *name, size_t size);
 
-/* --- rows that are few: each returns the id of an equal row when there is one. Names and sets
- * are copied. The mesh must be there first; two rows of one table never share a name. --- */
+/* --- Tables with few rows. Each function returns the id of an equal row when there is one. Names and sets are
+ * copied. The mesh must be added first; two rows of one table never share a name. --- */
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
 uint16_t ir_add_guard(struct ir *ir, struct guard guard);
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
@@ -304,16 +304,16 @@ struct op_desc {
     const struct view *read, *write;
     const op_id *wait;
 };
-/* Adds an op to the last role added (a role "all" of all ranks is made when there is none). Operand counts are
- * within the kind's, views within their buffers, tags' unused labels IR_NONE16. Waits are not checked here: the
- * verifier reports bad ones. */
+/* Adds an op to the last role added; if there is none, it first makes a role "all" of all ranks. The caller ensures
+ * that operand counts are within the kind's, that views lie within their buffers, and that unused labels are
+ * IR_NONE16. Waits are not checked here: the verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* Adds an op like an existing one, in another phase and on other buffers, one per operand, which have the same sizes
- * and dtypes. */
+/* Adds an op equal to an existing one, except for its phase and its buffers, one per operand, which must have the
+ * same sizes and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 
-/* Says which ops must have completed before a buffer's memory is free. An earlier set is
+/* Sets the free set of a buffer: the ops that must have completed before its memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 /* As ir_set_free(), with ops that the caller has yet to write to ir_free_set(). */

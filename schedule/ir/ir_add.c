@@ -273,7 +273,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
 }
 
 /* Returns the word of a stem. Stems are string constants of the program, so most have the address of an earlier
- * look-up and need no comparison. */
+ * look-up and need no comparison of text. */
 static uint32_t stem_row(struct ir *ir, const char *text)
 {
     struct ir_index *index = ir_index(ir);
@@ -384,8 +384,8 @@ static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t para
     return hash_word(hash, params);
 }
 
-/* Returns the row of a shape. Two works have one shape if their kinds and the parameters that the kind has are
- * equal. */
+/* Returns the row of a shape. Two works have one shape if their kinds are equal and so are the parameters that the
+ * kind uses. */
 static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {

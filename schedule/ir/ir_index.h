@@ -8,8 +8,8 @@
 enum { IR_RANGE_CACHE = 4096, IR_STEM_CACHE = 256 }; /* powers of two */
 
 struct ir_index {
-    /* Maps for finding rows while rows are added. A finished list has dropped the maps of its tables (ir_shrink());
-     * ir_index() makes them again. */
+    /* Maps for finding rows while rows are added. ir_shrink() drops the maps of a finished list's tables
+     * (`forgotten`), and ir_index() makes them again. */
     bool forgotten;
     struct id_map shape, dims, extent, word, group, role, tensor, bundle, binding, guard;
 
@@ -47,8 +47,8 @@ static inline struct ir_index *ir_index(struct ir *ir)
 /* Fills maps that were forgotten. */
 void ir_remember(const struct ir *ir);
 
-/* Splits a buffer's name: its number is the longest run of digits at the end that is how a
- * 32-bit number prints (no leading zeros); IR_NONE when there is none. Returns the stem's size. */
+/* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that prints as a
+ * 32-bit number does (no leading zeros); IR_NONE when there is none. Returns the stem's size. */
 size_t ir_split_name(const char *name, size_t size, uint32_t *number);
 
 /* Returns a range of a buffer as an operand. */

@@ -79,9 +79,9 @@ enum status parse_number(struct parser *p, struct word word, const char *what, i
 /* Reads a new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
 enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
-/* Reads KEY=VALUE words to the line's end: value[i] is that of names[i], with at == NULL when it
- * is not there; flags (names ending in '!') are given as the bare name. The bits of `required`
- * must be there; what: "buffer". */
+/* Reads KEY=VALUE words to the line's end. value[i] receives the value of names[i]; its `at` is NULL when the word is
+ * missing. Flags (names ending in '!') are given as the bare name. The names whose bits are set in `required` must be
+ * there. what: the kind of row for messages, such as "buffer". */
 enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
                              size_t count, uint32_t required, struct word *value);
 

@@ -17,8 +17,8 @@
 
 enum layout_kind {
     LAYOUT_CONTIGUOUS, /* rank r = c hp + h of P owns [r n, (r+1) n) */
-    /* FPDT: piece i P + r of u P pieces is rank r's i-th chunk. The order is that of the chunks, so with cp = 1 the
-     * gathered order is the sequence's */
+    /* FPDT: the sequence is cut into u P pieces, and piece i P + r is rank r's part of chunk i. The order is that of
+     * the chunks, so with cp = 1 the gathered order is the sequence's */
     LAYOUT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
@@ -62,9 +62,10 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
 /* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
 
-/* Both rely on gathered positions that ascend. The first function returns how many tokens of rank c lie below a
- * global position. The second returns the end of the run of gathered positions around `row` whose global positions
- * have one distance: cp in STRIPED, 1 in the others. RANK_ORDINAL is allowed only with cp = 1. */
+/* Both functions need gathered positions that ascend. layout_rows_below() returns how many tokens of rank c lie
+ * before a global position. The other one returns the end of the run of gathered rows around `row` whose global
+ * positions are equally spaced: cp apart in STRIPED, 1 in the other layouts. RANK_ORDINAL is allowed only with cp =
+ * 1. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,

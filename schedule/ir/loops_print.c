@@ -18,8 +18,8 @@ struct named {
     char variable[4];
 };
 
-/* An op that a loop's rows would have before its first iteration or after its last one. For a loop within other
- * loops, it is the op in each of their iterations. */
+/* An op that the rows of a loop would contain in the iteration before its first or after its last one. For a loop
+ * within other loops, it is the op in each of their iterations. */
 struct alias {
     uint32_t loop, row;
     int64_t value; /* of the loop's variable */
@@ -58,7 +58,7 @@ static void put_loop_name(struct text *out, uint32_t loop)
 }
 
 /* Finds the number that most lines of an iteration have for a label such as "layer=", without the lines of inner
- * loops. False: no line has the label, or its number does not go up or down by one. */
+ * loops. Returns false if no line has the label, or its number does not grow or fall by one. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named *named)
 {
@@ -254,8 +254,8 @@ static void put_expression(struct printer *p, const struct around *a, int64_t co
         text_put_i64(p->out, constant);
 }
 
-/* Splits a number, given by its value in the first iterations and its strides, into constant + factors x
- * variables; returns the constant. */
+/* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
+ * times loop variables; returns the constant. */
 static int64_t by_variables(const struct printer *p, const struct around *a, int64_t first,
                             const int64_t *stride, int64_t *factor)
 {
@@ -301,15 +301,15 @@ static void add_alias(struct printer *p, struct alias alias)
     p->alias[p->alias_count++] = alias;
 }
 
-/* A reference whose op is at `place` in the first iterations of the loops around it. Each iteration of loop d around
- * it moves the reference by by[m][d] iterations of loop m of the place. */
+/* A reference to the op that is at `place` in the first iterations of the loops around the reference. In each further
+ * iteration of loop d around it, the reference moves by by[m][d] iterations of loop m of the place. */
 struct reference {
     struct place place;
     int64_t by[DEPTH_MAX][DEPTH_MAX];
 };
 
 /* Finds how a reference moves, given the op that it names in one iteration of all loops around it (the first of each,
- * or the last). False: it does not move by whole iterations of loops. */
+ * or the last). Returns false if it does not move by whole iterations of loops. */
 static bool follow(const struct printer *p, const struct around *a, int64_t first,
                    const int64_t *stride, bool last, struct reference *r)
 {
@@ -352,7 +352,7 @@ static void find_around(const struct printer *p, const struct place *place, uint
 }
 
 /* Records the ops that a reference reaches outside its innermost loop; it may leave that loop by one variable at
- * most. False: it leaves another loop, or the iteration of the loop around it. */
+ * most. Returns false if it leaves another loop, or the iteration of the loop around it. */
 static bool note_outside(struct printer *p, const struct around *a, const struct reference *r,
                          int64_t first, const int64_t *stride)
 {

@@ -1,16 +1,17 @@
-/* schedule/ir/repeats.h: a list with few iterations that stands for the list with all of them.
+/* schedule/ir/repeats.h: samples: a short list with few iterations that represents the long list with all of them.
  *
- * Layers and micro-batches repeat each other. A sample is a schedule of few of them. It has runs of equal
- * iterations in a row, and names in each run the iteration that `copies` more follow in the whole list:
+ * Layers and micro-batches repeat each other, so a sample is a schedule with only few of them. It has runs of equal
+ * iterations in a row. In the whole list, each run has `copies` more iterations, which stand at the run's gap:
  *
  *   sample   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
- * Each iteration has a value, which grows or falls by one: the layer (or period of layers), or the unit. Copies
- * have the values from `turn` on. An iteration of the sample refers to others by the distance of their values, when
- * that is at most `near`, and to all else by its place. Ids of ops in the whole list follow from that.
+ * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the
+ * unit. Values from `turn` on belong to copies. An iteration of the sample refers to another by the distance of their
+ * values, if that is at most `near`, and otherwise by the other's place. The ids of ops in the whole list follow from
+ * that.
  *
- * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are alike. */
+ * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H
 #define SCHEDULE_REPEATS_H
 
@@ -48,8 +49,9 @@ struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
 /* Returns the id that an op of the sample has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Returns the place in the whole list of the op that copy number `copy` of op `from` (0: the op itself; 1: its first
- * copy) refers to as `op`. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
+/* Translates a reference from the sample to the whole list. In the sample, op `from` refers to op `op`; the result is
+ * the place of the op to which copy number `copy` of `from` (0: `from` itself; 1: its first copy) refers in the whole
+ * list. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
 struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                     uint32_t op);
 
@@ -67,15 +69,15 @@ uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 /* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
-/* One row of the whole list's table, which is in the order of ops: row number `row` of the sample's table, as it
- * stands for copy number `copy` of itself. */
+/* One row of a table of the whole list, sorted by ops: it corresponds to row number `row` of the sample's table, in
+ * copy number `copy` of it. */
 struct repeat_row {
     uint32_t row, copy;
     uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */
 };
 
-/* Returns the rows that a role's table has in the whole list, from the sample's table, which is sorted by the ops
- * op[0 .. count). The array is on the heap; *rows: its length. */
+/* Returns the rows that a role's table has in the whole list. The sample's table is sorted by its ops op[0 .. count).
+ * The array is on the heap; *rows is set to its length. */
 struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
                                 uint32_t count, uint32_t *rows);
 

@@ -75,8 +75,8 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
     return (uint32_t)(replica * (ir->global_batch / replicas) + n);
 }
 
-/* Returns the rank that is `away` places before this one in the ring of a group; itself where there is no such
- * group. */
+/* Returns the rank that is `away` places before this one in the ring of the named group; the rank itself if there is
+ * no such group. */
 static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
     int row = ir_find_group(ir, name, strlen(name));
@@ -249,9 +249,9 @@ static void collect(struct collector *c, struct stretch next)
     *open = next;
 }
 
-/* Collects rows row .. row + rows - 1. Their positions have one stride, so a bound of the keys that they see moves by
- * at most one key from row to row. If the bounds move evenly from the first row to the last, the rows in between follow;
- * else each half is collected by itself. */
+/* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so a bound of the
+ * keys that they attend to moves by at most one key from row to row. If the bounds move evenly from the first row to
+ * the last, the rows in between follow; else each half is collected by itself. */
 static void collect_rows(struct collector *c, int64_t row, int64_t rows)
 {
     struct stretch s = {row, rows, range_of(c->sight, row), range_of(c->sight, row + rows - 1)};

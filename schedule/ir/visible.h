@@ -10,9 +10,9 @@
 
 #include "schedule/ir/ir.h"
 
-/* ir_axes_named() returns the axes called `name`, or `name`, '_' and more, as a mask; ir_index_along() the
- * combined coordinate of a rank along the axes of a mask, the first of which is the slowest, with the product of
- * their sizes in *size. */
+/* ir_axes_named() returns, as a mask, the axes called `name`, or `name` followed by '_' and more. ir_index_along()
+ * returns the combined coordinate of a rank along the axes of a mask, the first of which is the slowest, and sets
+ * *size to the product of their sizes. */
 uint32_t ir_axes_named(const struct ir *ir, const char *name);
 uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
 
@@ -37,8 +37,8 @@ static inline bool work_has_documents(const struct work *work)
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that continue "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
-/* Returns why such an op's parameters do not fit the schedule, in words that continue "and"; NULL: they fit. The
- * schedule must be one in which such an op is allowed. */
+/* Returns why the parameters of an op with mask DOCUMENTS do not fit the schedule, in words that continue "and"; NULL
+ * if they fit. visible_unfit() must have accepted the schedule. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* Grows; all-zero is empty, and visible_release() frees it. */
@@ -47,8 +47,8 @@ struct visible_pieces {
     uint32_t count, capacity;
 };
 
-/* Fills *pieces, whose old content is dropped, with what the work sees on a rank. The work's mask is DOCUMENTS, and the
- * schedule has passed verify's rule `documents`. */
+/* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank. The work's
+ * mask must be DOCUMENTS, and the schedule must have passed the verifier's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
 /* As visible_pieces(), as if the sequence were one document. */
@@ -56,8 +56,8 @@ void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t
                           struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
-/* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() those of every shape, on the
- * heap. */
+/* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() returns those of every shape, in
+ * an array on the heap. */
 double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank);
 double *ir_flops(const struct ir *ir, uint32_t rank);
 

@@ -152,8 +152,8 @@ double compose_ops_at_most(const struct choices *c)
            pipeline_units(c) / c->pp;
 }
 
-/* Returns the number of rows for which the staging tables have room from the start. Rows that are not used are never
- * touched, but the system is asked for their memory: at most some hundred megabytes. */
+/* Returns the number of rows for which the staging tables have room from the start. Unused rows are never touched and
+ * take no physical memory, but the system must grant their addresses: at most some hundred megabytes. */
 static uint64_t room_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
@@ -294,8 +294,8 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
     return row;
 }
 
-/* Builds the finished schedule. c: its model is what one tensor rank sees; whole: the whole model. repeats: what the
- * list leaves out (all-zero: nothing). Returns false for a sample that does not stand for the whole list. */
+/* Builds the finished schedule. c: its model is what one tensor rank holds; whole: the whole model. repeats: what a
+ * sample leaves out (all-zero: nothing). Returns false for a sample that does not represent the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {
@@ -387,7 +387,7 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 /* ---- samples ---- */
 
 /* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle, or the distance
- * between layers without a window. 0: there is no such number. */
+ * between layers without a window. 0: they do not repeat. */
 static int64_t layers_of_period(const struct choices *choices)
 {
     struct transformer share;
@@ -402,8 +402,8 @@ static int64_t layers_of_period(const struct choices *choices)
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 
-/* Shortens the model to `length` periods of layers, plus the layers beyond whole periods. False: there is nothing to
- * leave out. */
+/* Shortens the model to `length` periods of layers, plus the layers that do not fill a period. Returns false if no
+ * layer can be left out. */
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {
@@ -429,9 +429,9 @@ static bool units_are_alike(const struct choices *c)
     return true;
 }
 
-/* Cuts the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a few more
- * between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has micro-batches
- * with different documents. */
+/* Shortens the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a
+ * few more between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has
+ * micro-batches with different documents. */
 static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;

@@ -1,4 +1,5 @@
-/* schedule/step/build.h: the finished schedule of resolved choices, and the memory that its framework holds besides.
+/* schedule/step/build.h: builds the finished schedule of resolved choices, and computes the memory that its framework
+ * holds besides the schedule's buffers.
  *
  * Building emits every layer as if weights were whole and activations saved, rewrites the list (recomputation, weight
  * sharding, offload) and finishes it: waits, free sets, arena offsets. */
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 /* Time of attention kernels with dropout relative to those without: they draw a random number per score, and keep no
- * mask. Inferred; docs/accuracy.md. */
+ * mask. Inferred from measured steps; see docs/accuracy.md. */
 #define COMPOSE_DROPOUT_SLOWDOWN 1.15
 
 /* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the
@@ -26,9 +27,9 @@ void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES
 /* Returns the time of attention kernels relative to the plain kernel. */
 double compose_attention_slowdown(const struct choices *choices);
 
-/* Fills the shares of the flops of matrix products in layers, and in the head, that tensor ranks compute although the
- * model does not need them: ranks that hold the same key and value heads all project them, and padding rows of the
- * vocabulary stand for no token. */
+/* Returns, as shares of the flops of matrix products in layers and in the head, the flops that tensor ranks compute
+ * although the model does not need them: ranks that hold the same key and value heads all project them, and padding
+ * rows of the vocabulary stand for no token. */
 void compose_products_again(const struct choices *choices, double *layers, double *head);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
@@ -44,9 +45,10 @@ enum status compose_build_planned(struct ir *ir, const struct choices *choices, 
 /* Returns an upper bound of the ops of each rank. */
 double compose_ops_at_most(const struct choices *choices);
 
-/* Builds a sample of about `length` layers or units that stands for the whole schedule (ir->repeats): its arenas are
+/* Builds a sample of about `length` layers or units that represents the whole schedule (ir->repeats): its arenas are
  * those of the whole schedule, and so are all sizes that depend on the number of units. Returns false, and leaves ir
- * empty, if the schedule is short or its layers or units do not repeat. memories: as in compose_build_planned(). */
+ * empty, if the schedule is too short or its layers or units do not repeat. memories: as in
+ * compose_build_planned(). */
 bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length,
                     unsigned memories);
 

@@ -31,8 +31,8 @@ static struct view positions_of_sequence(struct emit *e, struct view positions, 
     return own_positions(e);
 }
 
-/* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, those of a subsequence are
- * not contiguous, and are copied together. */
+/* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, the rows of a subsequence
+ * are not contiguous, and are copied into a buffer. */
 static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
 {
     const struct choices *c = e->choices;
@@ -270,8 +270,8 @@ static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
     return wide;
 }
 
-/* True if a piece of the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the
- * backward of each piece computes its logits again, and from them the softmax. */
+/* True if the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the backward of
+ * each piece computes its logits, and from them the softmax, again. */
 static bool goes_twice(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;

@@ -270,8 +270,8 @@ static uint32_t *rows_of_none(uint32_t count)
     return rows;
 }
 
-/* Writes the program after the rows of *out, without offsets. *order and *first_uses then hold its clocks and
- * first uses. */
+/* Writes a role's ops and buffers after the rows of *out, without offsets. *order and *first_uses then hold the
+ * role's clocks and first uses. */
 static void write_role(const struct emit *e, const struct op_list *list, struct ir *out,
                        struct order *order, struct first_uses *first_uses)
 {

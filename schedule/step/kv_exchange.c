@@ -1,11 +1,11 @@
 /* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage
- * sends those of the subsequences that it computes by itself to the stages before it, which will share its last
- * subsequences; these stages sum the gradients for them and send the sums back.
+ * sends the keys and values of the subsequences that it computes by itself to the stages before it, which will share
+ * its last subsequences; these stages sum the gradients of the received keys and values and send the sums back.
  *
  * Keys and values are sent stage by stage as soon as a unit is done, long before they are needed: sent all at once
  * when the first shared subsequence starts, they would take as long as several units. Gradients are returned by
  * subsequence, each a few units before the owner needs it, so that one chunk's do not delay another's; until then the
- * owner keeps its own queries' sums separately. */
+ * owner keeps the sums of its own queries separately. */
 #include "schedule/attention/attention.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"

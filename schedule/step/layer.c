@@ -46,7 +46,7 @@ static bool norms_after(const struct emit *e)
 }
 
 /* Returns the bias that a product adds: none if its result is reduce-scattered, since then the bias is added once,
- * afterwards, together with the residual. */
+ * after the reduction, together with the residual. */
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
@@ -57,8 +57,8 @@ static struct view residual_bias(const struct emit *e, uint32_t part, enum weigh
     return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
-/* True if pieces save only their input, as FPDT's do and those of the tiled MLP that UPipe uses (ALST, arXiv
- * 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
+/* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
+ * (ALST, arXiv 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
 static bool computed_again(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -69,10 +69,10 @@ static bool computed_again(const struct emit *e)
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
 /* Returns how often an element is read or written by a chain of kernels; 0: one kernel does it all. GELU is counted
- * in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included: for the forward, for what the backward computes again (the
- * bias, tanh of the polynomial, the activation) and for the gradient (the derivative in ten operations, and the
- * product). FPDT_FFN has no SwiGLU. SwiGLU is assumed to be written in the same way: forward silu and a product;
- * again, sigmoid and two products; then the gradients of both factors and their concatenation. */
+ * in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included: for the forward; for what the backward recomputes (the
+ * bias, tanh of the polynomial, the activation); and for the gradient (the derivative in ten operations, and the
+ * product). FPDT_FFN has no SwiGLU, which is assumed to be written in the same way: silu and a product in the
+ * forward; sigmoid and two products recomputed; then the gradients of both factors and their concatenation. */
 static int64_t touches(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -83,9 +83,9 @@ static int64_t touches(const struct emit *e, enum chain chain)
     return computed_again(e) && e->choices->profile->chunk_eager ? counted[chain][gated(e)] : 0;
 }
 
-/* Returns into how many parts the rows of a piece are cut; all but one of them are computed again. Selective
- * checkpointing saves every second product: one of w1 and w3. Here these are one product, so the first half of its
- * rows is saved instead: the bytes and flops are the same. */
+/* Returns the number of parts into which the rows of a piece are cut; all but one of them are recomputed. Selective
+ * checkpointing saves every second product, so one of w1 and w3. Here w1 and w3 are one product, so the first half of
+ * its rows is saved instead: the bytes and flops are the same. */
 static uint32_t wide_parts(const struct emit *e, int64_t rows)
 {
     bool halves = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && gated(e) &&

@@ -1,6 +1,7 @@
 /* Messages between stages. A stage posts the receive for an action when the action before it starts, on a stream of
- * its own: it is one message ahead, and needs memory for one only. It sends the result of an action as soon as it is
- * complete. If the host awaits messages, a stage posts the receive only after the action before.
+ * its own: it receives one message ahead, and needs memory for one message only. It sends the result of an action as
+ * soon as it is complete. If the host awaits messages, a stage posts the receive only after the previous action has
+ * ended.
  *
  * The sends and receives of one pass in one direction are in the same order on both sides, so one stream for each
  * cannot deadlock. A folded pipeline has both passes in both directions, and so needs a stream for each (a lane).
@@ -11,7 +12,7 @@
  * to another tensor rank as well. Then the rows are gathered; to each stage that takes some of them, every tensor
  * rank sends an equal part, to the rank with its own index there. That stage gathers the parts, and each rank takes
  * its own rows. So few bytes cross between stages (as with Megatron-LM's scatter_gather_tensors_in_pipeline), and all
- * tensor ranks do the same. */
+ * tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
 #include "schedule/choices/pieces.h"
@@ -86,8 +87,8 @@ static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
 
 /* ---- units ---- */
 
-/* Returns the tokens of all subsequences of a chunk that this stage computes on, rounded up so that the pieces of the
- * last one are full. Stages after the owner share only its first subsequences. */
+/* Returns the number of keys, in tokens, of all subsequences of a chunk that this stage computes on, rounded up so
+ * that the pieces of the last one are full. Stages after the owner share only its first subsequences. */
 static int64_t most_keys(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
@@ -206,8 +207,8 @@ void stage_begin(struct stage *s)
         }
 }
 
-/* Emits torch.cuda.synchronize(): all other streams are done before a message starts, or before the next action that
- * waits for one. */
+/* Emits torch.cuda.synchronize(): a message, or the next action that waits for one, starts only when all other
+ * streams are done. */
 void stage_await_messages(struct stage *s)
 {
     struct work work = {.kind = WORK_HOST_SYNC};

@@ -1,7 +1,8 @@
 /* schedule/step/stage.h: the state of one stage while its step is emitted, and what stages pass to each other.
  *
- * A passage is one unit's way through one chunk in which the stage has a part. Its input is the result of the passage
- * before it: on this stage, on another stage, or, where stages share subsequences, in pieces on several stages. */
+ * A passage is one unit's forward or backward through one chunk in which the stage has a part. Its input is the
+ * result of the previous passage, which was computed on this stage, on another stage, or, where stages share
+ * subsequences, in pieces on several stages. */
 #ifndef SCHEDULE_STEP_STAGE_H
 #define SCHEDULE_STEP_STAGE_H
 

@@ -114,9 +114,9 @@ static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
     return i;
 }
 
-/* Emits the messages of an action and of the next one, as Megatron-LM's schedules.py has them: between forward and
- * backward what is sent and what is received are one call (send_forward_recv_backward(),
- * send_backward_recv_forward()), between two forwards or two backwards one after the other. */
+/* Emits the messages of an action and of the next one as Megatron-LM's schedules.py does: between a forward and a
+ * backward, sending and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()); between
+ * two forwards or two backwards they follow one another. */
 static void exchange(struct stage *s, const struct action *done, const struct action *next)
 {
     if (next == NULL || next->kind == done->kind)
@@ -128,8 +128,8 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 
 /* ---- what was sent has arrived ---- */
 
-/* Which messages have arrived. A compute op has no other way to know that the bytes of a sent message are free; the
- * data that comes back from the receiver proves it, and no extra wait is needed. */
+/* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
+ * data that comes back from the receiver proves that, so that no compute op has to wait for the send. */
 struct arrivals {
     uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
     uint32_t *first;   /* per action: one that has returned by it */
@@ -152,8 +152,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     return a;
 }
 
-/* Notes that action i has been emitted, from op `begin` on: its first compute op waits, at no cost, for the messages
- * whose arrival its input proves. */
+/* Notes that action i has been emitted, from op `begin` on. Its first compute op waits for the messages whose arrival
+ * its input proves; the wait costs nothing. */
 static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
 {
     const struct ir *ir = s->e->ir;

@@ -1,14 +1,14 @@
 /* Rules on accesses: races, reads of unwritten data, accesses outside a buffer's live range.
  *
  * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that
- * a later op could still race with. An access drops out when a later one is ordered after it and would race with
+ * a later op could still race with. An access is dropped when a later access is ordered after it and would race with
  * every op that it would race with: a write replaces everything before it, a read replaces earlier reads. So a slot
  * holds about one write, and one read per stream, and the walk is linear in the operands.
  *
- * Guards: an access is kept for the ranks that run it and on which no later access has replaced it. Two ops race only
- * if some such rank runs both. Each rank of a ring may have read a slot last in another step. What is ordered after
- * an access is ordered after all earlier accesses of that stream, so a new op is compared with only the latest few of
- * each stream. */
+ * Guards: each access is kept with the set of ranks that run it and on which no later access has replaced it. Two ops
+ * race only if some rank runs both. With guards, the ranks of a ring may have read a slot last in different steps, so
+ * several accesses of a stream are kept; an op that is ordered after one of them is ordered after all earlier ones of
+ * that stream, so a new op is compared with only the latest few of each stream. */
 #include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
 
@@ -102,8 +102,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
 
 enum { LATEST = 4 }; /* accesses of a pile that a guarded op may make drop out */
 
-/* Reports races between the new access and a pile, and drops from the pile the accesses that the new one replaces.
- * Returns the pile's top; IR_NONE: nothing is left. */
+/* Reports races between the new access and the accesses of a pile, and drops from the pile those that the new one
+ * replaces. Returns the pile's top; IR_NONE: nothing is left. */
 static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
 {
     uint32_t *link = &top;

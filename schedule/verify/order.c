@@ -1,9 +1,9 @@
-/* Rules on order: waits, and deadlock, which is found by running the schedule without time (run.h). Ops that have not
- * ended then wait for each other in a cycle.
+/* Rules on order: waits, and deadlock. A deadlock is found by running the schedule without time (run.h): ops that
+ * have not ended then wait for each other in a cycle.
  *
- * Actors are merged ranks. If the merged run ends, the real one does: a cycle of ranks would be a cycle of their
- * actors. If it does not end, the cycle may be an artefact of merging; the schedule is then run again with every rank
- * as an actor, unless it is too large. */
+ * An actor is a set of merged ranks. If the run with actors ends, the real one does: a cycle of ranks would be a
+ * cycle of their actors. If it does not end, the cycle may be an artefact of merging; the schedule is then run again
+ * with every rank as an actor, unless it is too large. */
 #include "schedule/verify/run.h"
 
 #include <assert.h>
@@ -133,7 +133,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* --- the rule --- */
 
-/* True if no cycle is possible: if there are only waits for earlier ops, and collectives among ranks of one role,
+/* True if no deadlock is possible: if there are only waits for earlier ops, and collectives among ranks of one role,
  * then an op can be held only by earlier ops of its own list. */
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {

@@ -76,8 +76,8 @@ void check_placement(struct verifier *v)
 
 #define IN(dtype) (1u << (dtype))
 
-/* The requirements of a kind of binding on its buffer. The `states` of AdamW say which of these dtypes its
- * operands have (operand-type). */
+/* What each kind of binding requires of its buffer. The `states` of AdamW decide which of these dtypes its operands
+ * have (rule operand-type). */
 static const struct {
     bool has_bundle, per_token, may_be_partial;
     unsigned dtypes;   /* a bit each; 0: free */
@@ -126,8 +126,8 @@ static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct bin
     return 0;
 }
 
-/* Returns the elements of the buffer of a rank that holds `parameters` parameters of a bundle; a moment in 8 bits has
- * its scales in addition. */
+/* Returns the number of elements of a rank's buffer that is bound to `parameters` parameters of a bundle; a moment in
+ * 8 bits also holds its scales. */
 static uint64_t held_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
                               uint64_t parameters)
 {

@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-/* Buffers cut at the ends of all ranges into slots, so that every op touches a slot as a whole or not at all. Slots
- * of a buffer are consecutive; a buffer that is only touched as a whole has one. */
+/* Slots: a buffer is cut at the ends of all ranges that ops use, so that every op touches a slot as a whole or not at
+ * all. Slots of a buffer are consecutive; a buffer that is only touched as a whole has one. */
 struct slots {
     uint32_t *first;                 /* per buffer, and one more */
     uint64_t *begin;                 /* per slot: element it starts with */

@@ -228,8 +228,9 @@ uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op
     return r->actors->message_begin[actor] + r->ops->ordinal[op];
 }
 
-/* Lets an op whose turn has come on its actor meet the actors that it communicates with; true if all have arrived.
- * `place` is where the actor's arrival is noted: a stream, or, after the streams, the host. */
+/* Lets an op whose turn has come on its actor arrive at the rendezvous with the actors that it communicates with;
+ * true if all have arrived. `place` is where the actor's arrival is noted: a stream, or, after the streams, the
+ * host. */
 static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];

@@ -46,8 +46,8 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
                         dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
 }
 
-/* Checks the dtype of an operand. first: for each type, the operand with which the others of that type must agree;
- * IR_NONE: none so far. */
+/* Checks the dtype of an operand. first: for each type, the first operand of that type, with which the others must
+ * agree; IR_NONE: none so far. */
 static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work_type type,
                           enum dtype fixed, uint32_t *first)
 {

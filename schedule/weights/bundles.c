@@ -89,8 +89,8 @@ static struct part_tensors tensors_of(const struct emit *e, const struct tensor_
 
 enum { NAME_SIZE = 112 };
 
-/* Appends text to the first `at` characters of a name and returns the new length. A deep model has a thousand names,
- * and formatted printing would take longer than everything else here. */
+/* Appends text after the first `at` characters of a name and returns the new length. A deep model has a thousand
+ * names, and formatted printing would take longer than all other work in this file. */
 static size_t append(char name[NAME_SIZE], size_t at, const char *text)
 {
     size_t size = strlen(text);
@@ -99,8 +99,8 @@ static size_t append(char name[NAME_SIZE], size_t at, const char *text)
     return at + size;
 }
 
-/* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. A rank's part of it
- * lies at *offset, which is then moved past it. Returns the first row. */
+/* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. The tensor starts at
+ * *offset of a rank's part of the bundle; *offset is then moved past it. Returns the first row. */
 static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
                            uint64_t *offset)
 {
@@ -308,8 +308,8 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
            !(bundle->at_both_ends && last);
 }
 
-/* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of the choice of states.
- * one_copy: it updates the sharded parameters themselves. If bf16 parameters are the only copy, it updates the ones
+/* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. one_copy:
+ * the optimizer updates the sharded parameters themselves. If bf16 parameters are the only copy, it updates those
  * that computation reads, or, if these are whole and their updates are divided among ranks, this rank's part of
  * them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
@@ -387,8 +387,8 @@ static bool each_has_its_own(const struct emit *e)
     return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
-/* Fills with zeros the gradients of chunks in which a stage has no part: with weights on all stages, all stages
- * reduce all gradients. */
+/* Fills with zeros the gradients of chunks that this stage does not compute: where all stages hold all weights, all
+ * of them take part in the reduction of all gradients. */
 static void fill_others(struct emit *e)
 {
     struct op_tags before = e->tags;

@@ -1,5 +1,5 @@
-/* Gradients of sharded and replicated weights: they are padded, summed over tensor ranks, reduced over the ranks that
- * share a copy of the weights, and sent back to the stage that owns them. */
+/* The reduction of weight gradients, sharded or replicated: they are padded, summed over tensor ranks, reduced over
+ * the ranks that share a copy of the weights, and sent back to the stage that owns them. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
@@ -77,9 +77,9 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     op_list_push(out, s->reduced[row]);
 }
 
-/* Sums over tensor ranks the gradients of weights that each of them holds whole. A rank's gradient covers only its
- * own tokens (norms, biases after a scatter), its own heads (norms of heads), or, if key and value heads are copied,
- * the queries of its own ones. */
+/* Sums over tensor ranks the gradients of weights that each of them holds whole. Before that, a rank's gradient
+ * covers only its own tokens (norms, biases after a scatter), its own heads (norms of heads), or, if key and value
+ * heads are copied, the queries of its own ones. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct op_list *out)
 {
     const struct emit *e = s->e;
@@ -124,10 +124,11 @@ static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
     op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1));
 }
 
-/* PyTorch's FSDP1 concatenates the gradients of a unit's parameters in 16 bits (4 bytes an element), casts them to
- * fp32 (6) and divides these in place (8). Here products write fp32 at once (2 less), so the rest is as many bytes as
- * a copy in fp32 and back. Its reduction stream computes on the multiprocessors that the backward uses, so here these
- * passes stand between the backward's ops. */
+/* Emits the passes over memory in which PyTorch's FSDP1 flattens gradients. FSDP1 concatenates the gradients of a
+ * unit's parameters in 16 bits (4 bytes per element), casts them to fp32 (6) and divides these in place (8). Our
+ * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and back. FSDP1's reduction
+ * stream computes on the multiprocessors that the backward uses, so here these passes stand between the backward's
+ * ops. */
 static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
 {
     buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->weights.grad_dtype,
@@ -212,8 +213,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *o
         sum_over_replicas(s, row, part, out);
 }
 
-/* Returns the reduced part of a gradient in the dtype in which gradients are kept; it lies in the kept part itself if
- * no other reduction has been added there. */
+/* Returns the reduced part of a gradient in the dtype in which gradients are kept. If no other reduction has been
+ * added to the kept part, the result is the kept part itself. */
 static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -228,8 +229,9 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     return to;
 }
 
-/* Casts and adds the reduced parts of gradients before row `end` if the last op that adds to them stands before
- * position i. The gradient of a tied embedding begins first and ends last, and delays no other gradient. */
+/* Casts and adds the reduced parts of gradients in rows before `end`, each only if the last op that adds to it stands
+ * before position i. The gradient of a tied embedding begins first and ends last, and must delay no other
+ * gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -294,8 +296,8 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list
     op_list_push(out, s->reduced[row]);
 }
 
-/* Returns the last op that adds to the gradients that only this stage makes, not to those of shared units; IR_NONE:
- * there is none. */
+/* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
+ * IR_NONE: there is none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;

@@ -1,7 +1,7 @@
-/* The shard form of remote weights (remote_weights.h): each of the stages that share units holds an equal part of the
- * chunk's bundles, in the order of stages.
+/* Remote weights in the form "shard" (remote_weights.h): each of the stages that share units holds an equal part of
+ * the chunk's bundles, in the order of stages.
  *
- * The owner's part lies in the bundle that it has anyway: in its parameters, from which it sends, and in its
+ * The owner's part lies in buffers that the owner has anyway: in its parameters, from which it sends, and in its
  * gradients, to which its part of each sum is added. */
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"

@@ -79,8 +79,8 @@ void remote_end(struct emit *e)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
-/* Makes backward ops add to the gradients, from row `begin` on, that the same stages share in the unit's chunk.
- * False: there are no such gradients. */
+/* Makes backward ops add to those gradients, from row `begin` on, that the stages of `group` share in the unit's
+ * chunk. Returns false if there are none. */
 static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;

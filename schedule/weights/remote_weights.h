@@ -36,8 +36,9 @@ bool remote_is_shared(const struct emit *e, struct remote_task task);
 void remote_begin(struct emit *e);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
-/* Brings a bundle's parameters to all stages of a shared task, into a new buffer, also on the owner: its other units
- * read its own parameters in the meantime. *kept is the op that stores the stage's part of them; IR_NONE: none does. */
+/* Sends a bundle's parameters to all stages of a shared task. Every stage receives them in a new buffer, the owner
+ * too, because its other units read its own parameters in the meantime. *kept: the op that stores the stage's part of
+ * them, or IR_NONE. */
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
                         op_id *kept);
 /* Emits the sum of a shared task's gradients over its stages. */
@@ -49,7 +50,7 @@ void remote_return(struct emit *e, op_id alone, struct op_list *out);
 
 /* --- schedule/weights/remote_parts.c: where stages hold parts --- */
 /* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
- * hold parts of weights: bundles cut into that many parts can be divided evenly in all of these ways. */
+ * hold parts of weights: a bundle cut into that many parts can be divided evenly among any of these groups. */
 uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared);
@@ -61,7 +62,7 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
 
 /* Makes backward ops add to the unit's gradients from now on: to the stage's own, or, if the unit is shared, to those
- * that its stages will sum. */
+ * that the sharing stages will sum. */
 void weights_of_unit(struct emit *e);
 
 #endif

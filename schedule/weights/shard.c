@@ -61,8 +61,8 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32
     s->gradient[row].last = i;
 }
 
-/* True if the backward of a micro-batch has ended at position i: frameworks wait there for its reductions (FSDP's
- * _post_backward_final_callback(), DeepSpeed's reduction epilogue), and what they reduced is free. */
+/* True if the backward of a micro-batch has ended at position i. Frameworks wait there for its reductions (FSDP's
+ * _post_backward_final_callback(), DeepSpeed's reduction epilogue), so the unreduced gradients are free. */
 static bool ends_backward(const struct shard *s, const struct op_list *list, uint32_t i)
 {
     return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&
@@ -109,9 +109,9 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
                                   IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
-/* Finds the runs that use the gathered copy of an earlier run: a bundle that is read again before `reuse_elements`
- * elements of other bundles have been read stays gathered (DeepSpeed's stage3_max_reuse_distance). This concerns the
- * last layers and the head, between forward and backward. */
+/* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
+ * `reuse_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This concerns
+ * the last layers and the head, between forward and backward. */
 static void find_kept(struct shard *s)
 {
     const struct emit *e = s->e;
@@ -140,8 +140,8 @@ op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *
     return op;
 }
 
-/* Gathers the parameters of a run, unless an earlier run's are kept; it may take the memory of the run
- * `prefetch` + 1 before it. */
+/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the memory
+ * of the run `prefetch` + 1 before it. */
 static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -234,8 +234,8 @@ static uint32_t final_rows(const struct shard *s, uint32_t *final)
     return count;
 }
 
-/* Clips and updates. Where nothing needs all gradients, a bundle is updated while others are being
- * reduced. */
+/* Emits the clipping of gradients and the updates of parameters. If no op needs the gradients of all bundles, a
+ * bundle is updated while others are being reduced. */
 static void finish_step(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -336,8 +336,8 @@ static void shard_release(struct shard *s)
     free(s->marked);
 }
 
-/* Begins the gradients, from *next on, that the op at position i is the first to write: adds earlier reduced parts,
- * fills padding, and adds the waits for reductions. */
+/* Begins the gradients, from *next on, that the op at position i is the first to write: adds their earlier reduced
+ * parts, fills padding, and adds waits for reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
                             struct op_list *out)
 {

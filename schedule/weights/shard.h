@@ -40,8 +40,8 @@ struct shard {
     uint8_t *marked;  /* per position: 1 if something is to be done there, which is rare */
     uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
     op_id *reduced;   /* per gradient: its reduction */
-    /* for each gradient: this rank's part of its sum, until it has been cast or added to the kept part; IR_NONE:
-     * nothing is left to do */
+    /* for each gradient: this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing
+     * is left to add */
     buffer_id *to_add;
     uint32_t next_add;           /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
@@ -62,16 +62,17 @@ void shard_end_backward(struct shard *s, struct op_list *out);
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
-/* Casts and adds the reduced parts of gradients before row `end` if the last op that adds to them stands before
- * position i. The gradient of a tied embedding begins first and ends last, and delays no other gradient. */
+/* Casts and adds the reduced parts of gradients in rows before `end`, each only if the last op that adds to it stands
+ * before position i. The gradient of a tied embedding begins first and ends last, and must delay no other
+ * gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
 void shard_reduce_ends(struct shard *s, struct op_list *out);
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
 void shard_finalize(struct shard *s, uint32_t k, struct op_list *out);
-/* Returns the last op that adds to the gradients that only this stage makes, not to those of shared units; IR_NONE:
- * there is none. */
+/* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
+ * IR_NONE: there is none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list);
 /* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
 void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);

@@ -9,8 +9,8 @@
 
 /* --- clipping by the norm of all gradients (schedule/weights/clip.c) --- */
 /* Emits the clipping of the bundles' gradients, which are those that this stage updates, in the order in which it
- * updates them. Makes one number, the sum of the squares of all gradients' elements on all ranks and stages. If the
- * profile scales gradients in a pass of its own, that pass is emitted too. Returns the buffer by which AdamW must
+ * updates them. It computes one number, the sum of the squares of all gradients' elements on all ranks and stages. If
+ * the profile scales gradients in a pass of its own, that pass is emitted too. Returns the buffer by which AdamW must
  * scale, in the optimizer's memory; IR_NONE: AdamW does not scale. */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
                        struct op_list *list);

@@ -1,15 +1,16 @@
 /* sim/even/even.h: long rings, in which every rank is taken to run the same work.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
- * choose which (docs/strategies.md, "ring"). No two ranks make the same choice in every step, so a ring does not
- * fold, and the time of its simulation grows with the square of its ranks. If guards distinguish more than `above`
- * ranks, their groups are made "even" instead: every rank runs the variants that the last rank of its group runs. The
- * last rank of a zigzag ring always runs the variant with all queries, which is the longer one, and sets the pace.
+ * choose which (docs/strategies.md, "ring"). No two ranks make the same choice in every step, so ranks of a ring
+ * cannot be folded, and the time of its simulation grows with the square of its ranks. If guards distinguish more
+ * than `above` ranks, their groups are made "even" instead: every rank runs the variants that the last rank of its
+ * group runs. The last rank of a zigzag ring always runs the variant with all queries, which is the longer one and
+ * decides the time of each step.
  *
  * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops
- * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: a contiguous ring, whose last rank has
- * more work; a group whose guards choose which rank sends. Only times are made even: sim_flops() counts what ranks
- * really execute, and buffers and offsets are the schedule's.
+ * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: for example, a contiguous ring, whose
+ * last rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops()
+ * counts what ranks really execute, and buffers and offsets are the schedule's.
  *
  * The folder sim/even/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */

@@ -88,8 +88,8 @@ static void merge(const struct change *a, const struct change *a_end, const stru
         *out++ = *b++;
 }
 
-/* Sorts the rows by a stable merge sort that starts from the runs which are sorted already. Returns where the result
- * is: `row` or `room`. */
+/* Sorts the rows by a stable merge sort that starts from the runs that are already sorted. Returns the array that
+ * holds the result: `row` or `room`. */
 static struct change *merge_runs(struct change *row, struct change *room, size_t count, size_t *run)
 {
     size_t runs = 0;

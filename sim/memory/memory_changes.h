@@ -47,9 +47,9 @@ double changes_same_date_s(const struct sim_result *result);
 double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                           uint32_t *op);
 
-/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (of
- * several at one date, the last in the list). Nearly all sets have one op. Without a free set the buffer stays live:
- * *op is IR_NONE and -1 is returned. */
+/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
+ * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned.
+ * Nearly all sets have one op. */
 static inline double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
                                          double same_s, uint32_t *op)
 {
@@ -60,9 +60,9 @@ static inline double changes_free_date_s(const struct ir *ir, const double *end_
     return count > 0 ? end_s[*op] : -1;
 }
 
-/* Sorts the changes by time; at one date, buffers that end come before buffers that start. Dates that differ only by
- * rounding become one date; otherwise chance would decide whether memory is returned before it is taken. Fast when
- * the rows are a few sorted runs. */
+/* Sorts the changes by time; at equal dates, buffers that end come before buffers that start. Dates that differ only
+ * by rounding are made equal, because otherwise chance would decide whether memory is returned before it is taken.
+ * Fast when the rows are a few sorted runs. */
 void changes_sort(struct changes *changes, const struct sim_result *result);
 
 #endif

@@ -32,13 +32,13 @@ struct fold {
     uint32_t *class_of_channel; /* [channel_count] */
     uint32_t *channel_of_class; /* [channel_class_count] the lowest channel */
 
-    /* Flows to start for an event on a channel of a class, by the transfer of its lowest
-     * channel: flow[flow_begin[t]..flow_begin[t + 1]); empty for other channels' transfers. */
+    /* The flows to start for an event on a channel of a class: flow[flow_begin[t]..flow_begin[t + 1]), where t is the
+     * transfer of the class's lowest channel. The range is empty for other channels' transfers. */
     uint32_t *flow_begin; /* [transfer_count + 1] */
     uint32_t *flow;
 
-    /* The network in which flows run: flow f crosses link[link_begin[f]..link_begin[f + 1]), which is empty for flows
-     * that are not simulated; the width of a link is bytes_per_s[link]. */
+    /* The network in which flows run: flow f crosses link[link_begin[f]..link_begin[f + 1]), an empty range for flows
+     * that are not simulated; bytes_per_s[link] is the bandwidth of a link. */
     double *bytes_per_s;  /* [link_count of the platform] */
     uint32_t *link_begin; /* [flow count + 1] */
     uint32_t *link;

@@ -151,8 +151,8 @@ static bool is_small(struct ratio r)
     return r.over <= RATIO_MAX && r.under <= RATIO_MAX;
 }
 
-/* Finds s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class. Returns
- * false if there are none. */
+/* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
+ * Returns false if n does not factor. */
 static bool factor(struct quotient *q)
 {
     q->copies[q->entry[0].flow] = (struct ratio){1, 1};
@@ -200,8 +200,8 @@ static bool make_whole(struct quotient *q)
     return true;
 }
 
-/* Keeps k(F) flows for each class F, on one link per class with the divided width; or all flows if n does not
- * factor. */
+/* Keeps k(F) flows for each class F, on one link per class whose bandwidth is divided by s(L); or all flows if n does
+ * not factor. */
 static void fold_component(struct folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links, uint32_t component)
 {
@@ -277,8 +277,8 @@ static void list_links(struct folder *f, struct fold *fold)
     free(last_flow);
 }
 
-/* Lists the flows that are kept, repeated as often as they run, by the transfer of their channel class's lowest
- * channel. */
+/* Lists, by the transfer of their channel class's lowest channel, the flows that are kept, each as often as it is
+ * started. */
 static void list_flows(struct fold *fold, const struct sim_plan *plan, const uint32_t *keep)
 {
     uint32_t total = 0, filled = 0;

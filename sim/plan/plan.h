@@ -107,17 +107,17 @@ struct sim_plan {
     size_t line_capacity, channel_capacity, participant_capacity;
 };
 
-/* Fills *plan. Fails, with one message, on more ranks than GPUs and on communication that can never happen: members
- * whose collectives differ, a send to an index that does not exist, a receive of another size than its send. name
- * stands for the schedule in messages. even: [guard_count] sim/even/even.h, borrowed. whole: plan all ranks, not one
- * replica of them. Release *plan in either case. */
+/* Binds an ir to a cluster and fills *plan. Fails, with one message, on more ranks than GPUs and on communication
+ * that can never happen: members whose collectives differ, a send to an index that does not exist, a receive of
+ * another size than its send. name stands for the schedule in messages. even: [guard_count] of sim/even/even.h, the
+ * caller's memory. whole: plan all ranks, not one replica of them. Release *plan in either case. */
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag);
 void sim_plan_release(struct sim_plan *plan);
 
-/* Returns the share of a rank's multiprocessors that a transfer of the line keeps from other kernels
- * while it moves. */
+/* Returns the share of a rank's multiprocessors that transfers of this line occupy while they run, so that other
+ * kernels cannot use it. */
 double plan_sm_share(const struct sim_plan *plan, const struct line *line);
 
 /* True if multiprocessors, and not memory, limit the work. */

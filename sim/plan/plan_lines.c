@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The line and variant of the last op of a shape, which the next op of the shape shares on the same stream and with
- * the same memory. */
+/* The line and variant of the last op that had a given shape; the next op of that shape shares them if its stream and
+ * memory are the same. */
 struct last_of_shape {
     uint16_t line, variant; /* IR_NONE16: there was none that has a line */
     uint8_t op_class, stream;

@@ -3,7 +3,7 @@
 #include "schedule/ir/visible.h"
 
 /* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain,
- * or, if leaf switches limit, as many domains as fill whole leaves. */
+ * or, if leaf switches limit the network, as many domains as fill whole leaves. */
 static uint64_t part_ranks(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;

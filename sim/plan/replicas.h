@@ -1,11 +1,12 @@
-/* sim/plan/replicas.h: replicas are parts of the machine that all do the same; one of them is planned.
+/* sim/plan/replicas.h: replicas are parts of the machine whose ranks do the same at the same times; only one of them
+ * is planned.
  *
  * A rotation along an axis of the mesh is an automorphism of the simulation if three things hold: it maps whole
- * fabric domains (and leaf switches, where these limit) onto such; nothing distinguishes the axis's coordinates
- * (roles, guards, explicit sets, packed documents); and the only communication across the axis is collectives whose
- * flows do not depend on the order of their members. Then the orbits of ranks, channels, flows and links are an
- * equitable partition (sim/plan/fold.h), and a link of one replica is crossed only by flows of that replica and of
- * the collectives between replicas: one replica is planned.
+ * fabric domains onto whole fabric domains (and leaf switches onto leaf switches, where these limit the network);
+ * nothing distinguishes the axis's coordinates (roles, guards, explicit sets, packed documents); and the only
+ * communication across the axis is collectives whose flows do not depend on the order of their members. Then the
+ * orbits of ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one replica
+ * is crossed only by flows of that replica and of the collectives between replicas, so planning one replica is exact.
  *
  * The planned mesh has the same axes, shorter along those that rotate. Its groups keep their real members where
  * bytes, latencies and algorithms depend on them (plan_channels.c). */
@@ -18,8 +19,8 @@
 /* Returns the mesh of the ranks that are planned: the schedule's own mesh where nothing repeats. */
 struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster);
 
-/* replicas_rank() returns the rank in the mesh `all` of a rank (row) of the mesh `planned`; replicas_row() returns
- * the row of the planned rank that does the same as a rank of `all`. */
+/* replicas_rank() returns the rank in the mesh `all` that a rank (row) of the mesh `planned` has; replicas_row()
+ * returns the row of the planned rank that does the same as a given rank of `all`. */
 uint32_t replicas_rank(const struct mesh *all, const struct mesh *planned, uint32_t row);
 uint32_t replicas_row(const struct mesh *all, const struct mesh *planned, uint32_t rank);
 

@@ -33,10 +33,10 @@ static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
-/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain, on a port with this overhead. NCCL
+/* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain; `overhead` is that of its port. NCCL
  * distributes its channels evenly over the ranks of a communicator, the sender included (src/enqueue.cc), so of the
- * rate of all channels peers / (peers + 1) goes to the peers. If the rate of all channels is unknown, each pair has
- * its own rate. */
+ * rate of all channels the share peers / (peers + 1) goes to the peers. If the rate of all channels is unknown, each
+ * pair has its own rate. */
 static double exchange_cap(const struct fabric *fabric, uint32_t peers, double overhead)
 {
     double channels = fabric->all_to_all_channels_bytes_per_s;
@@ -118,8 +118,8 @@ struct form {
     double bytes; /* send buffer of one rank */
 };
 
-/* Returns the seconds inside the domains that are added to those between them: channels take one peer after another,
- * so the two do not overlap. */
+/* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
+ * peer after another, so the two parts do not overlap. */
 static double in_turn_s(const struct form *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
@@ -141,7 +141,7 @@ static double all_to_all(const struct form *f)
     return members_latency_s(f->platform, m) + in_turn_s(f);
 }
 
-/* Adds rings in which all gathered bytes except a port's own part leave and enter the port once; returns the
+/* Adds rings for a gather: all gathered bytes except a port's own part leave and enter the port once. Returns the
  * latency. */
 static double gather(const struct form *f, double port_bytes)
 {

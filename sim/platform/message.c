@@ -1,7 +1,8 @@
 #include "sim/platform/message.h"
 
-/* Returns the bytes/s of one pair. NCCL gives a send or receive channels in inverse proportion to the ranks of its
- * communicator, so that an exchange with all of them uses each channel once or a few times (src/enqueue.cc). */
+/* Returns the rate in bytes/s between two ranks. NCCL gives a send or receive a number of channels that is inversely
+ * proportional to the ranks of its communicator, so that an exchange with all of them uses each channel once or a few
+ * times (src/enqueue.cc). */
 static double pair_bytes_per_s(const struct fabric *fabric, uint32_t ranks)
 {
     double reached = fabric->peer_bytes_per_s, most = fabric->all_to_all_peer_bytes_per_s;

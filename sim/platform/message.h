@@ -10,8 +10,8 @@ struct transfer {
     uint32_t flow_begin, flow_count;
 };
 
-/* Makes the transfer of one message: a shift, or a send and its receive. Messages of one key and number share the
- * rate that one pair's channel reaches. A message of a rank to itself takes no time. */
+/* Makes the transfer of one message: a shift, or a send and its receive. Messages with the same key and number share
+ * the rate that one pair's channel reaches. A message of a rank to itself takes no time. */
 struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t ranks, uint32_t key,
                              uint32_t number);
@@ -25,7 +25,7 @@ struct transfer host_work_make(struct platform *platform, struct flow_table *flo
                                double bytes, double alone_s, uint32_t key, uint32_t variant);
 
 /* Makes the transfer of a kernel that takes alone_s seconds when no other kernel runs. by_memory: memory bandwidth
- * limits it, which ranks on one GPU also share. */
+ * limits it, which the ranks on one GPU share. */
 struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
                             double alone_s, bool by_memory);
 

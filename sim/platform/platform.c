@@ -131,8 +131,8 @@ static void add_uplink(struct platform *p, struct flow_table *flows, bool up, ui
                p->cluster->pcie.uplink_bytes_per_s);
 }
 
-/* Adds the links from one PCIe switch of a node to another: none, the two uplinks, or also the link across
- * sockets. */
+/* Adds the links from one PCIe switch of a node to another: none within one switch, else the two uplinks, and the
+ * link between sockets if the switches are on different ones. */
 static void add_between_switches(struct platform *p, struct flow_table *flows, uint32_t node,
                                  int64_t from, int64_t to)
 {
@@ -242,8 +242,9 @@ void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t 
     add_nic_side(platform, flows, rank, false);
 }
 
-/* Returns the leaf of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic stays on
- * its rail (NCCL changes the GPU inside the node first): only other groups of nodes lie behind other leaves. */
+/* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic
+ * stays on its rail (NCCL first moves the data to another GPU inside the node), so leaves are crossed only to other
+ * groups of nodes. */
 static uint32_t leaf_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;

@@ -93,7 +93,7 @@ uint32_t platform_device(const struct platform *platform, uint32_t rank);
 /* Adds the links from one GPU to another of its domain to the flow opened last, as all route_ functions do. */
 void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to);
 
-/* Adds the GPU's own links in both directions: its half of an exchange with one or several peers of its domain. On a
+/* Adds the GPU's links for its half of an exchange, in both directions, with one or several peers of its domain. On a
  * mesh it adds the pair's link towards the peer. */
 void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                     uint32_t peer);

@@ -49,8 +49,8 @@ void members_release(struct members *m)
 
 /* ---- rings ---- */
 
-/* Adds every port that the rings inside one domain use. On a mesh the library lays count - 1 rings
- * side by side, so that every pair's link carries its part. */
+/* Adds every port that the rings inside one domain use. On a mesh the library builds count - 1 parallel rings, so
+ * that every pair's link carries its part. */
 static void add_domain_ring(struct platform *p, struct flow_table *flows, const uint32_t *rank,
                             uint32_t count)
 {

@@ -1,7 +1,7 @@
 /* sim/platform/rings.h: the members of a group by the domains that they lie in, and rings over them.
  *
- * A ring is pipelined, so its slowest port decides: it is one flow, of the bytes that each port carries, over all
- * ports of the fabric, and one over all NICs. docs/simulation.md, "Collectives". */
+ * A ring is pipelined, so its slowest port decides its time. It is therefore one flow over all ports of the fabric,
+ * and one over all NICs, each with the bytes that one port carries. docs/simulation.md, "Collectives". */
 #ifndef SIM_RINGS_H
 #define SIM_RINGS_H
 
@@ -36,7 +36,7 @@ void rings_add(struct platform *p, struct flow_table *flows, const struct member
 /* Returns the seconds that the rings of rings_add() take when nothing else uses the ports. */
 double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
 
-/* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one per further domain goes
+/* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes
  * through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
 

@@ -61,7 +61,7 @@ struct sim_counts {
 struct sim_result {
     double step_s;
     /* For a sample (ir->repeats), times are those of the sample, and step_s, loads, counts and peaks those of the
-     * whole list. unsteady: the times of the whole list do not follow from the sample's, and no figure here is
+     * whole list. unsteady: the times of the whole list cannot be derived from the sample's, and no figure here is
      * valid. */
     bool unsteady;
     double *period_s;   /* per run of ir->repeats: the time of each copy */

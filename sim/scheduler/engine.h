@@ -35,9 +35,9 @@ double engine_now_s(void);
 /* Sets a timer that fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
 void engine_timer(double date_s, int64_t tag);
 
-/* Handles events that need no link before the clock reaches them: before the clock advances, `ahead` is called until
- * it returns false, each time with the date to which the clock will advance (infinite: it will stop). `ahead` may set
- * timers, but must not start flows. */
+/* Lets the caller handle events that use no link before the clock reaches them: before the clock advances, `ahead` is
+ * called until it returns false, each time with the date to which the clock will advance (infinite: it will stop).
+ * `ahead` may set timers, but must not start flows. */
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 void engine_run_ahead(engine_ahead_fn ahead);
 

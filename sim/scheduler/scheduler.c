@@ -48,8 +48,9 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
     }
 }
 
-/* Lets the host issue ops until one holds it. The seconds to issue an op are spent before it can start; those of a
- * sync are spent after it ends. Ops that a guard leaves out take no time, and hold the host as they otherwise would. */
+/* Lets the host of a rank issue ops until one blocks it. An op's issue takes time before the op can start; for a
+ * sync, the time is spent after it ends. Ops that a guard leaves out take no time, but block the host as they would
+ * if they ran. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];

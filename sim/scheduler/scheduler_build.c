@@ -130,7 +130,7 @@ static struct side *side_of(struct scheduler *s, const struct rank_state *r, uin
     return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
 }
 
-/* Finds which send meets which receive, for each rank, because guards make each rank run different sends and
+/* Finds which send matches which receive, for each rank, because guards make each rank run different sends and
  * receives. */
 static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
                       uint32_t count)

@@ -30,8 +30,8 @@ struct rank_state {
         double taken;   /* share of the multiprocessors that messages have */
         uint32_t place; /* in scheduler.ending */
     } beside;
-    /* [line_count] for sends and receives: place[line][n] is the number that op n of the line has among those of its
-     * side; else NULL */
+    /* [line_count] for sends and receives: place[line][n] is the position of op n of the line among the sends, or
+     * receives, that the rank runs; else NULL */
     uint32_t **place;
 };
 
@@ -72,8 +72,8 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.left[]: the number of dependencies that have not ended; once the op has started, OP_ARRIVED +
- * the number of its events that have not ended; after its end OP_ENDED. */
+/* Values of scheduler.left[]: before an op starts, the number of its dependencies that have not ended; after that,
+ * OP_ARRIVED + the number of its events that have not ended; after its end, OP_ENDED. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {
@@ -121,7 +121,7 @@ struct scheduler {
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
 
-/* scheduler_issue() lets the host of a rank issue ops until one holds it; scheduler_push() puts an op whose
+/* scheduler_issue() lets the host of a rank issue ops until one blocks it; scheduler_push() puts an op whose
  * dependencies have all ended on the stack of ready ops. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index);
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);

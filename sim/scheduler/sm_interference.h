@@ -1,8 +1,8 @@
-/* sim/scheduler/sm_interference.h: kernels that run while messages take a share of the multiprocessors.
+/* sim/scheduler/sm_interference.h: kernels that run while messages occupy a share of the multiprocessors.
  *
- * Such a kernel ends when it has had its seconds of all multiprocessors, so its end moves whenever a message of its
- * rank starts or ends. Between such changes its end is known: a heap keeps the ends by date, one per class of ranks,
- * and the scheduler handles them ahead of the engine's clock. */
+ * A kernel's work is its seconds on all multiprocessors, so while messages occupy some of them it advances more
+ * slowly, and its end moves whenever a message of its rank starts or ends. Between such changes its end is known: a
+ * heap keeps the ends by date, one per class of ranks, and the scheduler handles them ahead of the engine's clock. */
 #ifndef SIM_BESIDE_H
 #define SIM_BESIDE_H
 

@@ -22,9 +22,10 @@ static double rate_of(const struct scheduler *s, const uint32_t *crossing, uint3
     return rate;
 }
 
-/* Returns the seconds until the last flow of a transfer ends if nothing else moves, and sets s->rate of each flow;
- * negative: not known. It is known if flows that share a link have one rate and one size: then each flow has a full
- * link on which none is faster, as max-min sharing demands, and no flow ends early and leaves its part to others. */
+/* Returns the seconds until the last flow of a transfer ends if no other flow runs, and sets s->rate of each flow;
+ * negative: not known. It is known if all flows that share a link have one rate and one size: then each flow crosses
+ * a full link on which no flow is faster, as max-min sharing demands, and no flow ends early and leaves its bandwidth
+ * to others. */
 static double time_alone(struct scheduler *s, uint32_t t, uint32_t *crossing, uint32_t *first)
 {
     const struct fold *fold = s->fold;

@@ -1,9 +1,9 @@
 /* sim/scheduler/uncontended.h: events whose flows share no link with flows of other events.
  *
- * Such flows need no solver: each runs at the width of its narrowest link (flows of one event that share a link each get
- * an equal part), and their end is known when they start. They stay out of the engine until another event needs one of
- * their links; then their remaining bytes are moved to the engine. docs/simulation.md, "Uncontended flows", says why
- * this is exact. With --exact the engine moves all flows. */
+ * Such flows need no solver: each runs at the bandwidth of its narrowest link (flows of one event that share a link
+ * each get an equal part), and their end is known when they start. They stay out of the engine until another event
+ * needs one of their links; then their remaining bytes are moved to the engine. docs/simulation.md, "Uncontended
+ * flows", says why this is exact. With --exact the engine moves all flows. */
 #ifndef SIM_ALONE_H
 #define SIM_ALONE_H
 
