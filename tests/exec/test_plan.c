@@ -56,7 +56,7 @@ static const struct {
     {"a group without the rank", "op 0 all_reduce comm group=half bytes=48 reads a0 writes a0\n",
      "hand.ir: error: op 0 is in group half, in which rank 1 is not\n"},
     {"a root that is not there", "op 0 broadcast comm group=g bytes=48 root=2 reads a0 writes b0\n",
-     "hand.ir: error: op 0: root 2 of group g, which has 2 members\n"},
+     "hand.ir: error: op 0 has root=2, but group g has only 2 members\n"},
     {"a send past the end", "op 0 send comm group=g by=+1 bytes=48 reads a0\n",
      "hand.ir: error: op 0 (send) on rank 1 reaches past the end of group g\n"},
 };
