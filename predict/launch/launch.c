@@ -281,7 +281,7 @@ static enum status check_kinds(const struct launch *launch, struct diag *diag)
             bool pair = alone[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
             if (launch->has[alone[i]] && launch->has[other] && other != (int)alone[i] && !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
-                                  "files of %s and of %s cannot be combined, as they start "
+                                  "%s and %s cannot be combined, as they start "
                                   "different programs; leave one of them out",
                                   launch_framework_names[alone[i]], launch_framework_names[other]);
         }
