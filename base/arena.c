@@ -113,10 +113,10 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* ---- large pages ---- */
 
-/* A large schedule fills some hundred blocks from end to end. With pages of 4 KiB, a fifth of a prediction's time
- * would go to page faults, and a fork would copy the entry of every page. So blocks of up to HEAP_BLOCK bytes lie
- * side by side in a heap that grows by HEAP_STEP, for which huge pages are requested. It is no fault if the kernel
- * has none to give. */
+/* A large schedule fills some hundred blocks. With pages of 4 KiB, a fifth of a prediction's time would go to page
+ * faults, and a fork would copy the entry of every page. So blocks of up to HEAP_BLOCK bytes lie next to each other
+ * in a heap that grows by HEAP_STEP, for which huge pages are requested. If the kernel has none, the heap works
+ * without them. */
 enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };
 
 static void ask_for_large_pages(uintptr_t begin, uintptr_t end)

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Set by CMake: the way from the folder of the program to the installed data
- * ("../share/longhaul"), and the source tree. */
+/* Set by CMake: the path from the program's folder to the installed data ("../share/longhaul"), and the source
+ * tree. */
 #if !defined(LONGHAUL_INSTALL_DATA) || !defined(LONGHAUL_SOURCE_DATA)
 #error "compile with LONGHAUL_INSTALL_DATA and LONGHAUL_SOURCE_DATA"
 #endif

@@ -17,8 +17,8 @@
  * folders that were searched. If LONGHAUL_DATA is set, only that folder is searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);
 
-/* Appends the folder of the running program, with a '/' at its end. False if the system does not
- * know it. */
+/* Appends the folder of the running program, with a '/' at its end. Returns false if the system does not provide
+ * it. */
 bool program_folder(struct text *out);
 
 #endif

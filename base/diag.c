@@ -174,8 +174,8 @@ static unsigned char lower(char c)
 
 enum { WORD_LIMIT = 64 };
 
-/* Returns the optimal string alignment distance: insertions, deletions, substitutions and
- * swaps of neighbours cost 1; case is free. */
+/* Returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours cost 1;
+ * upper and lower case count as equal. */
 static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][WORD_LIMIT + 1];

@@ -58,8 +58,8 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
  * the option that a value came from, after a function that does not know the option has found a fault in the value. */
 void diag_place(struct diag *diag, size_t from, const char *name);
 
-/* Returns the text of the first message up to its line end (*size bytes), without "where: error: " if its place is an
- * option or it has none. NULL: there is no message. */
+/* Returns the text of the first message up to its line end (*size bytes), without its "where: error: " if the place
+ * is an option or there is no place. NULL: there is no message. */
 const char *diag_first(const struct diag *diag, size_t *size);
 
 /* Returns the candidate closest to word in edit distance if word is likely a

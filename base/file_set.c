@@ -119,8 +119,8 @@ static char *name_beside(const char *path)
     return name.data;
 }
 
-/* Makes the hidden folder that is renamed at the end. A folder of that name may have been left by an earlier process
- * with the same id. */
+/* Makes the hidden folder that is renamed at the end. If an earlier process with the same id left a folder of that
+ * name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
     if (s->made != NULL)

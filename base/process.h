@@ -8,8 +8,8 @@
  * reason. */
 void process_ends_with(pid_t parent);
 
-/* Makes a file in memory without a name, which disappears when no process has it open any more. Returns its
- * descriptor, at least `lowest` and closed by exec(), or -1 with errno. */
+/* Creates a nameless file in memory, which disappears when no process has it open any more. Returns its descriptor,
+ * which is at least `lowest` and is closed by exec(), or -1 with errno set. */
 int process_nameless_file(int lowest);
 
 #endif

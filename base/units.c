@@ -72,8 +72,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Returns the length of the number that text starts with. An 'e' belongs to it only if a digit follows, so that a
- * unit may start with one. */
+/* Returns the length of the number with which the text starts. An 'e' belongs to the number only if a digit follows,
+ * so that a unit may start with one. */
 static size_t number_size(const char *text, size_t size)
 {
     size_t i = 0;

@@ -1,10 +1,10 @@
-/* bench/bench_predict.c: processor seconds and peak memory of whole commands, beside what they are to reach.
+/* bench/bench_predict.c: processor seconds and peak memory of whole commands, next to their targets.
  *
  *     bench_predict [WORDS]    all commands, or those that contain WORDS
  *
- * A command is run until its median holds (bench/repeat.h). Processor seconds are those of the program and of its
- * children, user and system; memory is the largest of one process. Clocks on the wall say little where other
- * programs run, so they only bound what does not end. */
+ * A command is run until its median is stable (bench/repeat.h). Processor seconds are those of the program and of its
+ * children, user and system; memory is that of the largest process. Wall-clock time means little where other programs
+ * run, so it only limits how long a command may take. */
 #define _DEFAULT_SOURCE /* wait4() */
 #include "bench/repeat.h"
 

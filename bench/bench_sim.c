@@ -3,12 +3,11 @@
  *
  * There are three synthetic schedules with the shape of real ones, on 8 and 64 ranks, unfolded. The baseline starts
  * the flows that the simulation found, each at its date, over the same links, and does nothing else: no kernels, no
- * dependencies, no bookkeeping. Flows are actions with variables in SimGrid's max-min solver, and dates are a heap,
- * both in models of its engine (sim/scheduler/engine.cpp), so nothing lies between them and the solver. Flows as S4U
- * communications take about twice as long.
+ * dependencies, no bookkeeping. It puts flows directly into SimGrid's max-min solver and dates into a heap, as
+ * sim/scheduler/engine.cpp does. As S4U communications, flows would take about twice as long.
  *
- * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time over that of our
- * events: the part of a simulation that SimGrid's solver and engine take. */
+ * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time divided by that
+ * of our events: the part of a simulation that SimGrid's solver and engine take. */
 #include "bench/repeat.h"
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"

@@ -212,8 +212,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* Writes into the header how many points of the set are measured, so that the file says so even if the program is
- * ended early. */
+/* Writes into the header of the points what share of the planned points is measured, so that the file says so even if
+ * the program is ended early. */
 static void set_share(struct points *points, size_t count)
 {
     static const char key[] = "points";
@@ -319,8 +319,8 @@ static enum status write_points(const struct points *points, const struct option
     return status;
 }
 
-/* Writes FILE.json and FILE.device.json from the points; the report goes to standard error, where the
- * progress is. */
+/* Writes FILE.json and FILE.device.json from the points. The report goes to standard error, to which progress is
+ * printed, too. */
 static enum status write_cluster(struct fitted *fitted, const struct options *options,
                                  struct diag *diag)
 {

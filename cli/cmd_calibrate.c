@@ -174,8 +174,8 @@ static enum status check_name(const struct options *options, struct diag *diag)
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks, before anything is fitted, that --cluster and --cluster-out go together and that the cluster can be
- * loaded, and notes what a fit of its links depends on. */
+/* Checks, before anything is fitted, that --cluster and --cluster-out are given together and that the cluster can be
+ * loaded, and notes the properties of the cluster on which a fit of its links depends. */
 static enum status check_cluster(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;

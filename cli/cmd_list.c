@@ -218,8 +218,8 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The number of constants of a preset, including those of the files on which it is based, and how many of them no
- * source states; then the same for its own file only. */
+/* Counts constants of a preset: all of them, including those of the files on which it is based, and how many of them
+ * state no source; then the same two counts for the preset's own file only. */
 struct constants {
     size_t numbers, unstated, own, own_unstated;
 };

@@ -238,8 +238,8 @@ static enum status do_check(struct session *s, struct diag *diag)
     return status;
 }
 
-/* Prints the loss of every step, and with --check the reference's beside it. Rounding errors grow from step to step,
- * so the tolerance for the loss of one step is taken a hundred times as wide. */
+/* Prints the loss of every step, and with --check the reference's loss next to it. Rounding errors grow from step to
+ * step, so the tolerance is a hundred times that for the loss of a single step. */
 static enum status report_curve(struct session *s, struct training *training, struct diag *diag)
 {
     struct loss_curve curve = {

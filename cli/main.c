@@ -45,8 +45,8 @@ int main(int argc, char **argv)
 {
     static const int code[STATUS_COUNT] = {
         [STATUS_OK] = 0, [STATUS_NO] = 1, [STATUS_BAD_INPUT] = 2, [STATUS_SYSTEM] = 2};
-    /* Writing to a pipe that nobody reads, or beyond the limit on file sizes, then fails with an error that is
-     * reported like a full disk, instead of ending the program. */
+    /* A write to a pipe that nobody reads, or beyond the limit on file sizes, would end the program by a signal. With
+     * the signals ignored, it fails with an error that is reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     gsl_set_error_handler(gsl_failed);

@@ -1,19 +1,18 @@
 /* traces/align.h: matches rows of two programs that do the same work, without op ids.
  *
- * A sequence is what one rank did in one step on one lane (kernels, communication, copies; streams
- * of one lane are merged by start). Its items are the rows that carry the work: matrix products,
- * attention, messages, copies. All other rows (norms, element-wise) stand between items, since no
- * two programs split those alike. Attention is one item from its first row to its last, whether
- * it is one kernel, products written out or tiles. A row of communication that moves no bytes (copies into and out
- * of a collective's buffer, its launch) belongs to the collective before it.
+ * A sequence is what one rank did in one step on one lane (kernels, communication, copies; streams of one lane are
+ * merged by start). Its items are the rows of heavy work: matrix products, attention, messages, copies. All other
+ * rows (norms, element-wise) stand between items, since no two programs split those in the same way. Attention is one
+ * item from its first row to its last, whether it is one kernel, products written out or tiles. A row of
+ * communication that moves no bytes (copies into and out of a collective's buffer, its launch) belongs to the
+ * collective before it.
  *
- * Two sequences are aligned by dynamic programming over blocks: one item against up to ALIGN_MANY
- * of the other side, or a pair of equal ones against up to ALIGN_SOME, of one class, whose amounts
- * (flops from the recorded shapes, bytes) have equal sums. Three projections can thus match a fused
- * one, and their six backward products its two. Equal phases and equal places in the periodic
- * structure (the layers) decide between alignments of equal worth. The method is that of Needleman
- * and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
- * Private to traces/foreign.h and those that include it.
+ * Two sequences are aligned by dynamic programming over blocks. A block is one item against up to ALIGN_MANY of the
+ * other side, or a pair of equal ones against up to ALIGN_SOME, all of one class, whose amounts (flops from the
+ * recorded shapes, bytes) have equal sums. So three projections can match a fused one, and their six backward
+ * products its two. Between alignments of equal score, equal phases and equal places in the periodic structure (the
+ * layers) decide. The method is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
+ * Private to traces/foreign.h and the files that include it.
  *
  * The folder traces/ holds the tables of what happened or would happen: timed rows of ops, measurements that others
  * published, and what compares them. */

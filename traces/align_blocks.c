@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. An item that has a partner is worth 1; the other scores are small and decide only between alignments that
- * pair equally many items: they favour small blocks, equal phases and equal repeats. An item of a class that has no
- * amount to check is worth less than others, but more than an item without a partner. */
+/* Scores. An item that has a partner scores 1, or less if its class has no amount that could be checked. The other
+ * scores are small and decide only between alignments that pair equally many items: they favour small blocks, equal
+ * phases and equal repeats. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */
@@ -99,8 +99,8 @@ static bool is_pair(const struct align_item *item, size_t count)
 }
 
 /* True if a block of these sizes may be matched. Sums of many items agree by chance, so one side must have one item,
- * or two that are a pair: the two products (for inputs and for weights) of a fused projection's backward pass have
- * the same flops, and match several. */
+ * or two equal ones: the two backward products of a fused projection (for inputs and for weights) have the same
+ * flops, and together match several. */
 static bool block_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
                           size_t b_count)
 {
@@ -189,8 +189,8 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
 {
     assert(a->count <= ALIGN_ITEMS_MAX && b->count <= ALIGN_ITEMS_MAX);
     struct program p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
-    /* If the whole table would be too large, a band around the diagonal is filled. It must be
-     * wider than one step of the diagonal from row to row. */
+    /* If the whole table would be too large, only a band around the diagonal is filled. The band must be wider than
+     * the diagonal's step from row to row. */
     size_t step = b->count / (a->count + 1) + 1;
     p.band = b->count;
     if ((a->count + 1) > CELLS_MAX / (b->count + 1))

@@ -106,8 +106,8 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
 
 /* --- what copies and messages leave open --- */
 
-/* Compares the exposed times of each measured rank with those of its predicted rank, or of the one that stands for
- * all. */
+/* Compares the exposed times of each measured rank with those of its predicted rank, or of the predicted rank that
+ * represents all. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

@@ -2,10 +2,10 @@
  *
  * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one schedule. A
  * measured (rank, op) that occurs N times ran in N steps, and its time is the median over them. Foreign traces have
- * no op ids; their rows are aligned with the predicted ones (traces/align.h). Rows without a partner are counted, and
- * where less than COMPARE_MATCH_MIN of either side's time has one, there is no verdict.
+ * no op ids; their rows are aligned with the predicted ones (traces/align.h). Rows without a partner are counted; if
+ * on either side less than COMPARE_MATCH_MIN of the time has partners, there is no verdict.
  *
- * Errors are predicted / measured - 1, so a positive one means that too much was predicted. */
+ * Errors are predicted / measured - 1, so a positive one means that the predicted time is too long. */
 #ifndef TRACES_COMPARE_H
 #define TRACES_COMPARE_H
 
@@ -78,9 +78,9 @@ struct comparison {
 
 void comparison_release(struct comparison *comparison);
 
-/* Joins our own traces. A prediction of a single rank of several stands for all ranks (ranks that
- * are alike are simulated once); name is the measured trace's, for messages. Traces of different
- * ranks or without rows are a fault. */
+/* Joins our own traces. A prediction of a single rank of several represents all ranks (equal ranks are simulated
+ * once); name is the measured trace's, for messages. It is an error if the traces are of different ranks or have no
+ * rows. */
 enum status compare_own(struct comparison *comparison, const struct trace *predicted,
                         const struct trace *measured, const char *name, struct diag *diag);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A match in one step, before medians are taken. It is identified by row and rows of the predicted side: the same
- * rows in two steps are the same pair. */
+/* A match in one step, before medians are taken. It is identified by the first row and the number of rows on the
+ * predicted side: equal values in two steps mean the same pair. */
 struct match {
     uint32_t lane, row, rows; /* predicted */
     uint8_t class, phase;
@@ -81,8 +81,8 @@ static void match_bucket(struct aligned *f, uint32_t lane, int class, int phase,
 }
 
 /* Matches the rows between two blocks, phase by phase. Rows of a class that are then left on both sides make one more
- * match, for instance a loss whose backward pass one side calls forward. Rows whose name tells no class are not
- * matched. */
+ * match, for instance a loss whose backward pass one side calls forward. Rows whose class does not follow from their
+ * name are not matched. */
 static void match_gap(struct aligned *f, uint32_t lane, const struct gap *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {

@@ -3,12 +3,12 @@
  *
  * Every instant of a rank's step belongs to one part, found from the rows only, so that recordings of other programs
  * are treated like our own: a kernel, by its class, while one runs; else a message that moves bytes; else a copy;
- * else a message that waits for the last of its ranks; else nothing runs. The parts of a rank add up to its step.
+ * else a message that waits for the last of its ranks; else idle time. The parts of a rank add up to its step.
  *
  * A waiting rank does not show why it waits. So the difference is explained on the rank that waits least, for which
  * the others wait: excess time that only this rank has is its own (a late rank, a slow link), and excess time that
  * all ranks have is common. Recordings of several ranks have clocks of their own: they are shifted so that messages
- * end together. */
+ * end at the same time. */
 #ifndef TRACES_EXPLAIN_H
 #define TRACES_EXPLAIN_H
 

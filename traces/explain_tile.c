@@ -155,8 +155,8 @@ static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t p
     return 2;
 }
 
-/* Adds an interval to the parts of the rows that run in it. Kernels that run at once share it; if there is no kernel,
- * the first other row gets all of it. */
+/* Adds an interval to the parts of the rows that run in it. Kernels that run at the same time get equal shares; if
+ * there is no kernel, the first other row gets all of it. */
 static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};

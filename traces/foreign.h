@@ -34,8 +34,8 @@ struct foreign_step {
     double busy_s, start_s, end_s;
 };
 
-/* Classifies both sides and finds the predicted rank that stands for the recorded one. name is the recording's,
- * for messages. Traces without rows, or without that rank, are a fault. */
+/* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
+ * for messages. It is an error if a trace has no rows, or the prediction lacks that rank. */
 enum status foreign_open(struct foreign *foreign, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag);
 void foreign_close(struct foreign *foreign);

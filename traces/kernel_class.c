@@ -23,8 +23,8 @@ const char *kernel_class_name(enum kernel_class class)
     return names[class];
 }
 
-/* The first row whose pattern fits decides. '*' stands for any characters, also none; letters
- * match in either case. */
+/* A pattern of names; the first row that matches decides. '*' stands for any characters, also none; letters match in
+ * either case. */
 struct pattern {
     const char *text;
     enum kernel_class class;

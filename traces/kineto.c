@@ -55,8 +55,8 @@ static uint16_t phase_inside(const struct builder *b, const struct kineto_event 
     return around;
 }
 
-/* True if an operator calls no other one: the next event on its thread that is no call of the GPU's runtime starts after
- * its end. */
+/* True if an operator calls no other operator: the next event on its thread that is no call of the GPU's runtime
+ * starts after its end. */
 static bool is_leaf(const struct builder *b, uint32_t i)
 {
     const struct kineto_event *event = event_at(b, i);
@@ -69,7 +69,7 @@ static bool is_leaf(const struct builder *b, uint32_t i)
 }
 
 /* Walks the operators of each thread, which nest in time, and gives each its context. Calls of the GPU's runtime get
- * that of the operator around them. */
+ * the context of the operator around them. */
 static void nest(struct builder *b)
 {
     const struct kineto_events *events = b->events;
@@ -213,8 +213,8 @@ static uint32_t find_launcher(const struct launcher *launcher, size_t count, uin
     return id != 0 && low < count && launcher[low].id == id ? launcher[low].event : NONE;
 }
 
-/* Returns the operator that launched a kernel; NONE: it is not known. Recordings of 2022 give a kernel an "External id"
- * that is no operator's, so the call with its correlation comes first. */
+/* Returns the operator that launched a kernel; NONE: it is not known. It is found by the correlation of the launch
+ * first, because in recordings of 2022 a kernel's "External id" is that of no operator. */
 static uint32_t launcher_of(const struct launchers *l, const struct kineto_event *kernel)
 {
     uint32_t found = find_launcher(l->call_of, l->calls, kernel->correlation);

@@ -1,15 +1,16 @@
 /* traces/kineto.h: reads recordings of the PyTorch profiler (Kineto's Chrome trace JSON) as traces.
  *
- * If GPU kernels were recorded, they are the rows, on a stream per GPU stream ("gpu0.7"); else the operators of
- * the CPU are, on a stream per thread ("cpu.1"). Of nested operators the outermost that does
- * something is the row, so that no time counts twice. kind is the recorded name, region its class
- * (traces/kernel_class.h), phase is taken from the autograd engine and the optimizer around it, or
- * empty where these were not recorded, and flops are those of recorded input shapes: 0 is unknown.
- * bytes are those of copies and collectives. step is the number of the profiler's step, op a
+ * If GPU kernels were recorded, they are the rows, on a stream per GPU stream ("gpu0.7"); otherwise the operators of
+ * the CPU are, on a stream per thread ("cpu.1"). Of nested operators the outermost that does work itself is the row,
+ * so that no time counts twice.
+ *
+ * kind is the recorded name, and region its class (traces/kernel_class.h). phase is taken from the autograd engine
+ * and the optimizer around the row, or is empty where these were not recorded. flops are those of recorded input
+ * shapes, 0 if unknown; bytes are those of copies and collectives. step is the number of the profiler's step, op a
  * running number; times start at 0.
  *
- * Kernels take class, phase and shape from the operator that launched them, which the recording
- * names by the "correlation" of the launch, or else by "External id". The header has "made_by" and, of distributed runs, "ranks".
+ * Kernels take class, phase and shape from the operator that launched them, which the recording names by the
+ * "correlation" of the launch, or else by "External id". The header has "made_by" and, for distributed runs, "ranks".
  * The format is that of pytorch/kineto, libkineto/src/output_json.cpp. */
 #ifndef TRACES_KINETO_H
 #define TRACES_KINETO_H
@@ -29,8 +30,8 @@ bool kineto_recognise(const char *data, size_t size);
 enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
 
-/* Does the same, and also sums the calls of the issuing threads (*issue is all-zero; the caller releases it). It stays
- * empty where no kernels were recorded. */
+/* Does the same, and also sums up the calls of the issuing threads in *issue, which must be all-zero and is released
+ * by the caller. It stays empty if no kernels were recorded. */
 enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
                                const char *data, size_t size, struct diag *diag);
 

@@ -298,8 +298,8 @@ static double flops_of(const struct draft *draft, const char *name)
     return flops < 1e60 ? flops : 0;
 }
 
-/* True for annotations by which gloo marks its operations on its threads; their input is what this rank sends, and
- * they count as operators. */
+/* True for annotations with which gloo marks its operations on its own threads. Their input is what this rank sends,
+ * and they count as operators. */
 static bool is_gloo(const struct draft *draft, const char *name)
 {
     return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A call is one into the runtime or driver of the GPU: a launch, a copy, a wait. Of events with equal times the later
- * type encloses the earlier one. */
+/* The types of events. A call is one into the runtime or driver of the GPU: a launch, a copy, a wait. If two events
+ * have equal times, the one with the later type encloses the other. */
 enum kineto_type { KINETO_CALL, KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
 
 struct kineto_event {

@@ -133,8 +133,8 @@ static void add_wait(const struct maker *m, const struct kineto_event *call,
     step->of[CALL_WAIT].call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
 }
 
-/* Adds the start of a kernel: the time since its launch began, if its stream was empty then, or since the end of the
- * kernel before it, if that one ran still when the launch had ended. */
+/* Adds the start of a kernel, in one of two ways: if its stream was empty when its launch began, the time since then;
+ * if the kernel before it still ran when the launch had ended, the time since that kernel's end. */
 static void add_start(const struct maker *m, const struct kineto_event *call, uint32_t kernel,
                       struct kineto_issue *issue)
 {

@@ -29,8 +29,8 @@ struct kineto_issue_step {
     struct kineto_calls of[CALL_COUNT];
     size_t held, pauses;
     double pause_s;
-    /* Launches at a time at which their stream was empty, and the sum of the times from the start of the call to the
-     * start of the kernel. */
+    /* The number of launches at a time at which their stream was empty, and the sum of the times from the start of
+     * the call to the start of the kernel. */
     size_t idle_starts;
     double idle_start_s;
 };

@@ -103,8 +103,8 @@ struct measurement {
     enum measurement_metric metric;
     bool is_number; /* false: text[MEASUREMENT_VALUE] is the value ("OOM", "model does not fit") */
     double value;   /* in the unit of the row */
-    /* The scale of the metric: value * scale is in s, bytes, tokens, tokens/s/GPU or a pure number. It is 1 for an
-     * unknown metric. */
+    /* The factor that converts the metric's unit: value * scale is in s, bytes, tokens, tokens/s/GPU or a pure
+     * number. It is 1 for an unknown metric. */
     double scale;
 };
 

@@ -44,8 +44,8 @@ void records_put_field(struct text *out, const char *field);
 /* Appends a line of fields with commas between them. */
 void records_put_fields(struct text *out, const char *const *field, size_t count);
 
-/* Checks a row against the names of its columns, in order, of which the last `optional` may be
- * absent together. The message names the first that is wrong. */
+/* Checks a row against the names of its columns, in order; the last `optional` columns may be absent, but only all
+ * together. The message names the first column that is wrong. */
 enum status records_check_columns(const struct record *record, const char *const *names,
                                   size_t count, size_t optional, struct diag *diag);
 

@@ -1,10 +1,10 @@
 /* traces/row_matches.h: assigns the time of recorded steps to the rows of a prediction.
  *
- * A recording of another program is aligned with the prediction as compare_foreign() does it (traces/align.h). A
- * match is a block of that alignment (products, attention, messages, copies: some predicted rows and the time that
- * the recording takes for them), or the rows between two blocks: all predicted rows there whose class makes no
- * items, against the time of all recorded ones; optimizer rows are matched separately. Recorded time without a
- * predicted row is a stray. */
+ * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). A match is
+ * either a block of that alignment (products, attention, messages, copies: some predicted rows and the recorded time
+ * for them), or the rows between two blocks: all predicted rows there whose class makes no items, with the total time
+ * of the recorded rows there; optimizer rows are matched separately. Recorded time without a predicted row is a
+ * stray. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 

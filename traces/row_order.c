@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Moves the rows into ascending order of key; rows of one key keep their order. A radix sort: the
- * keys are few bits (rank, label), the rows many. */
+/* Sorts the rows by key; rows of equal key keep their order. It is a radix sort, because keys have few bits (rank,
+ * label) and rows are many. */
 static void sort_by_key(struct row_order *order)
 {
     size_t n = order->count;

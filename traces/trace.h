@@ -52,9 +52,9 @@ struct trace {
 enum { TRACE_LABEL_LIMIT = 65536 };
 #define TRACE_NUMBER_LIMIT 1e100
 
-/* The columns of both tables in the order of their files: a member and how its text is read.
- * U32, I32: whole numbers, -1 and up for I32; LABEL: any text; TIME: at most TRACE_NUMBER_LIMIT
- * either way; AMOUNT: from 0 to that, so that sums over all rows stay finite. */
+/* The columns of both tables in the order of their files: a member and how its text is read. U32, I32: whole numbers,
+ * I32 from -1 on; LABEL: any text; TIME: between -TRACE_NUMBER_LIMIT and TRACE_NUMBER_LIMIT; AMOUNT: from 0 to that
+ * limit, so that sums over all rows stay finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
     X(rank, U32)                                                                                   \
     X(stream, LABEL)                                                                               \

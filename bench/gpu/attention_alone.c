@@ -126,7 +126,7 @@ static bool set_up(struct alone *a, const struct cudnn *dnn)
            dnn->cudnnSetStream(a->handle, a->stream) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Queues all calls one after the other, with an event between two and no wait of the host, so that the stream is
+/* Queues all calls one after the other, with an event after each, and never waits on the host, so that the stream is
  * as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
 static const char *call_all(const struct alone *a, bool backward)
 {

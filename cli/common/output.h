@@ -12,8 +12,8 @@ enum status command_print(const struct text *text, struct diag *diag);
  * a failure prints one message. */
 void command_note(const struct diag *note);
 
-/* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, prints the message and ends the
- * program by that signal, so that the shell that started the program sees why it ended. */
+/* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that
+ * signal end the program, so that the calling shell sees why the program ended. */
 void command_end_if_interrupted(const struct diag *diag);
 
 /* Appends the program's version and those of the libraries it runs with. */

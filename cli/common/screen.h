@@ -62,8 +62,9 @@ void screen_wrap(struct text *out, const char *text, size_t indent, size_t colum
 /* Prints messages on standard error, lines wrapped if that is a terminal. */
 void screen_print_messages(const char *messages);
 
-/* Appends lines that each begin with a label of `label` columns; the text after it is wrapped as by screen_wrap(), and
- * its further lines align with its first. Lines shorter than `label` stay as they are. */
+/* Appends lines that each begin with a label in the first `label` columns. The text after the label is wrapped as by
+ * screen_wrap(), and its continuation lines are indented to its first column. Lines shorter than `label` stay as they
+ * are. */
 void screen_wrap_labelled(struct text *out, const char *lines, size_t label, size_t width);
 
 #endif

@@ -1,5 +1,5 @@
-/* cli/common/table.h: a CSV file that longhaul wrote, as texts: its head "# key=value", its columns, its rows. If a
- * file still has the old name of a column that was renamed, the table has the new name. */
+/* cli/common/table.h: a CSV file that longhaul wrote, as texts: its header lines "# key=value", its columns, its
+ * rows. If an old file has the old name of a column that was renamed, the table has the new name. */
 #ifndef CLI_COMMON_TABLE_H
 #define CLI_COMMON_TABLE_H
 
@@ -29,8 +29,8 @@ size_t table_find(const struct table *table, const char *name);
 enum status table_get(const struct table *table, const char *name, size_t *column,
                       struct diag *diag);
 
-/* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those whose column zero is 1 or 3. Errors, which point
- * to `at`: no such column, or no row would be left. */
+/* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those whose column zero is 1 or 3. It is an error,
+ * reported at `at`, if there is no such column or no row would be left. */
 enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag);
 
 /* Reads the number in a cell; false if the cell holds no number. */

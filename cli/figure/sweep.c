@@ -79,8 +79,8 @@ static double limit_of(const struct curves *c)
     return limit;
 }
 
-/* Sets the range of a sweep's axis and its foot, where points without a number are drawn. A logarithmic axis has no
- * 0, so it begins below the least point, and it does not extend to the next power of ten. */
+/* Sets the range of a sweep's y axis, and its lower end, where points without a number are drawn. A logarithmic axis
+ * cannot begin at 0, so it begins below the least point, and it does not extend to the next power of ten. */
 static void set_range(struct figure *figure, const struct figure_options *wanted, double least,
                       double most)
 {

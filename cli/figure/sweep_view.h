@@ -47,9 +47,9 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
 size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
-/* Sets the ticks of the axis `which`, "x" or "y", at its values, or, with `index`, at their indices (cells of a map),
- * thinned until they can be read. Texts wider than `room` points stand upright below the x axis; the figure grows by
- * the room that its ticks take. */
+/* Sets the ticks of the axis `which`, "x" or "y", at its values, or, with `index`, at their indices (cells of a
+ * heatmap). Ticks are omitted until the rest can be read. Texts wider than `room` points are turned upright below the
+ * x axis; the figure grows by the space that its ticks take. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of bins of a timeline's lane, about one per pixel of a PNG. A box that is narrower than SEEN of the
- * window could not be seen. */
+/* The number of bins of a timeline's lane, about one per pixel of a PNG. SEEN: a box narrower than this share of the
+ * window would not be visible. */
 enum { BINS = 1500 };
 #define SEEN (1.0 / 600)
 
@@ -86,8 +86,8 @@ struct box {
     enum colour colour;
 };
 
-/* One of BINS equal parts of the window on one lane: how long each colour runs in it, and the first and last time at
- * which anything runs. */
+/* One of BINS equal parts of the window on one lane: for how long each colour runs in it, and the first and last time
+ * at which any op runs. */
 struct bin {
     double busy_s[COLOUR_COUNT]; /* all 0: idle */
     double first_s, last_s;

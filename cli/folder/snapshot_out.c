@@ -87,8 +87,8 @@ static int compare_live(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* Returns the number of events up to the moment of most memory. Snapshots end at that moment: readers walk back from
- * the state of the segments through the history, so the two must end together. */
+/* Returns the number of events up to the moment of most memory. The snapshot ends at that moment: readers walk back
+ * through the history from the state of the segments, so the history must end there too. */
 static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
 {
     int64_t bytes = 0, most = -1;

@@ -27,8 +27,8 @@ struct recording {
 bool recording_recognise(const char *data, size_t size);
 
 /* Reads a folder of predict -o or run -o, an ops.csv, or a recording of the PyTorch profiler. *recording must be
- * all-zero; the caller releases its trace in either case. issue: takes the calls of the issuing threads, if the profiler
- * recorded a GPU (all-zero before; the caller releases it); NULL: not wanted. */
+ * all-zero; the caller releases its trace in either case. issue: all-zero; receives the calls of the issuing threads
+ * if the profiler recorded a GPU, and the caller releases it; NULL: the calls are not needed. */
 enum status recording_load(struct recording *recording, struct kineto_issue *issue,
                            const char *path, struct diag *diag);
 

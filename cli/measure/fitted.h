@@ -19,7 +19,7 @@ struct fitted {
     struct link_calibration links;
     bool has_device, has_links; /* there are points of the device, of links */
     struct text refused;        /* messages about refused fits of links that were not requested */
-    /* Where the points come from, as written into a device file that names a file of points (docs/costs.md, "Measured
+    /* The source of the points, as a device file that names a file of points states it (docs/costs.md, "Measured
      * points"); NULL: the device file names none. */
     const char *points_source;
 };
@@ -29,9 +29,9 @@ void fitted_release(struct fitted *fitted);
 /* Finds whether there are points of the device and of links; drops messages and copies of fewer than min_bytes. */
 void fitted_sort(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything that has points. base: the device preset to build on; NULL: the preset of the backend that
- * measured them. A refused fit of links is STATUS_NO if `links` is set or there is nothing else to fit; else it is
- * only reported. `name` stands for the points in messages. */
+/* Fits everything that has points. base: the device preset whose numbers are kept where nothing was measured; NULL:
+ * the preset of the backend that measured them. A refused fit of links is STATUS_NO if `links` is set or there is
+ * nothing else to fit; else it is only reported. `name` stands for the points in messages. */
 enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);

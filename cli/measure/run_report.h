@@ -31,8 +31,8 @@ void run_report_curve(struct text *out, const struct loss_curve *curve);
 void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
                       const struct exec_result *result);
 
-/* Write members of a JSON object: run_json_check() the check; the others the loss curve ("training"), and what ran
- * with its times and memory. */
+/* Write members of a JSON object: run_json_check() the result of --check; the others the loss curve ("training"), and
+ * what was run, with its times and memory. */
 void run_json_check(struct json_out *json, const struct reference_check *check);
 void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,

@@ -39,8 +39,8 @@ void page_begin_numbers(struct page *page);
 void page_number(struct page *page, const char *value, const char *what);
 void page_end_numbers(struct page *page);
 
-/* Begins a table with these column heads, which end in NULL. Cells that are numbers are right-aligned. details: the
- * line under which the table is folded away until the reader opens it; NULL: it is always shown. */
+/* Begins a table. The column heads end in NULL. Cells that are numbers are right-aligned. details: the table is
+ * folded away under this line until the reader opens it; NULL: it is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
 void page_cell(struct page *page, const char *text);
 void page_cellf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));

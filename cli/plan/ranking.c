@@ -47,8 +47,8 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
     return most;
 }
 
-/* Appends " (-3.2 %; pipeline fill takes 1.2 s longer per sequence)"; " (as fast)" for differences that would print
- * as 0. */
+/* Appends by how much the outcome is slower than the winner, and why: " (-3.2 %; pipeline fill takes 1.2 s longer per
+ * sequence)"; " (as fast)" if the difference would print as 0. */
 void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->most / winner->most - 1);

@@ -105,7 +105,7 @@ static bool same_split(const struct request *a, const struct request *b)
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* True if outcome a represents its split better than b does: of simulated outcomes the faster one, else the one that
+/* True if outcome a is shown for their split rather than b: of simulated outcomes the faster one, else the one that
  * came nearer to being simulated. */
 static bool tells_more(const struct outcome *a, const struct outcome *b)
 {

@@ -1,5 +1,5 @@
 /* cli/plan/report.h: the result of a search: the ranking, why each strategy lost, and the winner's step on machines
- * each of which differs in one thing. */
+ * each of which differs from the given one in one property. */
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 
@@ -17,15 +17,15 @@ struct plan_report {
     size_t shown;        /* number of rows of the ranking that are printed */
     bool all;            /* print every detail */
     const char *only;    /* the framework that the search was restricted to; NULL: none */
-    /* a command with the options of the model, the cluster, the length and the batch: followed by the options of
-     * a row, it predicts that row */
+    /* a command with the options of the model, the cluster, the length and the batch; with the options of a row
+     * appended, it predicts that row */
     const char *given;
     struct sensitivity sensitivity[SENSITIVITIES];
     struct split split[PLAN_FAMILIES]; /* of the best of each strategy that lost */
 };
 
-/* Simulates the winner on machines each of which differs in one thing, and the best of each strategy with profile
- * ideal. */
+/* Simulates the winner on machines each of which differs from the given one in one property, and the best
+ * configuration of each strategy with profile ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 /* One screen: the answer first (screen.c); with report->all every detail after it (report.c). */

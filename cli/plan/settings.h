@@ -1,6 +1,6 @@
-/* cli/plan/settings.h: a configuration as the settings of a training framework, and the choices that the framework
- * cannot express (predict/plan/expressible.h). The settings are the rows of predict/launch, which can read them
- * again. docs/planning.md names the versions and where each setting is defined. */
+/* cli/plan/settings.h: prints a configuration as the settings of a training framework, and the choices that the
+ * framework cannot express (predict/plan/expressible.h). The settings are the rows of predict/launch, which can read
+ * them again. docs/planning.md names the versions and where each setting is defined. */
 #ifndef CLI_PLAN_SETTINGS_H
 #define CLI_PLAN_SETTINGS_H
 

@@ -11,8 +11,8 @@ enum status plan_settings_print(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag);
 
 /* Prints the framework's settings for the best configuration that it can express: the winner in `all` if it can
- * express that, else the best of a search limited to what it can express. STATUS_NO: nothing that it can express
- * fits; the text then names the winner in `all`, which must have one. */
+ * express that, else the best of a search limited to such configurations. STATUS_NO: no such configuration fits; the
+ * text then names the winner in `all`, which must have one. */
 enum status plan_settings_of_best(struct text *out, enum framework framework,
                                   const struct best *all, struct setup *setup,
                                   struct space_open open, struct diag *diag);

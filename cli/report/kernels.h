@@ -1,5 +1,5 @@
-/* cli/report/kernels.h: which kernels of attention the rows of a ranking were predicted with. Profiles use different
- * ones (FlashAttention-2 or cuDNN on Hopper), which can change a ranking more than layouts do. */
+/* cli/report/kernels.h: says which attention kernels the rows of a ranking were predicted with. Profiles use
+ * different ones (FlashAttention-2 or cuDNN on Hopper), which can change a ranking more than layouts do. */
 #ifndef CLI_REPORT_KERNELS_H
 #define CLI_REPORT_KERNELS_H
 

@@ -1,7 +1,7 @@
 /* cli/report/record.h: a prediction that is recorded before the step is measured, as one line of JSON.
  *
  * A line holds the date, the program's version and commit, the command, the prediction, and `measured`, whose members
- * are null until someone who measured the step fills them in. `longhaul validate --records` reads such lines
+ * are null until somebody measures the step and fills them in. `longhaul validate --records` reads such lines
  * (cli/validate/records.h). docs/accuracy.md has the members. */
 #ifndef CLI_REPORT_RECORD_H
 #define CLI_REPORT_RECORD_H

@@ -8,8 +8,8 @@
 /* --model, --cluster and how much of it; --strategy and the five choices. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
-/* Appends the options that were given, except those of the set `own`, those that drop[] names, and choices that
- * keep[] does not name; both lists end in NULL. */
+/* Appends the options that were given, except three kinds: those of the set `own`, those named in drop[], and choices
+ * not named in keep[]. Both lists end in NULL. */
 void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
                      const char *const *keep, const char *const *drop);
 

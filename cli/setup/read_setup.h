@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Loads the model, cluster and configuration that the options name. An absent --model or --seq is an error. If the
- * schedule comes from a file, options that describe a configuration are errors instead. */
+/* Loads the model, cluster and configuration that the options describe. A missing --model or --seq is an error. If
+ * the schedule comes from a file, options that describe a configuration are errors instead. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
@@ -22,8 +22,8 @@ enum status setup_of_file(const struct options *options, struct diag *diag);
 /* Reads the choices of other options into a setup whose model and cluster are loaded already. */
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* Works as setup_load() for a run on this machine. Without --cluster there are as many ranks as --gpus says, or one,
- * on one node. With a schedule from a file, --model may name the model for which it was made. */
+/* Does what setup_load() does, for a run on this machine. Without --cluster the number of ranks is that of --gpus, or
+ * 1, on one node. With a schedule from a file, --model may name the model for which it was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

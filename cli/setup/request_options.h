@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that make the request again, without those of the model, the
- * cluster, the length and the batch. Options at their default are left out. */
+/* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that reproduce the request, without those of the model, the
+ * cluster, the length and the batch. Options with their default value are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
 /* request_partition_name() names how subsequences are cut; the other function appends the share of saved activations

@@ -123,8 +123,8 @@ static enum status check_name(const char *key, const char *value, struct diag *d
     return status;
 }
 
-/* Checks that each value of a number of the cluster is one that the number can have. Whether the rest of the cluster
- * agrees with it is checked at each point. */
+/* Checks each value of a number of the cluster by itself. Whether it is consistent with the rest of the cluster is
+ * checked at each point. */
 static enum status check_cluster_values(const struct grid_axis *axis, struct diag *diag)
 {
     const struct cluster_field *field = cluster_field_find(axis->key);

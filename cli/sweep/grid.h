@@ -36,8 +36,8 @@ enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, stru
 /* Appends the command that makes the grid, its options in the order of the tables. */
 void sweep_grid_print(struct text *out, const struct sweep_grid *grid);
 
-/* Returns a hash that identifies the grid: of the program's version, the options, the values of the axes, and the
- * bytes of the files that options name. */
+/* Returns a hash that identifies the grid, made from the program's version, the options, the values of the axes, and
+ * the bytes of the files that options name. */
 uint64_t sweep_grid_identity(const struct sweep_grid *grid);
 
 #endif

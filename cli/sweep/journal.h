@@ -43,8 +43,8 @@ struct sweep_journal {
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 
-/* Stores a row in memory and writes it to the journal as a line. If the disk is full, the journal ends with the row
- * before. */
+/* Stores a row in memory and appends it to the journal as a line. If the disk is full, the journal file ends with the
+ * previous row. */
 enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const struct text *row,
                               bool failed, struct diag *diag);
 

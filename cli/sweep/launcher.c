@@ -43,8 +43,9 @@ static void *load_module(void)
         if (!program_folder(&path))
             break;
         text_puts(&path, places[i]);
-        /* Loads MPI so that its symbols come before those of SimGrid, which has an MPI of its own (SMPI) with the
-         * same names; and as global symbols, since MPI loads parts of its own that look for them there. */
+        /* Loads MPI with RTLD_DEEPBIND and as global symbols. The former makes its own symbols come before those of
+         * SimGrid, which has an MPI with the same names (SMPI); the latter lets the parts that MPI loads find
+         * them. */
         if (access(path.data, R_OK) == 0) /* sanitizers refuse the flag, file or no file */
             module = dlopen(path.data, RTLD_NOW | RTLD_GLOBAL | RTLD_DEEPBIND);
     }

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The functions of the module, as the symbol longhaul_mpi. Data are bytes. false is a failure, on which MPI itself
- * ends the program. */
+/* The functions of the module, as the symbol longhaul_mpi. Data are bytes. A function that fails returns false; MPI
+ * itself then ends the program. */
 struct launcher_calls {
     bool (*start)(int *rank, int *size);
     bool (*send)(int to, int tag, const void *data, size_t size);

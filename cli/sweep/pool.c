@@ -63,8 +63,9 @@ static bool read_all(int fd, void *data, size_t size)
     return true;
 }
 
-/* Runs jobs in a worker process until it is ended. A worker leads a process group of its own, so that the interrupt
- * of a terminal reaches only the parent. The parent ends the group, and with it the worker's own children. */
+/* Runs jobs in a worker process until the parent ends it. A worker leads a process group of its own, so that an
+ * interrupt from the terminal reaches only the parent. The parent ends the group, and with it the worker's own
+ * children. */
 static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t parent)
 {
     setpgid(0, 0);

@@ -167,8 +167,8 @@ static void check_figure(struct checker *c, const struct measurement *row)
 
 /* ---- the file ---- */
 
-/* Reads one row with the reader of its kind: it gets a text of the line of columns and this row only, with the row's
- * line number. */
+/* Reads one row with the reader of its kind, which gets a text of only the line of columns and this row, with the
+ * row's line number. */
 static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
 {
     struct text text = {0};

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "traces/residuals.h"
 
-/* A row: runs of one source on one device by one framework at one scale. Errors are measured / predicted - 1, of
- * seconds. */
+/* A row of the table: runs of one source on one device by one framework at one scale. Errors are measured / predicted
+ * - 1, of seconds. */
 struct open_row {
     const struct residual *like; /* the first run, which has the traits of all */
     size_t runs;

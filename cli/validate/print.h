@@ -17,8 +17,8 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
 /* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
-/* Appends, for runs that differ in one choice only (the split, the placement, the window, the rotation), whether the
- * choice that was predicted to be best was the best. Part of validation_print(). */
+/* Appends, for groups of runs that differ in one choice only (the split, the placement, the window, the rotation),
+ * whether the choice that was predicted to be fastest was the fastest. Part of validation_print(). */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
 /* Appends the errors of the closed form on the same rows. */
@@ -29,8 +29,8 @@ void validation_print_baseline(struct text *out, const struct validation *valida
 enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
                                          struct diag *diag);
 
-/* Appends the errors of each table of LoongTrain when the numbers fitted to them are fitted to the
- * other tables only. STATUS_BAD_INPUT if there are not two tables with rows that count. */
+/* Appends the errors of each table of LoongTrain when the numbers that were fitted to these tables are fitted to the
+ * other tables only. STATUS_BAD_INPUT if fewer than two tables have rows that count. */
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 

@@ -1,9 +1,9 @@
 /* cli/validate/run_residuals.h: the residuals of validated runs, and how often intervals contain the measured value.
  *
- * There is a row per run of a whole step. From published figures: tokens per second, MFU and step times that count,
- * one of them for each run. And all measured training steps. Times of a part of the model are left out, since the
- * error of an operator is not that of a step. Memory is used from sources whose figures follow from the
- * configurations that they state, and from rows that ran with exactly the options that are predicted. */
+ * There is a row per run of a whole step: for published figures, one of the run's tokens per second, MFU or step
+ * times that count; and every measured training step. Times of a part of the model are left out, since the error of
+ * an operator is not that of a step. Memory is used from sources whose figures follow from the configurations that
+ * they state, and from rows that ran with exactly the options that are predicted. */
 #ifndef CLI_VALIDATE_RUN_RESIDUALS_H
 #define CLI_VALIDATE_RUN_RESIDUALS_H
 

@@ -1,9 +1,10 @@
-/* tests/cli/slow_rank.c: makes the matrix products of `longhaul run` take a time that is set, and those of one rank
- * longer.
+/* tests/cli/slow_rank.c: makes every matrix product of `longhaul run` take a given time, and those of one rank a
+ * longer time.
  *
- * Loaded by LD_PRELOAD, it stands before OpenBLAS's cblas_sgemm(). After each product it sleeps until PACE_MS milliseconds
- * have passed since the start, so that other programs, which delay short products, hardly change what a step takes. The
- * first thread that calls it is the compute stream of some rank: there products take (1 + SLOWER) times as long.
+ * Loaded by LD_PRELOAD, it intercepts OpenBLAS's cblas_sgemm(). After each product it sleeps until PACE_MS
+ * milliseconds have passed since the product's start, so that other programs, which delay short products, hardly
+ * change the time of a step. The first thread that calls it is the compute stream of some rank: there products take
+ * (1 + SLOWER) times as long.
  *
  *     cc -O2 -shared -fPIC -o slow_rank.so slow_rank.c -ldl
  *     PACE_MS=15 SLOWER=0.2 LD_PRELOAD=./slow_rank.so longhaul run ... */

@@ -162,8 +162,8 @@ static bool open_long_steps(struct setup *setup, struct space *space, int64_t se
     return ok;
 }
 
-/* The time of a step of many micro-batches, extrapolated from steps of few, is within SHORTENED_ERROR of the
- * simulated one. */
+/* Checks that the time of a step of many micro-batches, extrapolated from steps of few, is within SHORTENED_ERROR of
+ * the simulated time. */
 static void short_steps_tell_the_time_of_long_ones(void)
 {
     enum { EVERY = 2 };
@@ -268,8 +268,8 @@ static const struct {
      "plan: error: ended by an interrupt; lengths below 1G tokens were not asked about\n"},
 };
 
-/* The signal arrives before the first length is predicted. This case is the last one, since the program notes a
- * signal for the rest of its life. */
+/* Sends the signal before the first length is predicted. This case must be the last one, because the program
+ * remembers a signal until it ends. */
 static void an_interrupted_search_says_what_it_knows(void)
 {
     struct interrupt interrupt;

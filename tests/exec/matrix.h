@@ -296,8 +296,8 @@ static inline void add_row(struct rows *rows, const struct product *product)
         }
 }
 
-/* Adds the row that covers most open pairs among the legal products drawn with the pair (f: i, g: j), or marks
- * the pair as refused when none drawn is legal. */
+/* Adds the row that covers the most uncovered pairs, of the legal products drawn with the pair (f: i, g: j). If no
+ * drawn product is legal, it marks the pair as refused. */
 static inline void cover_pair(struct rows *rows, const struct factors *factors,
                               struct check_random *random, int f, uint8_t i, int g, uint8_t j)
 {

@@ -83,8 +83,8 @@ static inline enum outcome run_mutant(struct reference_check *check, const struc
                                       const struct transformer *model, uint64_t seed,
                                       double stall_s)
 {
-    /* Ranks that share a GPU may wait for each other on the device, and such a wait counts as work, not as a
-     * stall. limit_s ends it: a step of these small schedules takes well below a second. */
+    /* Ranks that share a GPU may wait for each other on the device, and the watcher takes such a wait for work, not
+     * for a stall. So limit_s ends the run: a step of these small schedules takes well below a second. */
     const struct exec_options options = {
         .backend = mutation_backend, .poison = true, .stall_s = stall_s, .limit_s = stall_s + 20};
     struct diag diag = {0};

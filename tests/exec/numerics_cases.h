@@ -9,8 +9,8 @@
 
 static int64_t numerics_scale = 1; /* factor of the sizes */
 
-/* Returns the tolerance, relative to the largest element. In fp32 sums differ by their order only; bf16 and
- * fp16 also round each result once. */
+/* Returns the tolerance, relative to the largest element. In fp32 the two results differ only by the order of sums;
+ * in bf16 and fp16 each result is also rounded once. */
 static double numerics_tolerance(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 ? 1.0 / 100 : dtype == DTYPE_F16 ? 1.0 / 800 : 1e-4;

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* A 3 x 2 mesh. Over tp, w is cut by rows and u by columns; v is whole. They lie end to end, padded to 18
- * elements. The parameters are cut into equal ranges over the 3 ranks of dp. */
+/* The test's parameters on a 3 x 2 mesh. Over tp, w is cut by rows and u by columns; v is whole. They lie end to end,
+ * padded to 18 elements. The parameters are cut into equal ranges over the 3 ranks of dp. */
 static const char parts[] =
     "longhaul schedule 1\n"
     "mesh dp=3 tp=2\n"

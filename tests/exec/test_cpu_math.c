@@ -279,8 +279,8 @@ static void adamw_takes_the_steps_of_its_definition(void)
     trial_release(&t);
 }
 
-/* 3^2 + 4^2 = 25; the third element is not counted, and half of the fourth, 2^2, is: with 1 from before that is
- * 28. Clipping to 2.5 scales a norm of 5 by half. */
+/* Sums of squares by hand: 3^2 + 4^2 = 25; the third element is not counted, and half of the fourth, 2^2, is; with 1
+ * from before that is 28. Clipping to 2.5 scales a norm of 5 by half. */
 static void norms_are_those_of_what_counts(void)
 {
     struct check_random random = check_random_make();

@@ -14,8 +14,8 @@
 #include "tests/exec/mutation_check.h"
 #include "tests/exec/numerics_cases.h"
 
-/* Every EVERY-th of the schedules that cover all pairs is run; test_cuda_emulated_nightly.c runs all. The
- * address sanitizer makes a schedule four times as slow, so a third as many are run with it. */
+/* One of EVERY schedules that cover all pairs is run; test_cuda_emulated_nightly.c runs all. The address sanitizer
+ * makes a schedule four times as slow, so with it a third as many are run. */
 #ifdef __SANITIZE_ADDRESS__
 enum { MUTANTS = 8, EVERY = 120 };
 #else
@@ -99,7 +99,7 @@ static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
            (p->mask == FUSED_ALL || j <= row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0));
 }
 
-/* For each tile that a fused kernel takes: the part that it computes and the part that is cleared make up the
+/* For each tile that a fused kernel takes, the part that it computes and the part that is cleared together give the
  * mask. */
 static void parts_of_masks_see_what_the_masks_show(void)
 {
@@ -245,8 +245,8 @@ static void work_on_another_device_is_refused(void)
     diag_release(&diag);
 }
 
-/* One half of k has 1 + 2^-9 and the other -1: a 16-bit partial sum would make the result 0. The library may
- * split such a k. */
+/* One half of k has the value 1 + 2^-9 and the other -1, so that a 16-bit partial sum would make the result 0. The
+ * library may split such a k. */
 static void products_of_16_bits_are_added_up_in_fp32(void)
 {
     enum { K = 128 };

@@ -1,6 +1,6 @@
-/* tests/exec/test_cuda_emulated_order.c: CUDA does not order work of the legacy stream, or copies from pageable
- * memory, with the streams of a step. The emulated device does such work in the middle of the step unless the
- * backend has waited for it. */
+/* tests/exec/test_cuda_emulated_order.c: the CUDA backend waits where it must. CUDA does not order work of the legacy
+ * stream, or copies from pageable memory, with the streams of a step, so the emulated device does such work in the
+ * middle of the step unless the backend has waited for it. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/hand.h"
 #include "tests/exec/one_op.h"

@@ -29,8 +29,8 @@ static const char text[] = "longhaul schedule 1\n"
                            "op 5 all_gather comm group=one bytes=16 reads b0 writes b0\n"
                            "op 6 adamw host count=4 reads w d m v writes w m v\n";
 
-/* LAUNCHED: kernels and copies on the device: copies and fills on each rank, and a receive on rank 1. WORKED: ops
- * that did work. */
+/* Numbers of rows. LAUNCHED: kernels and copies on the device, which are copies and fills on each rank, and a receive
+ * on rank 1. WORKED: ops that did work. */
 enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 
 static const struct {
@@ -126,8 +126,8 @@ static void check_versions(const struct trace *trace)
     CHECK("no NCCL is opened", trace_get(trace, "nccl") == NULL);
 }
 
-/* An untimed run leaves records in CUPTI's buffers, which the next run must ignore. The header tells of the
- * step with most records missing. */
+/* A run without timing leaves records in CUPTI's buffers, which the next run must ignore. The header states the step
+ * with most missing records. */
 static void records_of_another_run_are_forgotten(void)
 {
     struct hand h;
@@ -174,7 +174,7 @@ static const struct {
     {"cudaLaunchHostFunc", "op 6 (adamw, stream host) cudaLaunchHostFunc: ", STATUS_NO, 0},
 };
 
-/* Counts the bound buffers that are read back. A separate call copies each of them, and the test lets one of these
+/* Counts the bound buffers that are read back. A separate call copies each of them, and the test makes one of these
  * calls fail. */
 static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {

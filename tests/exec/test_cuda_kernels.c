@@ -169,8 +169,8 @@ static bool guard_holds(const struct buffer *b)
     return true;
 }
 
-/* Returns the tolerance: both sides add in fp32, in different orders; results stored in 16 bits may round
- * either way. */
+/* Returns the tolerance of a comparison: both sides add in fp32, in different orders, and results stored in 16 bits
+ * may round either way. */
 static double tolerance(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 ? 1.0 / 120 : dtype == DTYPE_F16 ? 1.0 / 1000 : 3e-5;
@@ -326,7 +326,7 @@ static void every_kind_has_a_row(void)
     }
 }
 
-/* One token fills the batch, as padding does. The row of its gradient is the sum in ascending order of
+/* One token fills the batch, as padding does. The row of its gradient must be the sum in ascending order of
  * positions, bit for bit, whatever the order of threads. */
 static void a_frequent_token_is_summed_in_order(void)
 {
@@ -370,8 +370,8 @@ static void a_wrong_label_is_told(void)
     CHECK_INT("the op's mark", fault, 8);
 }
 
-/* The label of row r is in the middle of the row: the thread that overwrites this logit is not the one that
- * reads it for the loss. */
+/* The label of row r is in the middle of the row, so the thread that overwrites this logit is not the one that reads
+ * it for the loss. */
 static void softmax_may_go_over_its_logits(void)
 {
     enum { ROWS = 3, VOCAB = 600 };

@@ -106,8 +106,8 @@ static void a_library_of_a_wheel_is_found(void)
     diag_release(&diag);
 }
 
-/* Op 7 launches two kernels, op 3 a copy; one record belongs to no op; ops 9 and 10 have records without valid
- * times. */
+/* The test's records: op 7 launches two kernels, op 3 a copy; one record belongs to no op; ops 9 and 10 have records
+ * without valid times. */
 static void records_are_joined_to_ops(void)
 {
     struct cupti_record record[] = {{12, 500, 900}, {11, 100, 400}, {13, 50, 60}, {99, 1, 2000},

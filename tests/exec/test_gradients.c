@@ -91,8 +91,8 @@ static void sparse_chunks_compute_the_reference(void)
     }
 }
 
-/* Some layers have sliding windows, in every strategy that supports them; the reference has the same mask. A
- * window of 5 ends within a subsequence, one of 21 spans two. */
+/* Checks layers with sliding windows in every strategy that supports them; the reference has the same mask. A window
+ * of 5 ends within a subsequence, one of 21 spans two. */
 static void layers_with_windows_compute_the_reference(void)
 {
     static const struct {
@@ -206,7 +206,7 @@ static void sixteen_bits_stay_within_their_tolerance(void)
         }
 }
 
-/* Parameters, gradients and moments are kept in bf16, with nothing wider; the reference rounds its own in the
+/* Checks training whose parameters, gradients and moments are all kept in bf16; the reference rounds its own in the
  * same way. */
 static void bf16_states_compute_the_reference(void)
 {

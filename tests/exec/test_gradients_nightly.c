@@ -38,8 +38,8 @@ static bool has_level(int factor, uint32_t value)
     return false;
 }
 
-/* True if hp or cp was left open and is filled with a value that is a level of the factor itself: then the product with
- * that level covers this one. */
+/* True if hp or cp was left open and the value that it was given is one of the factor's other levels: then the
+ * product with that level covers this one. */
 static bool named_elsewhere(const struct product *product, const struct choices *choices)
 {
     return (product->level[FACTOR_HP] == 0 && has_level(FACTOR_HP, choices->hp)) ||

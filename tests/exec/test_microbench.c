@@ -305,8 +305,8 @@ static double true_s(const struct device_cost *cost, const struct microbench_cas
     }
 }
 
-/* Any number of first points of a set can be fitted: the base gives what they do not determine, and the whole
- * quick set determines everything. */
+/* Checks that the first points of a set can be fitted, however few they are: the base gives what they do not
+ * determine, and the whole quick set determines everything. */
 static void points_of_a_set_that_was_stopped_are_fitted(void)
 {
     for (size_t s = 0; s < ARRAY_LEN(sets); s++) {

@@ -152,8 +152,8 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
         }
 }
 
-/* Subsequences compute the reference, with stages and without, also with 16-bit dtypes, where gradients of keys
- * are summed in fp32. */
+/* Checks subsequences, with stages and without, also with 16-bit dtypes, where gradients of keys are summed in
+ * fp32. */
 static void subsequences_compute_the_reference(void)
 {
     for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
@@ -280,8 +280,8 @@ static void shared_subsequences_compute_the_reference(void)
     }
 }
 
-/* Stages of tensor ranks share subsequences, too: even pieces, a shorter last one, learned positions, as many
- * tensor ranks as heads and more than key and value heads. */
+/* Checks that stages of tensor ranks share subsequences, too: even pieces, a shorter last one, learned positions, as
+ * many tensor ranks as heads, and more of them than key and value heads. */
 static void stages_of_tensor_ranks_share_subsequences(void)
 {
     static const int64_t uneven[] = {10, 14, 6, 6, 10}, uneven4[] = {28, 12, 4, 12, 12};

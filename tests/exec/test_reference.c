@@ -162,10 +162,10 @@ static double max_abs(const double *x, size_t count)
 
 /* ---- gradients against finite differences ---- */
 
-/* The central difference of order 4, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. Truncation is
- * h^4 / 30 times the fifth derivative: at 1e-3, 5e-4, 3e-4 and 2e-4 the worst difference seen fell
- * as h^4, from 1.5e-8 to 2.3e-11. Rounding, some ulp of a loss near 3 over h, is 1e-11. Gradients
- * here are 1e-3 to 1, so a missing or a wrong term is larger than the sum by many orders. */
+/* The step of the central difference of order 4, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. Its truncation error is
+ * h^4 / 30 times the fifth derivative: at 1e-3, 5e-4, 3e-4 and 2e-4 the worst difference seen fell as h^4, from
+ * 1.5e-8 to 2.3e-11. Its rounding error, some ulp of a loss near 3 divided by h, is 1e-11. Gradients here are 1e-3 to
+ * 1, so a missing or a wrong term would be larger by many orders. */
 #define H 2e-4
 #define DIFFERENCE_TOLERANCE 1e-10
 
@@ -214,9 +214,9 @@ static void gradients_are_finite_differences(void)
  * difference seen is under 1e-14. */
 #define TORCH_TOLERANCE 1e-13
 
-/* Where a gradient is 0 except for rounding (a bias of K moves all scores of a row equally), AdamW divides the
- * rounding error, up to 1e-16 a step, by eps, 1e-8, and multiplies it by lr, 1e-2: 1e-10, in each of three
- * steps. */
+/* The tolerance after three steps. Where a gradient is 0 except for rounding (a bias of K moves all scores of a row
+ * equally), AdamW divides the rounding error, up to 1e-16 a step, by eps, 1e-8, and multiplies it by lr, 1e-2: 1e-10
+ * in each step. */
 #define TORCH_STEP_TOLERANCE 1e-9
 
 /* Hugging Face's models compute RoPE's angles, RMSNorm and the loss in float, whatever the type of the weights. */
@@ -486,8 +486,8 @@ static void runs_repeat_to_the_bit(void)
 
 /* ---- AdamW and weights ---- */
 
-/* Two steps by hand, with p 1, g 0.5, lr 0.1, decay 0.01, betas 0.9 and 0.99, eps 0.1. The decay makes p 0.999.
- * Step 1: m / (1 - 0.9) = 0.5, v / (1 - 0.99) = 0.25, so p = 0.999 - 0.1 0.5 / 0.6. Step 2 with g = 0: m =
+/* Two steps of AdamW by hand, with p 1, g 0.5, lr 0.1, decay 0.01, betas 0.9 and 0.99, eps 0.1. The decay makes p
+ * 0.999. Step 1: m / (1 - 0.9) = 0.5, v / (1 - 0.99) = 0.25, so p = 0.999 - 0.1 0.5 / 0.6. Step 2 with g = 0: m =
  * 0.045, divided by 0.19; v = 0.002475, divided by 0.0199. */
 static void adamw_is_hand_worked(void)
 {

@@ -1,8 +1,8 @@
 /* tests/models/test_calibrate_derived.c: numbers of a calibration that follow from points without a fit. */
 #include "tests/models/calibrate_fixture.h"
 
-/* Powers by hand, for products at 200 TFLOP/s under a limit of 400 W. 4096^3 are 137.4 Gflop, 687.2 us at that
- * rate. */
+/* Powers computed by hand, for products at 200 TFLOP/s under a limit of 400 W. A product of 4096^3 has 137.4 Gflop
+ * and takes 687.2 us at that rate. */
 static const struct {
     const char *label;
     double sustained_s; /* without the start of the kernel; 0: as in the short run */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* Adds points that other programs disturbed. Every third median is five times the op's time; the fastest tenth
- * is the op's time, except that for adds it is arbitrary. Where `spread` is more than 1, the slowest tenth is
- * far from it. */
+/* Adds points that other programs disturbed. Every third median is five times the op's time. The fastest tenth is the
+ * op's time, except for adds, for which it is arbitrary. The slowest tenth is `spread` times as long
+ * as the fastest. */
 static void add_disturbed(struct fixture *f, double spread)
 {
     for (int i = 0; i < 30; i++) {

@@ -278,8 +278,8 @@ static void a_value_without_a_source_is_given(void)
     release(&f);
 }
 
-/* When a file changes a nominal bandwidth of its base, derived ones scale. dgx-a100 has a fabric of 300 GB/s
- * (derived 38, 60 and 140), PCIe of 31.5 GB/s (25) and NICs of 25 GB/s (21.4). */
+/* When a file changes a nominal bandwidth of its base, the bandwidths derived from it scale. dgx-a100 has a fabric of
+ * 300 GB/s (derived 38, 60 and 140), PCIe of 31.5 GB/s (25) and NICs of 25 GB/s (21.4). */
 static void what_a_base_gave_is_adapted(void)
 {
     struct fixture f = {0};

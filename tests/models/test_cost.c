@@ -42,8 +42,8 @@ static void products_go_in_waves_of_tiles(void)
     if (fixture_parse(&f, four_cores)) {
         /* 5 tiles of 100 x 100 on 4 multiprocessors: 2 waves of 2 * 100 * 100 * 1 flop and 1 ms */
         CHECK_CLOSE("2 waves", seconds(&f.cost, product(500, 100, 1)), 2 * (20e-6 + 1e-3), 1e-12);
-        /* k in 4 parts: 20 tiles, 5 waves of 250 deep (5 ms) and 1 ms; 4 partial sums of 50000
-         * f32, written and read, are 1.6 MB. One part: 42 ms, two: 33.8 ms, eight: 38.2 ms. */
+        /* k in 4 parts: 20 tiles in 5 waves, each 250 deep, take 5 ms and 1 ms; the 4 partial sums of 50000 f32,
+         * written and read, are 1.6 MB. In one part it would take 42 ms, in two 33.8 ms, in eight 38.2 ms. */
         CHECK_CLOSE("4 parts of k", seconds(&f.cost, product(500, 100, 1000)), 5 * 6e-3 + 1.6e-3,
                     1e-12);
     }
@@ -93,7 +93,7 @@ static void causal_tiles_lose_half_of_the_longest_block(void)
     if (fixture_parse(&f, four_cores)) {
         /* 40 blocks. Those of a head loop over 10, 20 .. 100 columns, of which 10 are cut by the mask and take half
          * as long again: 60 columns on average, of 4 us each, and 1 ms to start and end. They run on 4
-         * multiprocessors; added is half of the longest block (100 columns and 1 ms) times 1 - 10 / 100 */
+         * multiprocessors. The last term adds half of the longest block (100 columns and 1 ms) times 1 - 10 / 100 */
         double work = 40 * (60 * 4e-6 + 1e-3), longest = 100 * 4e-6 + 1e-3;
         CHECK_CLOSE("causal",
                     seconds(&f.cost, attention(WORK_ATTENTION, 100, 100, 4, 4, 100, MASK_CAUSAL)),

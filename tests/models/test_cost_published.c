@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* The ring of one rank in LoongTrain's 2D attention, as schedules model it: one causal square, then half tiles.
- * In each step every rank waits for the slowest (arXiv 2406.18485, section 4). */
+/* The ring that one rank computes in LoongTrain's 2D attention, as schedules model it: one causal square, then half
+ * tiles. In each step every rank waits for the slowest (arXiv 2406.18485, section 4). */
 struct ring {
     const struct device_cost *cost;
     int64_t rows, heads, kv_heads; /* tokens and heads of one rank */
@@ -143,8 +143,8 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* FlashAttention-3, arXiv 2407.08608, Fig. 5 and 6: H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
- * no mask: TFLOP/s by sequence length. */
+/* Rates that FlashAttention-3 publishes (arXiv 2407.08608, Fig. 5 and 6): H100 SXM5, 16 heads of dim 128, 16K tokens
+ * in a batch, no mask; TFLOP/s by sequence length. */
 static const struct {
     int64_t tokens;
     double fa2[2], fa3[2];
@@ -181,8 +181,9 @@ static void hopper_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* The same figure 5 for 8 heads of dim 256, forward only, from lengths at which the ramp no longer matters. The paper
- * used an older cuDNN than the device file: its rates are those of the interval's lower end. */
+/* Compares with the same figure 5 for 8 heads of dim 256, forward only, from lengths at which the ramp no longer
+ * matters. The paper used an older cuDNN than the device file, so its rates are at the lower end of the file's
+ * interval. */
 static void heads_of_256_are_reproduced(void)
 {
     static const struct {

@@ -103,8 +103,8 @@ static void four_groups_count_no_keys_in_deepspeed(void)
                 3 * (2 * (64 + 144) + 80) * 8 + 6144, 1e-15);
 }
 
-/* Chunks of 4 tokens; later chunks see 2 tokens of an earlier one. 8 + 8 pairs lie within chunks and 4 x 2 between
- * them: 24 pairs instead of 32. */
+/* Chunks of 4 tokens, of which later chunks see 2 each. 8 + 8 pairs lie within chunks and 4 x 2 between them: 24
+ * pairs instead of 32. */
 static void sparse_attention_counts_what_is_computed(void)
 {
     struct transformer t = small;

@@ -2,8 +2,8 @@
 
 #include "tests/check.h"
 
-/* Two layers; a ring of 4 in windows of 2; links of 2 and 0.5 GB/s; a peak of 1 Tflop/s, of which the cases
- * reach half. */
+/* The test's step: two layers; a ring of 4 in windows of 2; links of 2 and 0.5 GB/s; a peak of 1 Tflop/s, of which
+ * the cases reach half. */
 static const struct baseline small = {
     .tile_flops = 1e12,
     .linear_flops = 3e12,
@@ -20,7 +20,7 @@ static const struct baseline small = {
     .sequences = 1,
 };
 
-/* By hand. Forward: tiles of 2 s while messages take 0.5 s inside a window and 2 s outside: 0.1 + 2 (2 + 2).
+/* The step by hand. Forward: tiles of 2 s while messages take 0.5 s inside a window and 2 s outside: 0.1 + 2 (2 + 2).
  * Backward: tiles of 5 s while messages take 1 and 4 s: 0.1 + 2 (5 + 5). Products: two forwards and twice one
  * backward, 6 s each. */
 static void a_step_takes_what_a_person_works_out(void)

@@ -162,8 +162,9 @@ static double **seconds_of_pairs(const struct ir *ir)
     return seconds;
 }
 
-/* A document of 3 tokens has 6 pairs, three of 1 token have 3. So rank 0 takes 6 s and rank 1 waits 3 s of them; if both
- * took the mean of 4.5 s, neither would wait. Both then reduce 300e9 bytes, which takes as long as without documents. */
+/* A document of 3 tokens has 6 pairs, three of 1 token have 3. So rank 0 takes 6 s, and rank 1 takes 3 s and waits
+ * for 3 s; if both took the mean of 4.5 s, neither would wait. Both then reduce 300e9 bytes, which takes as long as
+ * without documents. */
 static void the_rank_with_fewer_pairs_waits(void)
 {
     static const struct {
@@ -234,7 +235,7 @@ static void only_different_documents_are_waited_for(void)
     CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
     CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 1e-3 * cut.step_s);
     CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
-    /* rank 0 sees half of the pairs that rank 1 sees, and waits while the other half is computed, except for
+    /* rank 0 sees half of the pairs that rank 1 sees, and waits while rank 1 computes the other half, except for
      * communication that is hidden */
     double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
     CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.02);

@@ -104,8 +104,8 @@ static void options_of_a_row_come_before_defaults(void)
     measurements_release(&rows);
 }
 
-/* True if a row has the time of a step (or of a part of one) of the strategy. 2D attention with one head rank
- * counts as a ring. A speed-up that no reading of its baseline explains does not count. */
+/* True if a row has the measured time of a step, or of a part of one, under the strategy. 2D attention with one head
+ * rank counts as a ring. A speed-up counts only if some reading of its baseline explains it. */
 static bool compares(const struct measurement *row, const char *strategy)
 {
     const char *system = row->text[MEASUREMENT_SYSTEM], *heads = measurement_option(row, "dhp");

@@ -53,8 +53,8 @@ static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
     return seconds;
 }
 
-/* On one host the messages of a ring are hidden, while the gather before the first tile is not. On several
- * hosts messages leave a host through one NIC in every step, and the gather through all NICs at once. */
+/* On one host the messages of a ring are hidden, but the gather before the first tile is not. On several hosts,
+ * messages leave a host through one NIC in every step, and the gather leaves through all NICs at once. */
 static void rotations_are_in_the_order_of_their_hosts(void)
 {
     static const struct {
@@ -152,8 +152,8 @@ static void what_selective_keeps_lives_from_core_to_core(void)
     unload(&p, setup);
 }
 
-/* A window starts with a block that the window before it sends. The buffer of the block is live from that
- * message, a whole inner round ahead, to the last use in its own round. */
+/* The outer ring's block: a window starts with a block that the previous window sends a whole inner round ahead. The
+ * buffer of the block is live from that message to the block's last use in its own round. */
 static void the_outer_rings_block_lives_for_two_rounds(void)
 {
     struct setup *setup = load_windows();

@@ -1,5 +1,5 @@
-/* tests/predict/test_shared_units.c: the search for shared subsequences, compared with cases by hand; and the
- * setup has what costs determine of subsequences. */
+/* tests/predict/test_shared_units.c: compares the search for shared subsequences with cases computed by hand, and
+ * checks what the setup derives from costs for subsequences. */
 #include "predict/setup/offload_estimate.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/shared_units.h"
@@ -42,9 +42,9 @@ static void unload(struct world *w)
     diag_release(&w->diag);
 }
 
-/* Sequences are short, so attention takes a few percent, and the cluster sends at no cost: forward and backward
- * of all units are equally long. 5 of them become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8) or 10 1/4 with one
- * shared. */
+/* Sequences are short, so attention takes a few percent, and messages take no time: forward and backward of all units
+ * are equally long. With sharing, 5 units of time become 4 (P 2, N 4), and 11 become 8 1/3 (P 4, N 8), or 10 1/4 if
+ * one subsequence is shared. */
 static void perfect_helpers_fill_the_pipeline(void)
 {
     static const struct {

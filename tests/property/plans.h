@@ -1,11 +1,9 @@
-/* tests/property/plans.h: the laws of a search, checked over random small requests. Included by test files
- * only.
+/* tests/property/plans.h: the laws of a search, checked over random small requests. Included by test files only.
  *
- * The plan found is as good as the best of all configurations that the search may choose from, each predicted
- * with all fallbacks (loss and FFN chunks, optimizer on the host) that the search tries where one does not fit:
- * bounds, orders and margins lose nothing. It is also at least as good as the configurations of any search that
- * gives a strategy or another option that it varies. And the options that a row of a plan prints predict that
- * row. */
+ * The plan found is as good as the best of all configurations that the search may choose from, each predicted with
+ * all repairs (loss and FFN chunks, optimizer on the host) that the search tries where one does not fit: bounds,
+ * orders and margins lose nothing. It is also at least as good as the result of any narrower search, in which a
+ * strategy or another option is given. And the options that a row of a plan prints predict that row. */
 #ifndef TESTS_PROPERTY_PLANS_H
 #define TESTS_PROPERTY_PLANS_H
 

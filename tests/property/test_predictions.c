@@ -195,8 +195,8 @@ static void causes_add_up_to_the_step(void)
     }
 }
 
-/* Checks over all ranks that the model flops at peak, divided by the step, are the MFU, and that the executed
- * flops are no fewer. The convention counts s^2 / 2 pairs where the mask shows s (s + 1) / 2. */
+/* Checks over all ranks that the model flops at peak, divided by the step, are the MFU, and that the executed flops
+ * are no fewer. The convention of the MFU counts s^2 / 2 pairs, where the mask has s (s + 1) / 2. */
 static void check_flops(const struct world *w, const struct sim_result *result)
 {
     const struct choices *c = &w->choices;
@@ -317,9 +317,10 @@ static bool price(struct priced *priced, const struct request *request, const ch
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
  * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_unit, reuse_elements, params_f32,
- * reduce_at_end, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out where cp > 1.
- * Two allowances: 1e-4 of the step, because sharing of links has let another profile end sooner by 6e-5; and the time by
- * which ideal's updates take longer, because their gathers may share links with gradients that are still reduced. */
+ * reduce_at_end, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out where cp >
+ * 1. Two differences are allowed: 1e-4 of the step, because sharing of links has let another profile end sooner by
+ * 6e-5; and the time by which ideal's updates take longer, because their gathers may share links with gradients that
+ * are still being reduced. */
 static void no_profile_beats_ideal(void)
 {
     struct check_random random = check_random_make();

@@ -1,8 +1,8 @@
-/* tests/schedule/random_schedule.h: makes small random schedules, and computes which ops happen before which by
- * a slow, simple method.
+/* tests/schedule/random_schedule.h: makes small random schedules, and computes which ops happen before which by a
+ * slow, simple method.
  *
- * The schedules keep to the rules of docs/ir.md on order and on operands' places, but their waits are random
- * and need not suffice: the schedules test order and lifetimes, which must be right whatever the waits are. */
+ * The schedules keep to the rules of docs/ir.md on order and on operands' memories, but their waits are random and
+ * may be too few: the schedules test order and lifetimes, which must be right whatever the waits are. */
 #ifndef TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 #define TESTS_SCHEDULE_RANDOM_SCHEDULE_H
 

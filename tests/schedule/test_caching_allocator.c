@@ -98,8 +98,8 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
-/* With segments that grow, a large tensor takes the free end of the segment and only the pages that are missing, where
- * the default settings make a segment of its size. */
+/* With segments that grow (expandable segments), a large tensor takes the free end of the segment and only the pages
+ * that are missing, where the default settings would make a segment of its size. */
 static void a_segment_that_grows_reuses_its_free_end(void)
 {
     static const int64_t reserved[] = {100 + 112, 120}; /* MiB */

@@ -78,8 +78,8 @@ static void forward_flops_are_the_models(void)
         struct ir ir;
         struct choices c;
         if (build(&ir, &c, &request, label)) {
-            /* tensor ranks round the vocabulary up, some to a multiple, and each may have a copy of a key and
-             * value head */
+            /* tensor ranks round the vocabulary up, some profiles to a multiple, and each may have a copy of a key
+             * and value head */
             const struct transformer share = tensor_share(
                                          c.model, c.tp,
                                          c.tp > 1 ? tensor_vocabulary_unit(c.profile) : 1),
@@ -278,8 +278,8 @@ static void copies_to_the_host_make_room(void)
     }
 }
 
-/* A message that a stage receives shows it that its earlier message arrived, so many micro-batches need no more
- * memory than as many as fill the stages. */
+/* A message that a stage receives proves that its earlier message arrived, so that message's buffer is free, and many
+ * micro-batches need no more memory than as many as fill the stages. */
 static void messages_that_arrived_make_room(void)
 {
     static const int pipelines[] = {CHOICE_PIPELINE_1F1B, CHOICE_PIPELINE_INTERLEAVED,

@@ -124,8 +124,8 @@ static void a_loss_keeps_what_its_implementation_does(void)
     }
 }
 
-/* The profile internlm copies each whole gradient three times, and does an all-reduce as reduce-scatter and
- * gather; once a step, for any number of micro-batches. Parameters are gathered as in internevo. */
+/* The profile internlm copies each whole gradient three times, and does an all-reduce as a reduce-scatter and a
+ * gather, once per step for any number of micro-batches. Parameters are gathered as in internevo. */
 static void internlm_all_reduces_flat_buckets(void)
 {
     static const char *const profiles[] = {"internevo", "internlm"};

@@ -132,10 +132,10 @@ static void equal_micro_batches_are_equal(void)
     arena_release(&arena);
 }
 
-/* 16 tokens on a ring of four, each of which sees at most 3: 1 + 2 + 14 x 3 pairs. With the contiguous layout a
- * rank's 4 tokens see tokens of the rank before; blocks travel one step, and their gradients 3 steps home. With
- * zigzag a rank has slices c and 7 - c of 2 tokens, and each slice sees the one before it: on rank c - 1, one
- * step away, and on rank c + 1, three steps away. */
+/* 16 tokens on a ring of four, in which a query sees at most 3 keys: 1 + 2 + 14 x 3 pairs. With the contiguous layout
+ * a rank's 4 tokens see tokens of the rank before; blocks travel one step, and their gradients 3 steps home. With
+ * zigzag a rank has slices c and 7 - c of 2 tokens, and each slice sees the slice before it, which is on rank c - 1,
+ * one step away, or on rank c + 1, three steps away. */
 static void a_window_across_a_ring_of_four(void)
 {
     static const struct {

@@ -89,7 +89,7 @@ static double written(const struct ir *ir, uint32_t op)
     return operands(ir, op, ir->op.reads[op], (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
 }
 
-/* Returns the bytes of the operands of three all-to-alls that are live while the k-th runs, relative to one hidden
+/* Returns the bytes of the operands of three all-to-alls that are live while the k-th runs, in units of one hidden
  * tensor: earlier all-to-alls have ended and later ones have not started. */
 static double exchange_alive(const struct ir *ir, int k)
 {
@@ -184,8 +184,8 @@ static struct tally tally_of(const struct ir *ir, enum phase phase)
     return t;
 }
 
-/* The public code loads every pair of keys and values and every set of a tile again, in addition to the copies that
- * the method needs. */
+/* FPDT's public code loads every pair of keys and values and every set of a tile again, in addition to the copies
+ * that the method needs. */
 static void the_public_code_copies_what_it_says(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -202,13 +202,13 @@ static void the_public_code_copies_what_it_says(void)
         CHECK_INT(label, f.merges, tiles - u);
         CHECK_INT(label, b.tiles[1], tiles);
         CHECK_INT(label, b.causal[1], u);
-        /* loads: u (u - 1) / 2 - 1 pairs, and q, o, lse and a pair for the backward; stores: q, k, v, o, the normed
-         * input and lse of every chunk */
+        /* loads: u (u - 1) / 2 - 1 pairs of keys and values, and q, o, lse and a pair for the backward; stores: q, k,
+         * v, o, the normed input and lse of every chunk */
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n + 4 * n + lse);
         CHECK_INT(label, f.store_bytes, u * (5 * n + lse));
-        /* q-sets: all but the first, 10 bytes an element; of these u - 1 get dO from an all-to-all and store it on
-         * the host; a pair and the normed input of every chunk, less a pair and a set that the forward has fetched
-         * already */
+        /* loads of the backward: all sets of queries but the first, 10 bytes an element; of these, u - 1 get dO from
+         * an all-to-all and store it on the host; also a pair and the normed input of every chunk, minus a pair and a
+         * set that the forward has already fetched */
         CHECK_INT(label, b.load_bytes,
                   (tiles - 1) * (5 * n + lse) - (u - 1) * n + (u - 1) * 2 * n + u * n);
         /* dq after every tile, its zeros before the first, and dO */
@@ -232,8 +232,8 @@ static void the_ideal_copies_less(void)
         make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
         struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
-        /* sets are fetched for all tiles but the last, which uses that of the tile before; dO of the first round does
-         * not come from the host, and dq of the first round does not exist yet */
+        /* sets are fetched for all tiles but the last, which uses that of the previous tile; dO of the first round
+         * does not come from the host, and dq of the first round does not exist yet */
         int64_t sets = tiles - 1;
         CHECK_INT(label, b.load_bytes, sets * (2 * n + lse) + (sets - u) * 3 * n + u * 2 * n);
         /* with two chunks, the second's dO is still on the device when it is needed again */
@@ -300,8 +300,8 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
-/* As in fpdt_layer.py, each piece has a product that is added in fp32 (w1 and w2 of 2 u pieces, wqkv of u, the
- * head of as many as the loss has), and the head's input is on the host between the two passes over it. */
+/* As in fpdt_layer.py, products of pieces are added in fp32: w1 and w2 have 2 u pieces, wqkv has u, and the head as
+ * many as the loss. The head's input is on the host between the two passes over it. */
 static void pieces_are_summed_as_the_public_code_does(void)
 {
     enum { CHUNKS = 4 };

@@ -64,8 +64,8 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
     }
 }
 
-/* Causal masks compare local positions, so gathered tokens must ascend (within each slice of a zigzag pair, and
- * the second slice comes after the first). */
+/* Causal masks compare local positions, so gathered tokens must ascend within each slice of a zigzag pair, and the
+ * second slice must come after the first. */
 static void gathered_tokens_ascend(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {

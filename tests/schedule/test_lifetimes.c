@@ -140,7 +140,7 @@ static void live_buffers_never_overlap(void)
     }
 }
 
-/* In a chain of adds on one stream each buffer is read once, by the op after its writer: two are live at a
+/* In a chain of adds on one stream each buffer is read once, by the op after its writer. So two buffers are live at a
  * time, and the arena is no larger. */
 static void a_chain_packs_without_loss(void)
 {

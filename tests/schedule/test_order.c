@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lists of ops by hand: of each op its kind, its stream and the op that it waits for; `before` tells whether a
- * ends before b starts. */
+/* Lists of ops written by hand: for each op its kind, its stream and the op that it waits for. `before`: whether op a
+ * ends before op b starts. */
 static const struct {
     const char *label;
     struct {

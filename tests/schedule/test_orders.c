@@ -90,8 +90,8 @@ static bool ready(const struct sizes *s, const struct passed *p, uint32_t chunk,
     }
 }
 
-/* Checks that stages which wait for what each action needs reach the ends of their lists, and that each action
- * is listed once. */
+/* Checks that stages which run their actions as soon as their inputs exist all reach the ends of their lists, and
+ * that each action is listed once. */
 static void check_ends(const struct sizes *s)
 {
     struct passed passed = {0};

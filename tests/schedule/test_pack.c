@@ -35,8 +35,8 @@ static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
     return wrong;
 }
 
-/* Returns how many pairs share bytes without reason: they do not conflict, although an op of a's free set is
- * not before b's first use. */
+/* Returns how many pairs of live ranges count as not in conflict without reason: some op of a's free set is not
+ * before b's first use. */
 static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir,
                                 const struct order *order, const struct first_uses *first_uses)
 {
@@ -194,8 +194,8 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
     return at;
 }
 
-/* Returns the offset of the smallest gap that holds live range i between the ranges first used before it, or of
- * the free space below their top, by looking at every unit of 512 bytes. */
+/* Returns the offset of the smallest gap that holds live range i, found by looking at every unit of 512 bytes: gaps
+ * between the ranges first used before it, or the free space below their top. */
 static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
@@ -270,8 +270,9 @@ static void the_largest_take_the_lowest_room(void)
     }
 }
 
-/* Two equal buffers are kept, one after the other, with temporary ones of other sizes between them. In order of
- * first use the second kept buffer lies above a temporary one, whose bytes the next buffer is too large for. */
+/* Two equal buffers are saved, one after the other, with temporary buffers of other sizes between them. In order of
+ * first use the second saved buffer is placed above a temporary one, whose bytes are then too few for the next
+ * buffer. */
 static void rounds_and_order_by_size_waste_less(void)
 {
     struct live_ranges t;
@@ -307,7 +308,7 @@ static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, ui
     change[(until - t->begin < t->ops ? until - t->begin : t->ops)] -= (int64_t)bytes;
 }
 
-/* Returns the op at which most bytes are held and raises *most to their number; if no op exceeds *most, returns
+/* Returns the op at which the most bytes are held and raises *most to their number; if no op exceeds *most, returns
  * the first op. */
 static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, uint64_t *most)
 {
@@ -323,10 +324,10 @@ static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, u
     return at;
 }
 
-/* Returns a lower bound of every packing. It is the larger of two numbers: the most bytes held at one op,
- * `full`; and the bytes held at an op before it that are not yet free for first uses of a class, plus those of
- * first uses of the class since then that are held at `full`. All of these conflict with one another. Buffers
- * that a stream of copies uses in turns block the compute beside it. */
+/* Returns a lower bound of every packing, the larger of two numbers. The first is the most bytes held at one op,
+ * `full`. The second counts, for an op before it, the bytes that are not yet free for first uses of a class, plus
+ * those of first uses of that class since then that are held at `full`: all of these conflict with one another. An
+ * example are buffers that a stream of copies uses in turns. */
 static uint64_t floor_of(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->ops + 1, sizeof *change);

@@ -30,8 +30,9 @@ static void make(int64_t *length, const struct partition *partition)
     CHECK_INT("all tokens", sum, partition->tokens);
 }
 
-/* With l / (m S) = c: x_1 / S = (-c + sqrt(c^2 + 4 (1 + c) / N)) / 2. Full attention: c = 24 h / (4 S) =
- * 0.375, N = 8: x_1 = 0.2675 S, and the last piece is 0.0747 S; halved: 0.75, 0.2245, 0.0820. */
+/* The closed form: with l / (m S) = c, x_1 / S = (-c + sqrt(c^2 + 4 (1 + c) / N)) / 2. Full attention has c = 24 h /
+ * (4 S) = 0.375; with N = 8, x_1 is 0.2675 S, and the last piece is 0.0747 S. With halved attention these are 0.75,
+ * 0.2245 and 0.0820. */
 static void flops_follow_the_closed_form(void)
 {
     static const struct {

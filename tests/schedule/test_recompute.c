@@ -19,8 +19,8 @@ static uint64_t largest(const struct ir *ir)
     return ir->arena_bytes[MEMORY_HBM];
 }
 
-/* The attention of each layer is recomputed and nothing else. Its inputs and outputs stay for the rest of the
- * backward, so hardly any memory is saved. */
+/* Only the attention of each layer is recomputed. Its inputs and outputs stay until the backward, so hardly any
+ * memory is saved. */
 static void attention_alone_is_repeated(void)
 {
     static const char *const strategies[] = {"local", "ulysses"};
@@ -79,8 +79,8 @@ static void the_first_output_stays(void)
     ir_release(&ir);
 }
 
-/* With context or head ranks the exchanges are repeated; no more memory is needed than without, except for what
- * the recomputed attention of a layer makes. */
+/* With context or head ranks the exchanges are repeated. The step needs no more memory than without recomputation,
+ * except for the tensors of one layer's recomputed attention. */
 static void exchanges_are_repeated(void)
 {
     static const struct {
@@ -113,7 +113,7 @@ static void exchanges_are_repeated(void)
     }
 }
 
-/* torchtitan keeps the output of the down projection until the projection's backward, though no backward reads
+/* torchtitan saves the output of the down projection until the projection's backward, although no backward reads
  * it. */
 static void an_unread_product_stays(void)
 {

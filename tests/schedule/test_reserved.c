@@ -65,7 +65,7 @@ static void parts_add_up(void)
     release(&f);
 }
 
-/* The tensors that are live at one time under reference counting exceed the arena only by rounding, here under
+/* The tensors that are live at one time under reference counting exceed the arena only by rounding, here by less than
  * 5 %: the arena also keeps buffers apart whose ops have no fixed order. */
 static void tensors_are_no_more_than_the_arena(void)
 {
@@ -106,8 +106,8 @@ static void a_device_that_is_too_small_is_told(void)
     release(&f);
 }
 
-/* Over device sizes from too small to ample: `tight` means that the step would not fit with RESERVED_ERROR less
- * memory. */
+/* Checks `tight` over device sizes from too small to ample: it means that the step would not fit with RESERVED_ERROR
+ * less memory. */
 static void tight_is_what_a_little_less_would_not_hold(void)
 {
     struct fixture f;
@@ -130,9 +130,9 @@ static void tight_is_what_a_little_less_would_not_hold(void)
     release(&f);
 }
 
-/* Tensors of 40, 20, 30 and 20 MiB; the first is gone when the others come, which then live together. In the first
- * step the second and the fourth share the segment of 40. In the second step the second takes the smallest free
- * segment, that of 30, so that the third takes that of 40, and the fourth needs one of its own. */
+/* Tensors of 40, 20, 30 and 20 MiB; the first is freed before the others are made, which are then live together. In
+ * the first step the second and the fourth share the segment of 40. In the second step the second tensor takes the
+ * smallest free segment, that of 30, so the third takes that of 40, and the fourth needs a segment of its own. */
 static void a_second_step_finds_other_segments(void)
 {
     static const char text[] = "longhaul schedule 1\n"

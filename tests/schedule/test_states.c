@@ -16,8 +16,8 @@ static double held(const struct ir *ir, enum category category)
     return bytes;
 }
 
-/* Returns the parameters of all bundles, padding included; *blocks gets the blocks of 8-bit moments in one
- * rank's parts. */
+/* Returns the number of parameters of all bundles, padding included; *blocks receives the number of blocks of 8-bit
+ * moments in one rank's parts. */
 static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
 {
     double all = 0;
@@ -93,7 +93,7 @@ static void gradients_follow_bf16_parameters(void)
     }
 }
 
-/* Gradients take 4 bytes a parameter in fp32, plus the reduced part of one of 4 ranks unless that part lies
+/* Gradients take 4 bytes per parameter in fp32, plus the part that one of 4 ranks reduces, unless that part lies
  * within them. */
 static void reductions_in_place_keep_no_second_part(void)
 {

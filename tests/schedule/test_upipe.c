@@ -127,10 +127,10 @@ static int64_t peak_of_attention(const struct ir *ir)
     return peak;
 }
 
-/* With Ulysses q, k, v, their gradients and the workspace of all heads are live at one time; with stages only
- * those of one head per rank. Both also keep the layer's inputs, the output and its gradient, and the stages
- * collect dqkv. With 16 heads and 4 key and value heads, 1.5 tensors of [n, h] of q, k, v and as many gradients
- * shrink to an eighth (q) and a half (k, v). */
+/* With Ulysses q, k, v, their gradients and the workspace of all heads are live at one time; with stages only those
+ * of one head per rank. Both also keep the layer's inputs, the output and its gradient, and the stages collect dqkv.
+ * With 16 heads and 4 key and value heads, q, k and v take 1.5 tensors of [n, h] and their gradients as much; with
+ * stages q shrinks to an eighth, and k and v to a half. */
 static void stages_keep_less(void)
 {
     struct ir stages = {0}, ulysses = {0};

@@ -318,8 +318,8 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
 
 enum { TALKERS = 3 };
 
-/* Makes a schedule of three ranks, each with a list of its own: messages in an order that each rank changes a little,
- * on two streams, with barriers and host_syncs between them. */
+/* Makes a schedule of three ranks, each with a list of its own: messages on two streams, whose order each rank
+ * changes a little, with barriers and host_syncs between them. */
 static void random_talk(struct ir *ir, struct check_random *random)
 {
     struct {

@@ -64,8 +64,8 @@ static inline long long random_bytes(struct random_plan *p, int64_t unit)
     return (long long)(pick(p->random, 1, 3000) * unit);
 }
 
-/* Writes one op, or a send and its receive as two ops, and returns their number. draw[]: the random numbers that must
- * be the same for the ops of both roles. */
+/* Writes one op, or a send and its receive as two ops, and returns how many it wrote. draw[]: the random numbers that
+ * must be the same for the ops of both roles. */
 static inline uint32_t random_op(struct random_plan *p, struct text *out, const int64_t *draw,
                                  uint32_t begin, uint32_t op, const char *role)
 {

@@ -40,8 +40,8 @@ static void place_costs_release(struct place_costs *c, const struct ir *ir)
     free(c->machine.work_s);
 }
 
-/* Documents of 3, 4 and 1 tokens. Rank 0 of two has tokens 0 to 3 and 7 visible pairs, 1 + 2 + 3 + 1; rank 1 has 4 to 7
- * and 7 + 3, since its queries see token 3 on rank 0. */
+/* Documents of 3, 4 and 1 tokens on two ranks. Rank 0 has tokens 0 to 3 and 7 visible pairs, 1 + 2 + 3 + 1. Rank 1
+ * has tokens 4 to 7 and 7 + 3 pairs, since three of its queries also see token 3, which rank 0 holds. */
 static void three_documents_on_two_ranks(void)
 {
     static const char text[] =

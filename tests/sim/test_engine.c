@@ -106,8 +106,8 @@ static void a_fault_of_the_library_is_words(void)
     CHECK("child", waitpid(child, &state, 0) == child && state == 0);
 }
 
-/* Six events outside the engine, at 1 to 6 s, of which the third sets a timer at 3.5 s, while a flow ends at 5
- * s. */
+/* The test's events: six events outside the engine, at 1 to 6 s, of which the third sets a timer at 3.5 s, and a flow
+ * that ends at 5 s. */
 struct ahead {
     int done, until[6]; /* events so far; for each, the time (ms) to which the clock may advance */
     double ended_s, fired_s;

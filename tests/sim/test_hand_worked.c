@@ -137,8 +137,8 @@ static const struct {
     {"all_to_all_in_node", 1, collectives_slow_to_start, 0, false, 3.06},
     /* a pair's link carries 2 GB at 100 GB/s */
     {"all_to_all_in_node", 1, mesh_fabric, 0, false, 0.02},
-    /* 6 GB over the lanes at 25 GB/s would be 0.24 s; 4 GB a GPU leave its switch: 8 GB at 30 GB/s
-     * 0.267 s; and all of that between the sockets: 8 GB at 15 GB/s */
+    /* 6 GB over the lanes at 25 GB/s would take 0.24 s; 4 GB per GPU leave its switch, 8 GB at 30 GB/s, 0.267 s; all
+     * of that goes between the sockets, 8 GB at 15 GB/s, which takes longest */
     {"all_to_all_in_node", 1, pcie_fabric, 0, false, 8.0 / 15},
     {"all_to_all_in_node", 1, efficiencies, 0, false, 0.24},
     /* three peers at 10 GB/s each */

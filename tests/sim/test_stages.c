@@ -214,8 +214,8 @@ static void weights_put_off_fill_the_drain(void)
     }
 }
 
-/* With t_F = t_B = t_W and 2 P - 1 or more micro-batches, a stage of ZB-V works without a pause from its start
- * to its end; stage p starts and ends late by the forwards of p chunks. */
+/* With t_F = t_B = t_W and 2 P - 1 or more micro-batches, a stage of ZB-V works without a pause from its start to its
+ * end; stage p starts, and ends, later than stage 0 by the time of p forwards of a chunk. */
 static void zb_v_pauses_nowhere(void)
 {
     static const int64_t rows[][2] = {{2, 4}, {4, 7}, {4, 8}, {8, 16}};
@@ -235,8 +235,8 @@ static void zb_v_pauses_nowhere(void)
     }
 }
 
-/* Pipelines over subsequences have the bubble of as many units, where attention, which differs among
- * subsequences, takes no time: k - 1 more forwards come first and as many backwards last, so no idle time is
+/* If attention, which differs among subsequences, takes no time, pipelines over subsequences have the bubble of a
+ * pipeline over as many units: k - 1 more forwards come first and as many backwards last, so no idle time is
  * added. */
 static void subsequences_leave_the_bubble_of_as_many_units(void)
 {
@@ -294,9 +294,9 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
     }
 }
 
-/* Two stages, forward only, units of t and messages of m seconds. If the host goes on, a message is sent while
- * the next unit runs: t + m + N t. If the host waits for it, the next unit starts when the message has arrived:
- * N (t + m) + t. */
+/* Two stages, forward only, units of t and messages of m seconds. If the host continues at once, a message is sent
+ * while the next unit runs, and the step takes t + m + N t. If the host waits for the message, the next unit starts
+ * when the message has arrived: N (t + m) + t. */
 static void a_host_that_awaits_messages_exposes_them(void)
 {
     static const double parts[] = {0, 0.25, 1.5}; /* m / t */
@@ -367,9 +367,9 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
     }
 }
 
-/* SPPO, section 6, forward only: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8), 39 become
- * 32.48 (P 8, N 32), when a shared subsequence takes its part of the time of a whole one. If only the first is
- * shared, the second has passed the first stage at 1 / P + 1, and the last stage has N - 1 more to do after it. */
+/* SPPO, section 6, forward only, if a shared subsequence takes its part of the time of a whole one: 5 units of time
+ * become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8), 39 become 32.48 (P 8, N 32). If only the first is shared, the
+ * second leaves the first stage at 1 / P + 1, and the last stage then has N - 1 subsequences to do. */
 static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* The part of CUPTI that the backend calls: a record of everything that is put on an emulated stream, and of the op
- * to which it belongs. Records come in buffers of equal slots; launches take the four kinds of records that have
- * times in turn. */
+/* The part of CUPTI that the backend calls: records everything that is put on an emulated stream, with the op to
+ * which it belongs. Records come in buffers of equal slots. Launches use the four kinds of records that have times in
+ * rotation. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_CUPTI
 #include "tests/exec/emulator/stream.hpp"

@@ -1,10 +1,10 @@
 /* The part of NCCL that the backend calls, between processes on one machine: all members of a communicator map one
- * file, which has a mailbox for each pair. Everything is made of sends and receives on the emulated stream.
+ * file, which has a mailbox for each pair. Every collective is made of sends and receives on the emulated stream.
  *
  * As in NCCL, the first message between two members connects them, and the first collective connects all members: the
- * host waits in that call until its peers are in theirs, and buffers are allocated, for which there must still be
- * room. With a non-blocking communicator a separate thread does this and makes the launch, so that CUPTI cannot tell
- * to which op it belongs. A communicator that was aborted cannot be used. */
+ * host waits in that call until its peers are in theirs, and buffers are allocated, for which there must be enough
+ * memory. With a non-blocking communicator a separate thread does this and makes the launch, so that CUPTI cannot
+ * assign it to an op. A communicator that was aborted cannot be used. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_NCCL
 #include "tests/exec/emulator/numbers.h"
@@ -82,8 +82,8 @@ ncclResult_t refused(const char *call)
     return fails != nullptr && strcmp(fails, call) == 0 ? ncclSystemError : ncclSuccess;
 }
 
-/* True if the run is to stop at `where`. EMULATED_NCCL_STOPS=host or device: the first collective of a step never
- * ends, in the call or after it; open: a collective before the step never ends. */
+/* True if the run is to stop at `where`. With EMULATED_NCCL_STOPS=host or device, the first collective of a step
+ * never ends, either in the call or after it; with open, a collective before the step never ends. */
 bool stops(const char *where)
 {
     const char *what = getenv("EMULATED_NCCL_STOPS");
