@@ -309,6 +309,10 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
         [EXPLAIN_WAITS] = "waits",
         [EXPLAIN_IDLE] = "host",
     };
+    static const char *const less[EXPLAIN_PART_COUNT] = {
+        [EXPLAIN_MESSAGES] = "fast link",
+        [EXPLAIN_COPIES] = "hidden copy",
+    };
     static const char *const texts[EXPLAIN_PART_COUNT] = {
         [EXPLAIN_STRAY] = "work that the schedule does not have",
         [EXPLAIN_MESSAGES] = "messages that move while no kernel runs",
@@ -322,7 +326,8 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
         text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
     text_printf(&text, "%s, measured %.3f ms, predicted %.3f ms", texts[part],
                 1e3 * slowest->measured_s[part], 1e3 * slowest->predicted_s[part]);
-    add_cause(e, seconds, rank, names[part], arena_text(&e->arena, text.data, text.size));
+    const char *name = seconds < 0 && less[part] != NULL ? less[part] : names[part];
+    add_cause(e, seconds, rank, name, arena_text(&e->arena, text.data, text.size));
     text_release(&text);
 }
 

@@ -124,6 +124,9 @@ static void a_message_that_takes_twice_as_long_is_a_slow_link(void)
     check_sums(&f.explanation, 16, 18);
     check_first(&f.explanation, "slow link", -1, 2);
     release(&f);
+    CHECK_INT("the other way", explain(&f, SLOW_LINK("0") SLOW_LINK("1"), PREDICTED), STATUS_OK);
+    check_first(&f.explanation, "fast link", -1, -2);
+    release(&f);
 }
 
 #define OPEN_COPY(r)                                                                               \
@@ -139,6 +142,9 @@ static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
     CHECK_INT("explain", explain(&f, PREDICTED, OPEN_COPY("0") OPEN_COPY("1")), STATUS_OK);
     check_sums(&f.explanation, 16, 18);
     check_first(&f.explanation, "copy in the open", -1, 2);
+    release(&f);
+    CHECK_INT("the other way", explain(&f, OPEN_COPY("0") OPEN_COPY("1"), PREDICTED), STATUS_OK);
+    check_first(&f.explanation, "hidden copy", -1, -2);
     release(&f);
 }
 
