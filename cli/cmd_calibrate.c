@@ -211,8 +211,12 @@ static void print_report(struct session *s, struct text *out)
 {
     struct fitted *fitted = &s->fitted;
     if (options_given(s->options, "json")) {
+        struct text recorded = {0};
+        recorded_report(&s->recorded, &recorded);
         calibration_print_json(&fitted->device, &fitted->links,
-                               fitted->refused.size > 0 ? fitted->refused.data : "", out);
+                               fitted->refused.size > 0 ? fitted->refused.data : "",
+                               recorded.size > 0 ? recorded.data : "", out);
+        text_release(&recorded);
         return;
     }
     recorded_report(&s->recorded, out);

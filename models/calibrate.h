@@ -92,11 +92,16 @@ enum status calibrate_device(struct calibration *calibration, const struct point
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
 
+/* Returns the relative standard deviation of what a number predicts, as the device file has it; 0: the number was stated,
+ * or follows from others. */
+double calibration_spread(const struct calibration *calibration,
+                          const struct calibrate_number *number);
+
 /* Appends the device file: what differs from the preset `base`. cost_parse() reads it back. */
 void calibration_print_device(const struct calibration *calibration, const char *name,
                               const char *base, const char *note, struct text *out);
 
-/* Appends a table of the fits: numbers with standard errors, residuals, leave-one-out errors. */
+/* Appends a table of the fits: numbers with standard errors and spreads, residuals, leave-one-out errors. */
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
 /* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart repeats of points lie and whether

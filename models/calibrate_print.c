@@ -119,12 +119,11 @@ static void open_path(struct writer *w, const char *path, size_t size)
     }
 }
 
-/* Returns the relative standard deviation of what a number predicts. It is the larger of two: the error of its
- * family's fit at a point (at a point that was left out of the fit, if that error is known), and the number's
- * standard error. For a number that a single point determined, it is computed from that point's repeats: the
- * logarithm of the 90th over the 10th percentile is 2.56 standard deviations of a normal distribution. 0: the number
- * was stated, or follows from others. */
-static double spread_of_number(const struct calibration *c, const struct calibrate_number *number)
+/* It is the larger of two: the error of the family's fit at a point (at a point that was left out of the fit, if that
+ * error is known), and the number's standard error. For a number that a single point determined, it is computed from
+ * that point's repeats: the logarithm of the 90th over the 10th percentile is 2.56 standard deviations of a normal
+ * distribution. */
+double calibration_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
         return 0;
@@ -140,7 +139,7 @@ static double spread_of_number(const struct calibration *c, const struct calibra
 static void write_number(struct writer *w, const struct calibration *c,
                          const struct calibrate_number *number)
 {
-    double spread = spread_of_number(c, number);
+    double spread = calibration_spread(c, number);
     const char *leaf = strrchr(number->name, '.');
     open_path(w, number->name, (size_t)(leaf - number->name));
     next_line(w);
@@ -230,7 +229,8 @@ static void put_percent(struct text *out, double value)
     text_printf(out, "%.*f %%", fabs(value) < 0.1 ? 1 : 0, 100 * value);
 }
 
-static void report_number(const struct calibrate_number *number, struct text *out)
+static void report_number(const struct calibration *c, const struct calibrate_number *number,
+                          struct text *out)
 {
     size_t begin = out->size;
     text_printf(out, "  %-38s ", number->name);
@@ -244,6 +244,10 @@ static void report_number(const struct calibrate_number *number, struct text *ou
         text_printf(out, "  %s", number->how);
     } else if (number->at_bound) {
         text_puts(out, " (at its bound)");
+    }
+    if (number->origin == CALIBRATE_FITTED) {
+        text_puts(out, ", spread ");
+        put_percent(out, calibration_spread(c, number));
     }
     text_putc(out, '\n');
 }
@@ -269,7 +273,7 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         text_puts(out, ")\n");
         for (size_t k = 0; k < c->numbers; k++)
             if (c->number[k].family == (int)i)
-                report_number(&c->number[k], out);
+                report_number(c, &c->number[k], out);
     }
     bool head = false;
     for (size_t k = 0; k < c->numbers; k++) {
@@ -278,7 +282,7 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         if (!head)
             text_puts(out, "not fitted:\n");
         head = true;
-        report_number(&c->number[k], out);
+        report_number(c, &c->number[k], out);
     }
     if (c->notes.size > 0)
         text_append(out, c->notes.data, c->notes.size);

@@ -80,6 +80,7 @@ static void put_numbers(struct json_out *json, const char *key, const struct cal
         json_put_number(json, "value", number->value);
         if (number->origin == CALIBRATE_FITTED) {
             json_put_number(json, "standard_error", number->error);
+            json_put_number(json, "spread", calibration_spread(c, number));
             json_put_bool(json, "at_bound", number->at_bound);
         }
         json_put_text(json, "origin", origins[number->origin]);
@@ -145,7 +146,7 @@ static void put_fallen(struct json_out *json, const struct calibrate_fallen *fal
 }
 
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
-                            const char *refused, struct text *out)
+                            const char *refused, const char *recorded, struct text *out)
 {
     struct json_out json = {.out = out};
     json_begin_answer(&json, "calibrate");
@@ -162,6 +163,7 @@ void calibration_print_json(const struct calibration *device, const struct link_
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);
+    json_put_text(&json, "recorded", recorded);
     json_end_object(&json);
     text_putc(out, '\n');
 }

@@ -9,8 +9,8 @@
 void points_print_json(const struct points *points, struct text *out);
 
 /* Appends an object: families with their residuals and numbers, numbers that were not fitted,
- * links. refused: messages about refused fits, "" for none. */
+ * links. refused: messages about refused fits, "" for none. recorded: the lines about recorded steps, "" for none. */
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
-                            const char *refused, struct text *out);
+                            const char *refused, const char *recorded, struct text *out);
 
 #endif
