@@ -62,9 +62,8 @@ struct calibrate_family {
 /* A family whose fit was refused at first, and what took its place. */
 struct calibrate_fallen {
     const char *name;
-    bool to_base; /* its numbers are the base's; else fitted to the fastest times */
-    bool
-        disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
+    bool to_base;   /* its numbers are the base's; else fitted to the fastest times */
+    bool disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
                       the fit is refused with a message */
 };
 
