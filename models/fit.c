@@ -14,8 +14,12 @@
 
 enum { ITERATIONS_MAX = 200 };
 
-/* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
- * differences is no more exact. */
+/* A point whose leverage is above it nearly determines a parameter alone, so that a fit to the others does not predict
+ * it. */
+#define MOST_LEVERAGE 0.9
+
+/* Two parameters whose effects on all points agree to within this are taken for one: a Jacobian from differences is
+ * no more exact. */
 static const double RANK_TOLERANCE = 1e-5;
 /* A column of the Jacobian below this, relative to the largest: no point depends on it. */
 static const double COLUMN_TOLERANCE = 1e-7;
@@ -314,24 +318,42 @@ static void find_errors(struct fit *fit, const struct search *search)
     gsl_matrix_free(j);
 }
 
+/* Fills leverage[] of each point, between 0 and 1: the share of a change of the point's time that the fit follows. They
+ * add up to the number of parameters; at 1 the point alone determines one. False: there are no parameters. */
+static bool leverages(double *leverage, const struct search *all, size_t points)
+{
+    if (all->frees == 0)
+        return false;
+    gsl_matrix *j = jacobian_of(all);
+    gsl_matrix *covariance = gsl_matrix_alloc(all->frees, all->frees);
+    gsl_multifit_nlinear_covar(j, 0, covariance);
+    for (size_t point = 0; point < points; point++) {
+        leverage[point] = 0;
+        for (size_t a = 0; a < all->frees; a++)
+            for (size_t b = 0; b < all->frees; b++)
+                leverage[point] += gsl_matrix_get(j, point, a) * gsl_matrix_get(covariance, a, b) *
+                                   gsl_matrix_get(j, point, b);
+    }
+    gsl_matrix_free(covariance);
+    gsl_matrix_free(j);
+    return true;
+}
+
 static void leave_one_out(struct fit *fit, const struct search *all)
 {
-    double sum = 0;
+    double sum = 0, *leverage = heap_alloc(fit->points + 1, sizeof *leverage);
+    bool known = leverages(leverage, all, fit->points);
     for (size_t point = 0; point < fit->points && fit->points > all->frees; point++) {
-        struct search search = *all;
-        bool unmoved[FIT_PARAMS_MAX];
-        search.skip = point;
-        gsl_matrix *j = jacobian_of(&search);
-        bool determined =
-            search.frees == 0 || (find_unmoved(j, unmoved) == 0 && full_rank(j, unmoved));
-        gsl_matrix_free(j);
-        if (!determined) /* only this point determines a parameter */
+        if (known && leverage[point] > MOST_LEVERAGE)
             continue;
+        struct search search = *all;
+        search.skip = point;
         solve(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
         fit->left_out++;
     }
+    free(leverage);
     fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
 }
 
