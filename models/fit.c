@@ -18,8 +18,8 @@ enum { ITERATIONS_MAX = 200 };
  * it. */
 #define MOST_LEVERAGE 0.9
 
-/* Two parameters whose effects on all points agree to within this are taken for one: a Jacobian from differences is
- * no more exact. */
+/* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
+ * differences is no more exact. */
 static const double RANK_TOLERANCE = 1e-5;
 /* A column of the Jacobian below this, relative to the largest: no point depends on it. */
 static const double COLUMN_TOLERANCE = 1e-7;

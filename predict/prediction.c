@@ -90,6 +90,7 @@ static void replay(struct prediction *p)
     struct reserved_held held = {0};
     if (p->has_choices) {
         held.expandable = p->choices.profile->expandable_segments;
+        held.gathers_apart = p->choices.profile->gathers_apart;
         held.buckets = (uint64_t)compose_bucket_bytes(&p->choices);
         compose_tables(&p->choices, held.table);
     }

@@ -75,6 +75,12 @@ struct profile {
     bool
         expandable_segments; /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
+     * reduced after both have their gradients */
+    bool root_unit;
+    /* FSDP2: parameters are gathered into one buffer and copied out of it, to a tensor each, when they are needed */
+    bool gather_copies;
+    bool gathers_apart; /* that buffer is allocated on a stream, so in a pool, of its own */
     /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
      * cast back */
     bool reduces_f32;

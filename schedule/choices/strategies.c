@@ -104,6 +104,7 @@ static const struct profile profiles[] = {
      .holds_bucket = true,              /* contiguous_gradients of stage 3 */
      .rotary_tables = true,             /* rotary_pos_embedding.py: cos_cached, sin_cached */
      .reuse_elements = 1000000000,      /* stage3_max_reuse_distance */
+     .gathers_apart = true,             /* partitioned_param_coordinator.py: __allgather_stream */
      .prefetch = 0,                     /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
      .waits_for_reductions = true,
      .chunk_fifo = true,                /* fpdt_layer.py: streams `offload` and `general_offload` */
@@ -197,6 +198,8 @@ static const struct profile profiles[] = {
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
+     .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
+     .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
      .prefetch = 1,
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
@@ -214,6 +217,8 @@ static const struct profile profiles[] = {
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
+     .gathers_apart = true,             /* _unshard(): unshard_stream */
+     .root_unit = true,                 /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
      .prefetch = 1,                     /* BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */
      .waits_for_reductions = true,      /* _post_backward_final_callback() */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
@@ -233,6 +238,8 @@ static const struct profile profiles[] = {
      .loss_torch = true,                /* fixed_cross_entropy(): nn.functional.cross_entropy */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
+     .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
+     .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
      .prefetch = 1,
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
@@ -262,6 +269,7 @@ static const struct profile profiles[] = {
      .host_factor = 1.0},               /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      WELL_MADE,
+     .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_hold = true,           /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
      .host_factor = 1.0},

@@ -28,6 +28,12 @@ int64_t weights_layers_together(const struct choices *c)
     return together < c->model->layers ? together : c->model->layers;
 }
 
+bool weights_root_unit(const struct choices *c)
+{
+    return c->profile->root_unit && weights_sharded_params(c) && c->pp == 1 &&
+           c->scope == SCOPE_STEP;
+}
+
 bool weights_clip_gradients(const struct choices *c)
 {
     return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;

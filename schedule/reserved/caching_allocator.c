@@ -265,7 +265,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 }
 
 /* Takes the first of the smallest free blocks that are large enough; NONE: there are none. */
-static uint32_t take_free(struct caching_allocator *a, enum caching_pool pool, uint64_t rounded)
+static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
     struct caching_size *size = size_of(list, rounded);
@@ -329,9 +329,14 @@ void caching_release(struct caching_allocator *a)
 
 /* ---- segments and blocks ---- */
 
-static enum caching_pool pool_of(uint64_t rounded)
+static int pool_of(enum caching_stream stream, uint64_t rounded)
 {
-    return rounded <= SMALL_SIZE ? CACHING_SMALL : CACHING_LARGE;
+    return 2 * (int)stream + (rounded > SMALL_SIZE);
+}
+
+static bool is_small(int pool)
+{
+    return pool % 2 == 0;
 }
 
 /* True if more bytes would exceed the device. */
@@ -351,7 +356,7 @@ static void reserve(struct caching_allocator *a, uint64_t bytes)
 }
 
 /* Adds a block of new memory after the last address of its pool. */
-static uint32_t new_block(struct caching_allocator *a, enum caching_pool pool, uint64_t bytes)
+static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes)
 {
     uint32_t row = new_row(a);
     a->block[row] = (struct caching_block){
@@ -366,24 +371,24 @@ static uint32_t new_block(struct caching_allocator *a, enum caching_pool pool, u
     return row;
 }
 
-static uint32_t new_segment(struct caching_allocator *a, uint64_t rounded)
+static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     uint64_t size = caching_segment_bytes(rounded);
     if (lacks_room(a, size))
         release_cached(a);
     reserve(a, size);
-    return new_block(a, pool_of(rounded), size);
+    return new_block(a, pool, size);
 }
 
-static uint64_t page_of(enum caching_pool pool)
+static uint64_t page_of(int pool)
 {
-    return pool == CACHING_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
+    return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
 /* Adds a free block from `begin` to `end` between two neighbours, either of which may be NONE, and returns its row;
  * NONE: the block would be empty. */
-static uint32_t add_rest(struct caching_allocator *a, enum caching_pool pool, uint64_t begin,
-                         uint64_t end, uint32_t before, uint32_t after)
+static uint32_t add_rest(struct caching_allocator *a, int pool, uint64_t begin, uint64_t end,
+                         uint32_t before, uint32_t after)
 {
     uint32_t row = NONE;
     if (begin < end) {
@@ -408,7 +413,7 @@ static uint32_t add_rest(struct caching_allocator *a, enum caching_pool pool, ui
 static void give_back_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
-    enum caching_pool pool = (enum caching_pool)b.pool;
+    int pool = b.pool;
     uint64_t begin = round_up(b.address, page_of(pool));
     uint64_t end = (b.address + b.size) / page_of(pool) * page_of(pool);
     bool is_end = a->end[pool] == row + 1;
@@ -433,9 +438,8 @@ static void give_back_all_pages(struct caching_allocator *a)
 }
 
 /* Returns a block of at least `rounded` bytes, in no list, at the end of the segment that grows. */
-static uint32_t grow_segment(struct caching_allocator *a, uint64_t rounded)
+static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
-    enum caching_pool pool = pool_of(rounded);
     for (bool tried = false;; tried = true) {
         uint32_t last = a->end[pool] > 0 ? a->end[pool] - 1 : NONE;
         bool extends = last != NONE && !a->block[last].used;
@@ -464,7 +468,7 @@ static uint32_t grow_segment(struct caching_allocator *a, uint64_t rounded)
 static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
-    bool worth = a->block[row].pool == CACHING_SMALL ? rest >= MIN_BLOCK : rest > SMALL_SIZE;
+    bool worth = is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE;
     if (!worth)
         return;
     uint32_t tail = new_row(a);
@@ -488,10 +492,16 @@ static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 {
+    return caching_alloc_on(a, CACHING_COMPUTE, bytes);
+}
+
+uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream stream, uint64_t bytes)
+{
     uint64_t rounded = caching_round(bytes);
-    uint32_t row = take_free(a, pool_of(rounded), rounded);
+    int pool = pool_of(stream, rounded);
+    uint32_t row = take_free(a, pool, rounded);
     if (row == NONE)
-        row = a->expandable ? grow_segment(a, rounded) : new_segment(a, rounded);
+        row = a->expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
     split(a, row, rounded);
     a->block[row].used = true;
     a->used += a->block[row].size;

@@ -13,8 +13,9 @@
  * device, the pages of all free blocks are given back. PyTorch may later use the addresses of such pages again; the
  * model begins another segment, which takes as much memory.
  *
- * Streams are not modelled: a block freed on one stream is free for all. The model holds sizes, and no memory of the
- * device. All-zero except for `limit` and `expandable` is empty. */
+ * Each stream has pools of its own, whose free blocks no other stream may take. The model has two, the stream of
+ * computation and one on which a framework allocates what it gathers; a freed block may be taken at once, as if no other
+ * stream still used it. The model holds sizes, and no memory of the device. All-zero except for `limit` and `expandable` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 
@@ -22,7 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum caching_pool { CACHING_SMALL, CACHING_LARGE, CACHING_POOL_COUNT };
+enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
+
+/* A stream's small pool has the number 2 x stream, and its large pool the next one. */
+enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 
 struct caching_block {
     uint64_t address, size;
@@ -76,6 +80,9 @@ void caching_release(struct caching_allocator *allocator);
 
 /* Makes a block of at least `bytes` bytes (rounded; 0 counts as 1) and returns its row. An allocation beyond the
  * limit sets `exceeded` and is made nevertheless, so that the peak says how much memory is needed. */
+uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stream stream,
+                          uint64_t bytes);
+/* The same on the stream of computation. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 

@@ -63,6 +63,11 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
+static bool is_gather(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_WEIGHTS;
+}
+
 /* Adds the persistent buffers that an op touches. If the whole list repeats the op's layer in copies that the sample
  * leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
@@ -75,7 +80,7 @@ static void add_held(struct replay *r, const struct coming *c)
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
                 if (c->first[i - c->begin] != IR_NONE && lifetimes_held(c->ir, i))
-                    r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE};
+                    r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE, false};
     }
 }
 
@@ -98,15 +103,15 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
     for (uint32_t i = 0; i < rows; i++) {
         if (row[i].copy > 2) { /* from the second copy on, ops follow each other at one distance */
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
-            r->row[r->count++] =
-                (struct replay_stay){b->buffer, 2 * b->first - a->first, 2 * b->last - a->last};
+            r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first - a->first,
+                                                      2 * b->last - a->last, b->gathered};
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
         uint32_t last = last_of(&c, buffer, first);
         r->row[r->count++] = (struct replay_stay){
             buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
-            repeats_seen_from(repeats, first, row[i].copy, last) - begin};
+            repeats_seen_from(repeats, first, row[i].copy, last) - begin, is_gather(ir, first)};
     }
     free(row);
     free(c.first);
@@ -124,6 +129,7 @@ void replay_release(struct replay *r)
  * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row. */
 struct pass {
     uint32_t *dying, *next, *block;
+    bool gathers_apart;
 };
 
 static void pass_step(const struct replay *r, enum memory memory, struct caching_allocator *a,
@@ -139,7 +145,9 @@ static void pass_step(const struct replay *r, enum memory memory, struct caching
         if (row == NULL || r->ir->buffer.memory[row->buffer] != memory ||
             (row->last == IR_NONE && !first_step))
             continue;
-        pass->block[i] = caching_alloc(a, ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
+        bool apart = pass->gathers_apart && row->gathered;
+        pass->block[i] = caching_alloc_on(a, apart ? CACHING_GATHER : CACHING_COMPUTE,
+                                          ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
         if (row->last == IR_NONE)
             continue;
         pass->next[i] = pass->dying[row->last];
@@ -147,11 +155,13 @@ static void pass_step(const struct replay *r, enum memory memory, struct caching
     }
 }
 
-void replay_run(const struct replay *r, enum memory memory, struct caching_allocator *a)
+void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
+                struct caching_allocator *a)
 {
     struct pass pass = {.dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
                         .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
-                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
+                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block),
+                        .gathers_apart = gathers_apart};
     for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
         pass_step(r, memory, a, &pass, step == 0);
     free(pass.dying);

@@ -15,6 +15,7 @@ struct replay {
     uint32_t ops, count;
     struct replay_stay {
         uint32_t buffer, first, last; /* last: IR_NONE if the buffer stays */
+        bool gathered;                /* parameters, written by the all-gather that it comes with */
     } * row;                          /* in the order in which buffers come */
 };
 
@@ -26,8 +27,9 @@ void replay_release(struct replay *replay);
 enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
- * limit. Persistent buffers are allocated in the first step only. */
-void replay_run(const struct replay *replay, enum memory memory,
+ * limit. Persistent buffers are allocated in the first step only. gathers_apart: gathered parameters are allocated on
+ * the stream of gathers. */
+void replay_run(const struct replay *replay, enum memory memory, bool gathers_apart,
                 struct caching_allocator *allocator);
 
 #endif

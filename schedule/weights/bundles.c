@@ -1,7 +1,7 @@
 /* Weights as bundles: tensors laid end to end, gathered, reduced and updated together.
  *
  * The embedding is a bundle, the head is one, and each layer is one (or, where weights stay whole, consecutive layers
- * of together at least the profile's bucket size). A bundle is padded so that every rank's part (and, where stages
+ * of together at least the profile's bucket size). With the profile's root_unit embedding and head are one bundle. A bundle is padded so that every rank's part (and, where stages
  * hold parts of each other's weights, every stage's) is a multiple of 8 elements (16 bytes in bf16).
  * docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
@@ -233,16 +233,38 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
     }
 }
 
+static void add_head(struct emit *e, uint64_t *used)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
+    struct part_tensors tensors = tensors_of(e, spec, count);
+    add_part(e, part_head(e), "", &tensors, used);
+}
+
 static void lay_out_head(struct emit *e)
+{
+    uint64_t used = 0;
+    uint32_t begin = e->ir->tensor_count;
+    add_head(e, &used);
+    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
+                 used);
+}
+
+/* Lays out one bundle of the embedding, the learned positions, the final norm and the head. */
+static void lay_out_root(struct emit *e)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     uint32_t begin = e->ir->tensor_count;
-    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, count);
-    add_part(e, part_head(e), "", &tensors, &used);
-    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
-                 used);
+    size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
+    struct part_tensors tensors = tensors_of(e, spec, 1);
+    add_part(e, part_embedding(e), "", &tensors, &used);
+    if (count > 1) {
+        tensors = tensors_of(e, spec + 1, count - 1);
+        add_part(e, part_positions(e), "", &tensors, &used);
+    }
+    add_head(e, &used);
+    close_bundle(e, "root", 0, begin, e->ir->tensor_count - begin, used);
 }
 
 /* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
@@ -259,11 +281,14 @@ static void lay_out(struct emit *e)
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
         e->weights.part[p].bundle = IR_NONE;
-    if (first)
+    bool root = weights_root_unit(c);
+    if (root)
+        lay_out_root(e);
+    else if (first)
         lay_out_embedding(e);
     for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
         lay_out_layers(e, pipeline_chunk(c, e->stage, v));
-    if (last)
+    if (last && !root)
         lay_out_head(e);
     if (last && !first && c->model->tied_head)
         lay_out_embedding(e);

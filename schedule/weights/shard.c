@@ -44,7 +44,8 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
         return;
     }
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
-    s->run[s->run_count++] = (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}};
+    s->run[s->run_count++] =
+        (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
@@ -109,10 +110,20 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
                                   IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
+/* True if two runs use the bundle of embedding and head in one micro-batch: FSDP's root stays gathered in between. */
+static bool shares_root(const struct shard *s, const struct op_list *list, uint32_t before,
+                        uint32_t r)
+{
+    const struct use_run *a = &s->run[before], *b = &s->run[r];
+    return weights_root_unit(s->e->choices) &&
+           b->bundle == s->e->weights.part[part_embedding(s->e)].bundle &&
+           s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
+}
+
 /* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
  * `reuse_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This concerns
- * the last layers and the head, between forward and backward. */
-static void find_kept(struct shard *s)
+ * the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch. */
+static void find_kept(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
@@ -121,7 +132,8 @@ static void find_kept(struct shard *s)
         heap_alloc(e->weights.bundle_count, sizeof *then); /* elements read up to its end */
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
-        if (last[b] != IR_NONE && read - then[b] <= reach)
+        if (last[b] != IR_NONE &&
+            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b], r)))
             s->run[r].keeps = last[b];
         read += e->weights.bundle[b].elements;
         last[b] = r;
@@ -172,13 +184,34 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
         shard_cast(s, part, in_compute_dtype, out);
         part = in_compute_dtype;
     }
-    op_id op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part,
-                                  run->gathered);
+    buffer_id to = run->gathered;
+    if (e->choices->profile->gather_copies)
+        to = run->flat = ir_add_buffer_like(s->ir, run->gathered);
+    op_id op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part, to);
     if (e->choices->profile->collectives_hold && run->begin > 0)
         emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
     else if (r >= behind)
         emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
     op_list_push(out, op);
+}
+
+/* Copies the parameters of a run out of the buffer that they were gathered into. In the forward that buffer lives until
+ * the next run's copy, so that the copy and the next gather may overlap (FSDPParamGroup.wait_for_unshard()). */
+static void copy_out(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in,
+                     struct op_list *out)
+{
+    struct use_run *run = &s->run[r];
+    if (run->flat.i == IR_NONE || run->begin != i)
+        return;
+    enum phase phase = (enum phase)s->ir->op.phase[in->op[i]];
+    struct view from = ir_whole(s->ir, run->flat), to = ir_whole(s->ir, run->gathered);
+    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)from.count, 1, {1, 0, 0}}};
+    shard_set_tags(s, s->ir, in->op[i], phase, REGION_WEIGHTS);
+    op_id op = emit_op(s->e, s->e->stream.compute, &work, &from, 1, &to, 1);
+    op_list_push(out, op);
+    if (phase == PHASE_FORWARD && s->held.i != IR_NONE)
+        emit_extend_lifetime(s->e, s->held, op);
+    s->held = phase == PHASE_FORWARD ? run->flat : (buffer_id){IR_NONE};
 }
 
 /* Gathers for all runs up to `last` for which that has not been done. */
@@ -306,6 +339,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .gathers = weights_sharded_params(e->choices) && e->group.shard_size > 1,
         .remote_weights = pipeline_has_remote_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
+        .held = {IR_NONE},
     };
     if (s->remote_weights)
         remote_end(e);
@@ -315,8 +349,9 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     s->reduced_of = heap_zalloc(e->weights.bundle_count, sizeof *s->reduced_of);
     find_uses(s, list);
     find_cores(s, list);
-    if (e->choices->profile->reuse_elements > 0 && !s->remote_weights)
-        find_kept(s);
+    bool keeps = e->choices->profile->reuse_elements > 0 || weights_root_unit(e->choices);
+    if (keeps && !s->remote_weights)
+        find_kept(s, list);
     s->reduced = none_filled(s->gradient_count, sizeof *s->reduced);
     s->to_add = none_filled(s->gradient_count, sizeof *s->to_add);
 }
@@ -370,6 +405,8 @@ static void rewrite(struct shard *s, const struct op_list *list, struct op_list 
             r++;
         if (r < s->run_count && s->run[r].begin <= i)
             gather_before(s, r, i, list, out);
+        if (r < s->run_count)
+            copy_out(s, r, i, list, out);
         if (r < s->run_count && s->run[r].begin <= i && s->run[r].gathered.i != IR_NONE)
             redirect(s, op, &s->run[r]);
         if (ends_backward(s, list, i))

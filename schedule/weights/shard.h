@@ -11,6 +11,8 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
+    buffer_id
+        flat; /* with the profile's gather_copies: what is to be copied to `gathered`; IR_NONE: nothing */
 };
 
 struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
@@ -27,7 +29,8 @@ struct shard {
     struct use_run *run;
     uint32_t run_count;
     size_t run_capacity;
-    uint32_t next_gather;      /* the first run that has not been gathered for */
+    uint32_t next_gather; /* the first run that has not been gathered for */
+    buffer_id held;       /* the last buffer that was copied out of in the forward; IR_NONE: none */
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;

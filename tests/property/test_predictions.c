@@ -317,10 +317,10 @@ static bool price(struct priced *priced, const struct request *request, const ch
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
  * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_unit, reuse_elements, params_f32,
- * reduce_at_end, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out where cp >
- * 1. Two differences are allowed: 1e-4 of the step, because sharing of links has let another profile end sooner by
- * 6e-5; and the time by which ideal's updates take longer, because their gathers may share links with gradients that
- * are still being reduced. */
+ * reduce_at_end, root_unit, offload_grain). TransformerEngine's ring (ring_retains) is another method and is left out
+ * where cp > 1. Two differences are allowed: 1e-4 of the step, because sharing of links has let another profile end
+ * sooner by 6e-5; and the time by which ideal's updates take longer, because their gathers may share links with
+ * gradients that are still being reduced. */
 static void no_profile_beats_ideal(void)
 {
     struct check_random random = check_random_make();
@@ -345,6 +345,7 @@ static void no_profile_beats_ideal(void)
         same.reuse_elements = other->reuse_elements;
         same.params_f32 = other->params_f32;
         same.reduce_at_end = other->reduce_at_end;
+        same.root_unit = other->root_unit;
         same.offload_grain = other->offload_grain;
         request.profile = other->name;
         bool ok = price(&theirs, &request, cluster, NULL);

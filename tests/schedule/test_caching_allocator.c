@@ -131,6 +131,20 @@ static void pages_of_holes_go_back_before_a_device_is_full(void)
     caching_release(&a);
 }
 
+/* A block that was freed on one stream serves no other stream. */
+static void streams_share_no_blocks(void)
+{
+    struct caching_allocator a = {0};
+    caching_free(&a, caching_alloc(&a, 40 * MIB));
+    uint32_t gathered = caching_alloc_on(&a, CACHING_GATHER, 40 * MIB);
+    CHECK_INT("two segments", (int64_t)a.reserved, (int64_t)(80 * MIB));
+    caching_free(&a, gathered);
+    caching_alloc_on(&a, CACHING_GATHER, 30 * MIB);
+    caching_alloc(&a, 30 * MIB);
+    CHECK_INT("each takes its own", (int64_t)a.reserved, (int64_t)(80 * MIB));
+    caching_release(&a);
+}
+
 /* The highest numbers seen of free blocks of one size, and of sizes with free blocks. */
 struct most {
     uint32_t parts, sizes;
@@ -225,6 +239,7 @@ static const struct check_case cases[] = {
     {"a segment that grows reuses its free end", a_segment_that_grows_reuses_its_free_end},
     {"pages of holes go back before a device is full",
      pages_of_holes_go_back_before_a_device_is_full},
+    {"streams share no blocks", streams_share_no_blocks},
     {"sums hold for any order", sums_hold_for_any_order},
 };
 CHECK_MAIN("caching_allocator", cases)

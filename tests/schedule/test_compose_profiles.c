@@ -20,7 +20,8 @@ static void weights_move_as_the_table_says(void)
         {"internevo", CHOICE_WEIGHTS_ZERO2, 0, 3, 3, 0},
         {"internevo", CHOICE_WEIGHTS_ZERO3, 0, 6, 4, 0}, /* embedding, 0, 1, head, 1, 0 */
         {"internevo", CHOICE_WEIGHTS_HSDP, 2, 6, 4, 4},
-        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0}, /* a model this small stays gathered */
+        {"torchtitan", CHOICE_WEIGHTS_ZERO3, 0, 5, 3, 0}, /* root, 0, 1, 1, 0: FSDP's root stays */
+        {"deepspeed", CHOICE_WEIGHTS_ZERO3, 0, 4, 4, 0},  /* a model this small stays gathered */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
@@ -265,6 +266,30 @@ static void deepspeed_reduces_shared_sequences_in_fp32(void)
     }
 }
 
+/* FSDP2 copies what it gathered out of a buffer, once for each gather; FSDP1's parameters are views of it. */
+static void fsdp2_copies_what_it_gathered(void)
+{
+    static const struct {
+        const char *profile;
+        int64_t copies;
+    } rows[] = {{"torchtitan", 5}, {"hf", 5}, {"fsdp1", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 4);
+        struct ir ir;
+        struct choices c;
+        int64_t copies = 0;
+        request.strategy = "local";
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.profile = rows[i].profile;
+        build(&ir, &c, &request, rows[i].profile);
+        CHECK_INT(rows[i].profile, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), 5);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            copies += ir.op.kind[op] == WORK_PACK && ir.op.region[op] == REGION_WEIGHTS;
+        CHECK_INT(rows[i].profile, copies, rows[i].copies);
+        ir_release(&ir);
+    }
+}
+
 static const struct check_case cases[] = {
     {"weights move as the table says", weights_move_as_the_table_says},
     {"FSDP1 passes over gradients before each reduction",
@@ -273,6 +298,7 @@ static const struct check_case cases[] = {
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
     {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
     {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
+    {"FSDP2 copies what it gathered", fsdp2_copies_what_it_gathered},
     {"DeepSpeed reduces shared sequences in fp32", deepspeed_reduces_shared_sequences_in_fp32},
 };
 CHECK_MAIN("compose_profiles", cases)

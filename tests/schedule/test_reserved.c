@@ -153,11 +153,11 @@ static void a_second_step_finds_other_segments(void)
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
     replay_init(&replay, &ir, &ir.role[0]);
-    replay_run(&replay, MEMORY_HBM, &a);
+    replay_run(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
     CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
     CHECK_INT("all is given back", (int64_t)a.used, 0);
-    replay_run(&replay, MEMORY_HBM, &limited);
+    replay_run(&replay, MEMORY_HBM, false, &limited);
     CHECK("exceeded", limited.exceeded);
     CHECK_INT("in the first step", (int64_t)limited.exceeded_at, INT64_C(70) << 20);
     caching_release(&a);
