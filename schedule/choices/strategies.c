@@ -269,6 +269,7 @@ static const struct profile profiles[] = {
      .host_factor = 1.0},               /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      WELL_MADE,
+     .gather_copies = true,             /* foreach_all_gather_copy_out() */
      .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_hold = true,           /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
