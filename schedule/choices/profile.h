@@ -104,8 +104,7 @@ struct profile {
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
     uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
-    bool
-        collectives_hold; /* without prefetch: the thread that issues computation also starts each
+    bool collectives_hold;  /* without prefetch: the thread that issues computation also starts each
                              gather and each reduction of weights, and waits for it */
     bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
     bool gathers_after_core; /* gathers start after attention's core; else when the layer begins */
