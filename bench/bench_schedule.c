@@ -25,10 +25,9 @@ static const struct {
     {"fpdt, 4M tokens", "llama3-8b", "fpdt", 8, 8, 4194304, 0, -1, -1},
 };
 
-/* One line of the table: its name, counts, speed, bytes, speeds, sizes. */
-#define LINE(count, speed, bytes, size)                                                            \
-    "%-28s %" count " %" count " %" speed " %" bytes " %" speed " %" speed " %" size " %" size     \
-    " %" size "\n"
+/* One line of the table: its name, counts, speeds, sizes. */
+#define LINE(count, speed, size)                                                                   \
+    "%-28s %" count " %" count " %" speed " %" speed " %" speed " %" size " %" size " %" size "\n"
 
 static double processor_s(void)
 {
@@ -88,9 +87,8 @@ static enum status run_row(size_t row, struct diag *diag)
         repeat_add(&times.verify, processor_s() - begin_s);
     }
     if (status == STATUS_OK)
-        printf(LINE("9u", "9.2f", "9.1f", "9.3f"), rows[row].name, ir.op.count, ir.buffer.count,
+        printf(LINE("9u", "9.2f", "9.3f"), rows[row].name, ir.op.count, ir.buffer.count,
                ir.op.count / repeat_median_s(&times.build) / 1e6,
-               (double)ir_memory(&ir) / ir.op.count,
                ir.buffer.count / repeat_median_s(&times.plan) / 1e6,
                ir.op.count / repeat_median_s(&times.verify) / 1e6,
                (double)figures.arena[MEMORY_HBM] / 1e9, (double)figures.held[MEMORY_HBM] / 1e9,
@@ -102,10 +100,9 @@ static enum status run_row(size_t row, struct diag *diag)
 
 int main(void)
 {
-    printf(LINE("9s", "9s", "9s", "9s"), "", "ops", "buffers", "made", "size", "planned",
-           "verified", "arena", "held", "live");
-    printf(LINE("9s", "9s", "9s", "9s"), "", "", "", "Mop/s", "byte/op", "Mbuffer/s", "Mop/s", "GB",
-           "GB", "GB");
+    printf(LINE("9s", "9s", "9s"), "", "ops", "buffers", "made", "planned", "verified", "arena",
+           "held", "live");
+    printf(LINE("9s", "9s", "9s"), "", "", "", "Mop/s", "Mbuffer/s", "Mop/s", "GB", "GB", "GB");
     for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
         struct diag diag = {0};
         if (run_row(row, &diag) != STATUS_OK) {

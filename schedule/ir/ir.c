@@ -299,8 +299,6 @@ uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size)
 {
     if (!ir->index)
         return IR_NONE;
-    if (ir->index->forgotten)
-        ir_remember(ir);
     const struct id_map *map = &ir->index->tensor;
     for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
         if (is_named(ir->tensor[p.row].name, name, size))

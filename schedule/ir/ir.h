@@ -396,10 +396,6 @@ static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
     return kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
 }
 
-/* ir_memory() returns the heap bytes of all tables, for the benchmark; ir_shrink() gives back unused capacity. */
-size_t ir_memory(const struct ir *ir);
-void ir_shrink(struct ir *ir);
-
 const char *memory_name(enum memory memory);
 const char *category_name(enum category category);
 const char *phase_name(enum phase phase);

@@ -520,24 +520,3 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     ir->role[index->open_role].op_count++;
     return (op_id){row};
 }
-
-void ir_remember(const struct ir *ir)
-{
-    struct ir_index *index = ir->index;
-    index->forgotten = false;
-    for (uint32_t i = 0; i < ir->shape_count; i++) {
-        const struct work *row = &ir->shape[i];
-        struct shape_key key = {row->kind, row->in, row->out, row->reads, row->writes};
-        id_map_add(&index->shape, hash_shape(key, row->p, index->kind[row->kind]->param_count), i);
-    }
-    for (uint32_t i = 0; i < ir->dims_count; i++)
-        id_map_add(&index->dims, hash_dims(&ir->dims[i]), i);
-    for (uint32_t i = 0; i < ir->extent_count; i++)
-        id_map_add(&index->extent, hash_extent(ir->extent[i]), i);
-    for (uint32_t i = 0; i < ir->binding_count; i++)
-        id_map_add(&index->binding, hash_binding(&ir->binding[i]), i);
-    for (uint32_t i = 0; i < ir->tensor_count; i++) {
-        const char *name = ir->tensor[i].name;
-        id_map_add(&index->tensor, hash_text(name, strlen(name)), i);
-    }
-}

@@ -8,9 +8,7 @@
 enum { IR_RANGE_CACHE = 4096, IR_STEM_CACHE = 256 }; /* powers of two */
 
 struct ir_index {
-    /* Maps for finding rows while rows are added. ir_shrink() drops the maps of a finished list's tables
-     * (`forgotten`), and ir_index() makes them again. */
-    bool forgotten;
+    /* Maps for finding rows while rows are added. */
     struct id_map shape, dims, extent, word, group, role, tensor, bundle, binding, guard;
 
     /* Names of buffers. Only texts look buffers up by name, so the map is filled at the first look-up; the first
@@ -41,11 +39,8 @@ struct ir_index {
 struct ir_index *ir_make_index(struct ir *ir);
 static inline struct ir_index *ir_index(struct ir *ir)
 {
-    return ir->index && !ir->index->forgotten ? ir->index : ir_make_index(ir);
+    return ir->index ? ir->index : ir_make_index(ir);
 }
-
-/* Fills maps that were forgotten. */
-void ir_remember(const struct ir *ir);
 
 /* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that prints as a
  * 32-bit number does (no leading zeros); IR_NONE when there is none. Returns the stem's size. */

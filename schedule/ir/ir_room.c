@@ -1,4 +1,4 @@
-/* The room an ir takes: columns that grow together, what there is to release, shrink and count. */
+/* The room an ir takes: columns that grow together, what there is to release. */
 #include "schedule/ir/ir_columns.h"
 
 #include "schedule/ir/ir_index.h"
@@ -78,49 +78,18 @@ static void free_columns(void *table, const struct column *column, size_t count)
         free(column_get(table, column[i]));
 }
 
-static size_t row_bytes(const struct column *column, size_t count)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += column[i].size;
-    return bytes;
-}
-
-/* Every plain array of an ir: what there is to release, shrink and count. */
-struct array {
-    struct column data;
-    size_t count, capacity; /* where these numbers are */
+/* Every plain array of an ir. */
+static const struct column arrays[] = {
+    COLUMN(ir, group),  COLUMN(ir, guard),   COLUMN(ir, role),    COLUMN(ir, stream),
+    COLUMN(ir, tensor), COLUMN(ir, bundle),  COLUMN(ir, binding), COLUMN(ir, shape),
+    COLUMN(ir, dims),   COLUMN(ir, extent),  COLUMN(ir, range),   COLUMN(ir, operand),
+    COLUMN(ir, wait),   COLUMN(ir, free_op), COLUMN(ir, word),
 };
-
-#define ARRAY(name)                                                                                \
-    {                                                                                              \
-        COLUMN(ir, name), offsetof(struct ir, name##_count), offsetof(struct ir, name##_capacity)  \
-    }
-
-static const struct array arrays[] = {
-    ARRAY(group),  ARRAY(guard),   ARRAY(role),  ARRAY(stream),  ARRAY(tensor),
-    ARRAY(bundle), ARRAY(binding), ARRAY(shape), ARRAY(dims),    ARRAY(extent),
-    ARRAY(range),  ARRAY(operand), ARRAY(wait),  ARRAY(free_op), ARRAY(word),
-};
-
-static uint32_t *number_at(struct ir *ir, size_t at)
-{
-    return (uint32_t *)(void *)((char *)ir + at);
-}
-
-static uint32_t capacity_of(const struct ir *ir, const struct array *array)
-{
-    uint32_t capacity;
-    memcpy(&capacity, (const char *)ir + array->capacity, sizeof capacity);
-    return capacity;
-}
 
 /* ---- the index ---- */
 
 struct ir_index *ir_make_index(struct ir *ir)
 {
-    if (ir->index && ir->index->forgotten)
-        ir_remember(ir);
     if (ir->index)
         return ir->index;
     struct ir_index *index = heap_zalloc(1, sizeof *index);
@@ -132,95 +101,26 @@ struct ir_index *ir_make_index(struct ir *ir)
     return ir->index = index;
 }
 
-enum { INDEX_MAPS = 11 };
-
-static struct id_map *const *index_maps(struct ir_index *index, struct id_map *map[INDEX_MAPS])
-{
-    struct id_map *all[INDEX_MAPS] = {
-        &index->shape,  &index->dims,   &index->extent,  &index->word,  &index->group, &index->role,
-        &index->tensor, &index->bundle, &index->binding, &index->guard, &index->buffer};
-    memcpy(map, all, sizeof all);
-    return map;
-}
-
 void ir_release(struct ir *ir)
 {
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        free(column_get(ir, arrays[i].data));
+    struct ir_index *index = ir->index;
+    free_columns(ir, arrays, ARRAY_LEN(arrays));
     free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
     free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
-    if (ir->index) {
-        struct id_map *map[INDEX_MAPS];
-        index_maps(ir->index, map);
+    if (index) {
+        struct id_map *map[] = {&index->shape,   &index->dims,  &index->extent, &index->word,
+                                &index->group,   &index->role,  &index->tensor, &index->bundle,
+                                &index->binding, &index->guard, &index->buffer};
         for (size_t i = 0; i < ARRAY_LEN(map); i++)
             id_map_release(map[i]);
-        free(ir->index->next_number);
-        free(ir->index->stem_dims);
-        free(ir->index->recent_range);
-        free(ir->index->recent_stem);
-        free(ir->index);
+        free(index->next_number);
+        free(index->stem_dims);
+        free(index->recent_range);
+        free(index->recent_stem);
+        free(index);
     }
     arena_release(&ir->arena);
     *ir = (struct ir){0};
-}
-
-size_t ir_memory(const struct ir *ir)
-{
-    size_t bytes = ir->arena.total;
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        bytes += capacity_of(ir, &arrays[i]) * arrays[i].data.size;
-    bytes += ir->buffer.capacity * row_bytes(buffer_columns, ARRAY_LEN(buffer_columns));
-    bytes += ir->op.capacity * row_bytes(op_columns, ARRAY_LEN(op_columns));
-    if (ir->index) {
-        struct id_map *map[INDEX_MAPS];
-        index_maps(ir->index, map);
-        bytes += sizeof *ir->index + 2 * ir->index->stem_capacity * sizeof(uint32_t);
-        if (ir->index->recent_range)
-            bytes += IR_RANGE_CACHE * sizeof *ir->index->recent_range;
-        if (ir->index->recent_stem)
-            bytes += IR_STEM_CACHE * sizeof *ir->index->recent_stem;
-        for (size_t i = 0; i < ARRAY_LEN(map); i++)
-            bytes += (size_t)map[i]->capacity * sizeof(struct id_slot);
-    }
-    return bytes;
-}
-
-/* Forgets what the next look-up, or the next row, makes again. */
-static void forget(struct ir_index *index)
-{
-    struct id_map *map[] = {&index->buffer, &index->shape,   &index->dims,
-                            &index->extent, &index->binding, &index->tensor};
-    for (size_t i = 0; i < ARRAY_LEN(map); i++)
-        id_map_release(map[i]);
-    free(index->recent_range);
-    free(index->recent_stem);
-    index->recent_range = NULL;
-    index->recent_stem = NULL;
-    index->named = 0;
-    index->forgotten = true;
-}
-
-void ir_shrink(struct ir *ir)
-{
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++) {
-        const struct column *data = &arrays[i].data;
-        uint32_t count = *number_at(ir, arrays[i].count);
-        uint32_t *capacity = number_at(ir, arrays[i].capacity);
-        if (count > 0 && count < *capacity) {
-            column_set(ir, *data, heap_realloc(column_get(ir, *data), count, data->size));
-            *capacity = count;
-        }
-    }
-    if (ir->buffer.count > 0) {
-        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.count);
-        ir->buffer.capacity = ir->buffer.count;
-    }
-    if (ir->op.count > 0) {
-        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.count);
-        ir->op.capacity = ir->op.count;
-    }
-    if (ir->index)
-        forget(ir->index);
 }
 
 /* Reserves exactly the rows that are known to be needed, without rounding up. */

@@ -380,7 +380,6 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     build(out, &scoped, model, (struct repeats){0}, memories);
-    ir_shrink(out);
     return STATUS_OK;
 }
 
@@ -467,9 +466,7 @@ bool compose_sample(struct ir *out, const struct choices *choices, uint32_t leng
     const struct transformer *model = c.model;
     c.model = of_tensor_rank(&c, &share);
     bool stands = build(out, &c, model, r, memories);
-    if (stands)
-        ir_shrink(out);
-    else
+    if (!stands)
         ir_release(out);
     return stands;
 }

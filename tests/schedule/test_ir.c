@@ -39,10 +39,8 @@ static op_id add_op(struct ir *ir, struct work work, const struct view *read, ui
 static void an_empty_ir_is_all_zero(void)
 {
     struct ir ir = {0};
-    CHECK_INT("memory", (int64_t)ir_memory(&ir), 0);
     CHECK_INT("group", ir_find_group(&ir, "cp", 2), -1);
     CHECK_INT("buffer", ir_find_buffer(&ir, "kv0", 3).i, IR_NONE);
-    ir_shrink(&ir);
     ir_release(&ir);
     ir_release(&ir);
 }
@@ -254,67 +252,6 @@ static void some_ops_hold_the_host(void)
     ir_release(&ir);
 }
 
-/* Ops take less than a hundred bytes each: every op has two operands and one wait, and every second one a new
- * buffer. */
-static void an_op_takes_less_than_a_hundred_bytes(void)
-{
-    enum { OPS = 200000 };
-    struct ir ir = {0};
-    struct view last = ir_whole(&ir, add_buffer(&ir, "x", DTYPE_BF16, 64, 64));
-    uint8_t compute = ir_add_stream(&ir, "compute", STREAM_COMPUTE);
-    for (uint32_t i = 0; i < OPS; i++) {
-        struct view next = last;
-        if (i % 2)
-            next = ir_whole(&ir, add_buffer(&ir, i % 4 == 1 ? "a" : "b", DTYPE_BF16, 64, 64));
-        const struct view read[] = {last, next};
-        const op_id wait = {i};
-        const struct op_desc desc = {.work = {.kind = WORK_ADD, .elements = {1 + i % 50}},
-                                     .stream = compute,
-                                     .read_count = 2,
-                                     .write_count = 1,
-                                     .guard = IR_NONE16,
-                                     .wait_count = 1,
-                                     .tags = no_tags,
-                                     .read = read,
-                                     .write = &next,
-                                     .wait = &wait};
-        ir_add_op(&ir, &desc);
-        ir_set_free(&ir, next.buffer, &wait, 1);
-        last = next;
-    }
-    ir_shrink(&ir);
-    CHECK("bytes", ir_memory(&ir) < (size_t)100 * OPS);
-    CHECK_INT("shapes", ir.shape_count, 50);
-    CHECK_INT("last op", ir_work(&ir, OPS - 1)->elements.count, 1 + (OPS - 1) % 50);
-    ir_release(&ir);
-}
-
-static void a_shrunk_ir_still_knows_its_rows(void)
-{
-    struct ir ir = {0};
-    const struct tensor tensor = {"wo", 8, 4, {1, 0}, 0, 0};
-    const struct binding binding = {BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};
-    const struct work cast = {.kind = WORK_CAST, .elements = {8}};
-    buffer_id x = add_buffer(&ir, "x", DTYPE_BF16, 4, 4);
-    const struct view half = {x, 8, 8}, out = {x, 0, 8};
-    add_op(&ir, cast, &half, 1, &out, 1);
-    ir_add_tensor(&ir, tensor);
-    ir_add_binding(&ir, binding);
-    size_t bytes = ir_memory(&ir);
-    ir_shrink(&ir);
-    CHECK("less", ir_memory(&ir) < bytes);
-    CHECK_INT("found", ir_find_tensor(&ir, "wo", 2), 0);
-    ir_shrink(&ir);
-    x = add_buffer(&ir, "x", DTYPE_BF16, 4, 4);
-    CHECK_INT("dims", ir.buffer.dims[x.i], 0);
-    add_op(&ir, cast, &half, 1, &out, 1);
-    CHECK_INT("shape", ir.op.shape[1], 0);
-    CHECK_INT("extents", ir.extent_count, 2);
-    CHECK_INT("tensor", ir_add_tensor(&ir, tensor), 0);
-    CHECK_INT("binding", ir_add_binding(&ir, binding), 0);
-    ir_release(&ir);
-}
-
 static void texts_that_can_name_something(void)
 {
     static const char *const good[] = {"a", "_x", "comm.hp", "layers.3/w-1:2", "KV0"};
@@ -381,8 +318,6 @@ static const struct check_case cases[] = {
     {"ops go to the last role", ops_go_to_the_last_role},
     {"free sets are lists of ops", free_sets_are_lists_of_ops},
     {"some ops hold the host", some_ops_hold_the_host},
-    {"an op takes less than a hundred bytes", an_op_takes_less_than_a_hundred_bytes},
-    {"a shrunk ir still knows its rows", a_shrunk_ir_still_knows_its_rows},
     {"texts that can name something", texts_that_can_name_something},
     {"names come back", names_come_back},
     {"shapes that are too large are refused", shapes_that_are_too_large_are_refused},
