@@ -32,7 +32,7 @@ static void find_top(const struct changes *c, const struct lifetimes *lifetimes,
 {
     bool *live = heap_zalloc(lifetimes->count + 1u, sizeof *live);
     for (size_t i = 0; i <= upto; i++)
-        live[c->row[i].row] = c->row[i].bytes > 0;
+        live[c->row[i].row] = c->row[i].kind == CHANGE_STARTS;
     for (uint32_t i = 0; i < lifetimes->count; i++)
         if (live[i] && lifetimes->row[i].memory == memory)
             keep_top(peak, (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
@@ -63,10 +63,12 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
             shift_s += gap->shift_s;
         }
         const struct change *change = &c->row[i];
-        uint8_t m = change->memory;
-        live[m] += (uint64_t)change->bytes;
-        category[m][change->category] += (uint64_t)change->bytes;
-        if (live[m] <= peak[m].bytes || change->bytes <= 0)
+        const struct lifetime *of = &lifetimes->row[change->row];
+        int64_t bytes = change_bytes(change, lifetimes);
+        uint8_t m = of->memory;
+        live[m] += (uint64_t)bytes;
+        category[m][of->category] += (uint64_t)bytes;
+        if (live[m] <= peak[m].bytes || bytes <= 0)
             continue;
         peak[m].bytes = live[m];
         peak[m].time_s = change->time_s + shift_s;
@@ -75,16 +77,35 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
         at[m] = i;
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (peak[m].bytes > 0 && lifetimes != NULL)
+        if (peak[m].bytes > 0)
             find_top(c, lifetimes, at[m], (uint8_t)m, &peak[m]);
 }
 
 /* ---- host memory over the ranks of a node ---- */
 
-/* Changes of host memory of each class, kept until the nodes are added up. */
+/* Buffers in host memory of each class and their changes, kept until the nodes are added up. */
 struct host_changes {
+    struct lifetimes *lifetimes;
     struct changes *of_class;
 };
+
+/* Adds the changes of `times` ranks, and their buffers. */
+static void add_ranks(struct changes *sum, struct lifetimes *all, const struct changes *of,
+                      const struct lifetimes *own, uint32_t times)
+{
+    uint32_t first = all->count;
+    changes_reserve(sum, sum->count + of->count);
+    all->row = heap_realloc(all->row, first + own->count + 1u, sizeof *all->row);
+    for (size_t i = 0; i < of->count; i++) {
+        struct change *change = &sum->row[sum->count++];
+        *change = of->row[i];
+        change->row = (change->row + first) & CHANGE_ROW_MAX;
+    }
+    for (uint32_t i = 0; i < own->count; i++) {
+        all->row[all->count] = own->row[i];
+        all->row[all->count++].bytes *= times;
+    }
+}
 
 static struct lifetimes in_host_memory(const struct lifetimes *all)
 {
@@ -123,6 +144,7 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
     uint32_t first, ranks = ranks_of_node(cluster, result, node, &first);
     uint32_t *times = heap_zalloc(result->class_count + 1u, sizeof *times);
     struct changes sum = {0};
+    struct lifetimes all = {0};
     for (uint32_t r = first; r < first + ranks; r++)
         times[result->class_of_rank[r]]++;
     for (uint32_t c = 0; c < result->class_count; c++) {
@@ -130,24 +152,21 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
         if (times[c] == 0 || of->count == 0)
             continue;
         any = &result->classes[c];
-        changes_reserve(&sum, sum.count + of->count);
-        for (size_t i = 0; i < of->count; i++) {
-            sum.row[sum.count] = of->row[i];
-            sum.row[sum.count++].bytes *= times[c];
-        }
+        add_ranks(&sum, &all, of, &host->lifetimes[c], times[c]);
     }
     changes_sort(&sum, result);
     struct memory_gap *gap = NULL;
     uint32_t gaps = 0;
-    bool repeats = any == NULL || memory_gaps(&sum, ir, result, any, &gap, &gaps);
+    bool repeats = any == NULL || memory_gaps(&sum, &all, ir, result, any, &gap, &gaps);
     struct sim_peak peak[MEMORY_COUNT] = {{0}};
     if (repeats)
-        find_peaks(&sum, NULL, gap, gaps, peak);
+        find_peaks(&sum, &all, gap, gaps, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (m != MEMORY_HBM && peak[m].bytes > result->host[m].bytes)
             result->host[m] = (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
     free(gap);
     free(sum.row);
+    free(all.row);
     free(times);
     return repeats;
 }
@@ -170,16 +189,16 @@ static void release_roles(struct lifetimes *lifetimes, const struct ir *ir)
 static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
                        const struct lifetimes *of_role, struct sim_result *result)
 {
-    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
+    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.lifetimes),
+                                heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
     memset(result->host, 0, sizeof result->host);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)
             continue;
-        struct lifetimes own = in_host_memory(&of_role[class->role]);
-        if (own.count > 0)
-            changes_of_class(&host.of_class[c], ir, result, &own, class);
-        free(own.row);
+        host.lifetimes[c] = in_host_memory(&of_role[class->role]);
+        if (host.lifetimes[c].count > 0)
+            changes_of_class(&host.of_class[c], ir, result, &host.lifetimes[c], class);
     }
     bool repeats = true;
     for (uint32_t n = 0; repeats && n < result->node_count; n++) {
@@ -189,8 +208,11 @@ static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
         if (!seen)
             repeats = add_up_node(ir, cluster, result, n, &host);
     }
-    for (uint32_t c = 0; c < result->class_count; c++)
+    for (uint32_t c = 0; c < result->class_count; c++) {
+        free(host.lifetimes[c].row);
         free(host.of_class[c].row);
+    }
+    free(host.lifetimes);
     free(host.of_class);
     return repeats;
 }
@@ -208,10 +230,11 @@ bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
             result->peak[c][m] = (struct sim_peak){.op = IR_NONE};
         if (class->role == IR_NONE)
             continue;
-        changes_of_class(&changes, ir, result, &lifetimes[class->role], class);
-        repeats = memory_gaps(&changes, ir, result, class, &gap, &gaps);
+        const struct lifetimes *of = &lifetimes[class->role];
+        changes_of_class(&changes, ir, result, of, class);
+        repeats = memory_gaps(&changes, of, ir, result, class, &gap, &gaps);
         if (repeats)
-            find_peaks(&changes, &lifetimes[class->role], gap, gaps, result->peak[c]);
+            find_peaks(&changes, of, gap, gaps, result->peak[c]);
         free(gap);
     }
     repeats = repeats && find_hosts(ir, cluster, lifetimes, result);
@@ -234,9 +257,9 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
     bool touched[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
     for (size_t i = 0; i < changes.count; i++) {
         const struct change *change = &changes.row[i];
-        uint8_t category = change->category;
-        live[change->memory][category] += (uint64_t)change->bytes;
-        touched[change->memory][category] = true;
+        const struct lifetime *of = &lifetimes.row[change->row];
+        live[of->memory][of->category] += (uint64_t)change_bytes(change, &lifetimes);
+        touched[of->memory][of->category] = true;
         if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
             continue; /* one row per date */
         for (int m = 0; m < MEMORY_COUNT; m++)
@@ -270,11 +293,11 @@ size_t memory_events(const struct ir *ir, const struct sim_result *result, uint3
     changes_of_class(&changes, ir, result, &lifetimes, class);
     *events = heap_alloc(changes.count + 1, sizeof **events);
     for (size_t i = 0; i < changes.count; i++)
-        if (changes.row[i].bytes != 0)
+        if (changes.row[i].kind != CHANGE_BRIEF)
             (*events)[count++] = (struct memory_event){
                 .time_s = changes.row[i].time_s,
                 .buffer = lifetimes.row[changes.row[i].row].buffer,
-                .bytes = changes.row[i].bytes,
+                .bytes = change_bytes(&changes.row[i], &lifetimes),
             };
     free(changes.row);
     free(lifetimes.row);

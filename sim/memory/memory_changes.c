@@ -4,6 +4,7 @@
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/liveness.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +73,8 @@ static bool comes_before(const struct change *a, const struct change *b)
         return a->time_s < b->time_s;
     if (a->op == IR_NONE || b->op == IR_NONE)
         return a->op == IR_NONE && b->op != IR_NONE;
-    if ((a->bytes < 0) != (b->bytes < 0))
-        return a->bytes < 0;
+    if ((a->kind == CHANGE_ENDS) != (b->kind == CHANGE_ENDS))
+        return a->kind == CHANGE_ENDS;
     return a->op < b->op;
 }
 
@@ -169,15 +170,11 @@ struct leaving {
     uint32_t *next;  /* per lifetime */
 };
 
-static void add(struct change *row, size_t *at, const struct lifetimes *l, uint32_t i,
-                double time_s, uint32_t op, int64_t bytes)
+static void add(struct change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
+                enum change_kind kind)
 {
-    row[(*at)++] = (struct change){.time_s = time_s,
-                                   .bytes = bytes,
-                                   .op = op,
-                                   .row = i,
-                                   .memory = l->row[i].memory,
-                                   .category = l->row[i].category};
+    row[(*at)++] =
+        (struct change){.time_s = time_s, .op = op, .row = i & CHANGE_ROW_MAX, .kind = kind};
 }
 
 /* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
@@ -189,6 +186,7 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
     uint32_t streams = ir->stream_count, persistent = 0;
     const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
+    assert(l->count <= CHANGE_ROW_MAX);
     struct leaving leaving = {heap_alloc(class->op_count + 1u, sizeof *leaving.first),
                               heap_alloc(l->count + 1u, sizeof *leaving.next)};
     memset(leaving.first, 0xff, (class->op_count + 1u) * sizeof *leaving.first);
@@ -223,17 +221,16 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
     changes_reserve(c, at + 1);
     c->count = 0;
     for (uint32_t i = 0; i < persistent; i++)
-        add(c->row, &c->count, l, i, 0, IR_NONE, (int64_t)l->row[i].bytes);
+        add(c->row, &c->count, i, 0, IR_NONE, CHANGE_STARTS);
     c->count = at;
     for (uint32_t i = persistent; i < l->count; i++) {
         uint32_t op = l->row[i].writer;
-        add(c->row, &start[stream[op]], l, i, start_s[op], class->op_begin + op,
-            brief[i] ? 0 : (int64_t)l->row[i].bytes);
+        add(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
+            brief[i] ? CHANGE_BRIEF : CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
         for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
-            add(c->row, &end[stream[op]], l, i, end_s[op], class->op_begin + op,
-                -(int64_t)l->row[i].bytes);
+            add(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op, CHANGE_ENDS);
     free(brief);
     free(begin);
     free(leaving.first);

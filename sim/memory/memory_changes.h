@@ -18,14 +18,22 @@ struct lifetimes {
 
 void lifetimes_init(struct lifetimes *lifetimes, const struct ir *ir, uint32_t role);
 
-/* One buffer that starts or stops being live. */
+enum { CHANGE_ROW_MAX = (1 << 30) - 1 };
+enum change_kind { CHANGE_STARTS, CHANGE_ENDS, CHANGE_BRIEF }; /* BRIEF: gone at the date it came */
+
+/* One buffer that starts or stops being live. There are millions of them, so bytes stand with the lifetime. */
 struct change {
     double time_s;
-    int64_t bytes; /* > 0: live from now on; < 0: no longer live */
-    uint32_t op;   /* the op that starts, or that ended last; IR_NONE: the start of the step */
-    uint32_t row;  /* row of the role's lifetimes; unused in sums over a node */
-    uint8_t memory, category; /* of the buffer */
+    uint32_t op; /* the op that starts, or that ended last; IR_NONE: the start of the step */
+    uint32_t row : 30, kind : 2; /* row of the lifetimes */
 };
+
+/* Returns the bytes by which a change changes the live bytes. */
+static inline int64_t change_bytes(const struct change *change, const struct lifetimes *lifetimes)
+{
+    int64_t bytes = (int64_t)lifetimes->row[change->row].bytes;
+    return change->kind == CHANGE_STARTS ? bytes : change->kind == CHANGE_ENDS ? -bytes : 0;
+}
 
 /* All-zero is empty; the rows are the caller's to free. */
 struct changes {

@@ -35,14 +35,16 @@ static double quiet_s(const struct changes *c, double date_s, double period_s)
 }
 
 /* True if change b is the same as change a, one period later. */
-static bool repeats(const struct change *a, const struct change *b, double period_s, double same_s)
+static bool repeats(const struct lifetimes *l, const struct change *a, const struct change *b,
+                    double period_s, double same_s)
 {
-    return a->bytes == b->bytes && a->memory == b->memory && a->category == b->category &&
-           fabs(b->time_s - a->time_s - period_s) <= 4 * same_s;
+    const struct lifetime *of_a = &l->row[a->row], *of_b = &l->row[b->row];
+    return a->kind == b->kind && of_a->bytes == of_b->bytes && of_a->memory == of_b->memory &&
+           of_a->category == of_b->category && fabs(b->time_s - a->time_s - period_s) <= 4 * same_s;
 }
 
-static bool find_gap(struct memory_gap *gap, const struct changes *c, double date_s,
-                     double period_s, double same_s, uint32_t copies)
+static bool find_gap(struct memory_gap *gap, const struct changes *c, const struct lifetimes *l,
+                     double date_s, double period_s, double same_s, uint32_t copies)
 {
     double cut_s = quiet_s(c, date_s, period_s);
     size_t begin = first_at(c, cut_s - period_s), end = first_at(c, cut_s + period_s);
@@ -51,15 +53,17 @@ static bool find_gap(struct memory_gap *gap, const struct changes *c, double dat
         return false;
     for (size_t i = begin; i < gap->at; i++) {
         const struct change *change = &c->row[i];
-        if (!repeats(change, change + (gap->at - begin), period_s, same_s))
+        if (!repeats(l, change, change + (gap->at - begin), period_s, same_s))
             return false;
-        gap->growth[change->memory][change->category] += copies * change->bytes;
+        const struct lifetime *of = &l->row[change->row];
+        gap->growth[of->memory][of->category] += copies * change_bytes(change, l);
     }
     return true;
 }
 
-bool memory_gaps(const struct changes *c, const struct ir *ir, const struct sim_result *result,
-                 const struct sim_class *class, struct memory_gap **gaps, uint32_t *count)
+bool memory_gaps(const struct changes *c, const struct lifetimes *l, const struct ir *ir,
+                 const struct sim_result *result, const struct sim_class *class,
+                 struct memory_gap **gaps, uint32_t *count)
 {
     const struct repeats *r = &ir->repeats;
     double same_s = changes_same_date_s(result);
@@ -72,7 +76,8 @@ bool memory_gaps(const struct changes *c, const struct ir *ir, const struct sim_
             continue;
         double date_s =
             result->start_s[class->row + run->begin + run->gap * run->ops - class->op_begin];
-        found = find_gap(&(*gaps)[(*count)++], c, date_s, result->period_s[i], same_s, r->copies);
+        found =
+            find_gap(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i], same_s, r->copies);
     }
     return found;
 }
