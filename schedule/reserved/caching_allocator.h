@@ -31,6 +31,7 @@ enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 struct caching_block {
     uint64_t address, size;
     uint32_t before, after; /* neighbours in its segment */
+    uint32_t owner;         /* the caller's, of a block in use; 0 until it is set */
     uint8_t pool;
     bool used, live; /* live: the row holds a block */
 };

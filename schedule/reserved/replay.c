@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/ir/id_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
     struct repeat_row *row =
         repeats_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
     *r = (struct replay){.ir = ir,
+                         .role = (uint32_t)(role - ir->role),
+                         .begin = begin,
                          .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
     for (uint32_t b = c.begin; b < c.end; b++)
@@ -125,46 +128,170 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* Lists of rows by the op after which they give their memory back: dying[op] is 1 + the first such row, next[row] is
- * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row. */
-struct pass {
-    uint32_t *dying, *next, *block;
-    bool gathers_apart;
+/* The copies of a run's iteration, `ops` ops each. `end` is the end of all iterations of the run. */
+struct copies {
+    uint32_t begin, ops, count, end;
 };
 
-static void pass_step(const struct replay *r, enum memory memory, struct caching_allocator *a,
-                      const struct pass *pass, bool first_step)
+enum { STATES = 16 };
+
+/* Lists of rows by the op after which they give their memory back: dying[op] is 1 + the first such row, next[row] is
+ * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row, whose owner is 1 + the row. */
+struct pass {
+    const struct replay *r;
+    struct caching_allocator *a;
+    bool gathers_apart;
+    uint32_t *dying, *next, *block;
+    struct copies *copies; /* in list order; those from `run` on are still ahead */
+    uint32_t copies_count, run;
+    uint32_t boundary;      /* the op with which the next copy begins; IR_NONE: there is none */
+    uint64_t state[STATES]; /* at the last boundaries of this run, by number modulo STATES */
+};
+
+/* ---- iterations that repeat ---- */
+
+static void find_copies(struct pass *pass)
 {
-    uint32_t op = 0;
+    const struct repeats *repeats = &pass->r->ir->repeats;
+    pass->copies = heap_alloc(repeats->run_count + 1u, sizeof *pass->copies);
+    for (uint32_t i = 0; i < repeats->run_count; i++) {
+        const struct repeat_run *run = &repeats->run[i];
+        uint32_t begin = run->begin + run->left_out - pass->r->begin;
+        if (run->role == pass->r->role)
+            pass->copies[pass->copies_count++] =
+                (struct copies){begin + run->gap * run->ops, run->ops, repeats->copies,
+                                begin + (run->iterations + repeats->copies) * run->ops};
+    }
+}
+
+/* Returns the op after which a block in use is given back. IR_NONE: it stays. */
+static uint32_t last_of_block(const struct pass *pass, const struct caching_block *b)
+{
+    return b->owner > 0 ? pass->r->row[b->owner - 1].last : IR_NONE;
+}
+
+/* Hashes what the allocator will do from op `op` on: its blocks, and when those in use are given back, relative to the
+ * op if that is before `end`. */
+static uint64_t state_at(const struct pass *pass, uint32_t op, uint32_t end)
+{
+    const struct caching_allocator *a = pass->a;
+    uint64_t state = hash_word(a->reserved, a->used);
+    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
+        state = hash_word(state, a->next_address[pool]);
+        state = hash_word(state, a->end[pool] > 0 ? a->block[a->end[pool] - 1].address : 1);
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct caching_block *b = &a->block[i];
+        uint32_t last = b->used ? last_of_block(pass, b) : 0;
+        uint64_t flags = b->used | (uint64_t)(b->before != IR_NONE) << 1 |
+                         (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
+                         (uint64_t)b->pool << 4;
+        uint64_t goes = b->used && last < end ? last - op : last;
+        if (b->live) /* rows of blocks are in no order */
+            state += hash_word(hash_word(hash_word(goes << 8 | flags, b->address), b->size), 1);
+    }
+    return state;
+}
+
+/* Moves the dates at which blocks are given back, if they are before `end`, by a number of ops. */
+static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t ops)
+{
+    for (int moves = 0; moves < 2; moves++)
+        for (uint32_t i = 0; i < pass->a->count; i++) {
+            const struct caching_block *b = &pass->a->block[i];
+            uint32_t last = b->live && b->used ? last_of_block(pass, b) : IR_NONE;
+            if (last < op || last >= end)
+                continue;
+            if (moves == 0) { /* all that are given back then move */
+                pass->dying[last] = 0;
+                continue;
+            }
+            pass->next[b->owner - 1] = pass->dying[last + ops];
+            pass->dying[last + ops] = b->owner;
+        }
+}
+
+static void next_run(struct pass *pass)
+{
+    pass->boundary = pass->run < pass->copies_count ? pass->copies[pass->run].begin : IR_NONE;
+}
+
+/* Called at a boundary. Copies have the same buffers, and each copy's come and go `ops` later than those of the copy
+ * before, except buffers that other runs give back, of which each copy leaves one more. So where the allocator is in
+ * the state of an earlier boundary, the copies since then repeat to the end. Returns the op that comes next, after
+ * those that repeat. */
+static uint32_t leave_out(struct pass *pass, uint32_t op)
+{
+    const struct copies *run = &pass->copies[pass->run];
+    uint32_t number = (op - run->begin) / run->ops, left = run->count - number;
+    uint64_t state = state_at(pass, op, run->end);
+    for (uint32_t period = 1; period < STATES && period <= number; period++) {
+        uint32_t ops = left / period * period * run->ops;
+        if (pass->state[(number - period) % STATES] != state)
+            continue;
+        move_dates(pass, op, run->end, ops);
+        pass->run++;
+        next_run(pass);
+        return op + ops;
+    }
+    pass->state[number % STATES] = state;
+    pass->run += left == 0;
+    pass->boundary = op + run->ops;
+    if (left == 0)
+        next_run(pass);
+    return op;
+}
+
+/* ---- steps ---- */
+
+static void pass_step(struct pass *pass, enum memory memory, bool first_step)
+{
+    const struct replay *r = pass->r;
+    pass->run = 0;
+    next_run(pass);
     memset(pass->dying, 0, ((size_t)r->ops + 1) * sizeof *pass->dying);
-    for (uint32_t i = 0; i <= r->count; i++) {
-        const struct replay_stay *row = i < r->count ? &r->row[i] : NULL;
-        for (uint32_t end = row != NULL ? row->first : r->ops; op < end; op++)
+    for (uint32_t i = 0, op = 0; i < r->count || op < r->ops;) {
+        const struct replay_stay *row = &r->row[i];
+        if (op == pass->boundary) {
+            op = leave_out(pass, op);
+            while (i < r->count && r->row[i].first < op)
+                i++;
+            continue;
+        }
+        if (op < (i < r->count ? row->first : r->ops)) {
             for (uint32_t k = pass->dying[op]; k != 0; k = pass->next[k - 1])
-                caching_free(a, pass->block[k - 1]);
-        if (row == NULL || r->ir->buffer.memory[row->buffer] != memory ||
-            (row->last == IR_NONE && !first_step))
+                caching_free(pass->a, pass->block[k - 1]);
+            op++;
+            continue;
+        }
+        i++;
+        if (r->ir->buffer.memory[row->buffer] != memory || (row->last == IR_NONE && !first_step))
             continue;
         bool apart = pass->gathers_apart && row->gathered;
-        pass->block[i] = caching_alloc_on(a, apart ? CACHING_GATHER : CACHING_COMPUTE,
-                                          ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
+        pass->block[i - 1] = caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE,
+                                              ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
+        pass->a->block[pass->block[i - 1]].owner = i;
         if (row->last == IR_NONE)
             continue;
-        pass->next[i] = pass->dying[row->last];
-        pass->dying[row->last] = i + 1;
+        pass->next[i - 1] = pass->dying[row->last];
+        pass->dying[row->last] = i;
     }
 }
 
 void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
                 struct caching_allocator *a)
 {
-    struct pass pass = {.dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
+    struct pass pass = {.r = r,
+                        .a = a,
+                        .gathers_apart = gathers_apart,
+                        .dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
                         .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
-                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block),
-                        .gathers_apart = gathers_apart};
+                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
+    find_copies(&pass);
     for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
-        pass_step(r, memory, a, &pass, step == 0);
+        pass_step(&pass, memory, step == 0);
     free(pass.dying);
     free(pass.next);
     free(pass.block);
+    free(pass.copies);
 }

@@ -12,6 +12,7 @@
  * are counted in the whole list. All-zero is empty. */
 struct replay {
     const struct ir *ir;
+    uint32_t role, begin; /* begin: the role's first op */
     uint32_t ops, count;
     struct replay_stay {
         uint32_t buffer, first, last; /* last: IR_NONE if the buffer stays */
@@ -27,8 +28,9 @@ void replay_release(struct replay *replay);
 enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory, step after step; stops after a step that exceeds the allocator's
- * limit. Persistent buffers are allocated in the first step only. gathers_apart: gathered parameters are allocated on
- * the stream of gathers. */
+ * limit. Persistent buffers are allocated in the first step only. Iterations that would only repeat what the allocator
+ * did in the iterations before them are left out. gathers_apart: gathered parameters are allocated on the stream of
+ * gathers. */
 void replay_run(const struct replay *replay, enum memory memory, bool gathers_apart,
                 struct caching_allocator *allocator);
 
