@@ -62,8 +62,8 @@ static enum status read_row(void *context, const struct record *record, struct d
         return records_check_columns(record, names, COLUMN_COUNT, 0, diag);
     }
     if (record->count != COLUMN_COUNT)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields, expected %d", record->count, COLUMN_COUNT);
+        return diag_error(diag, record->at, STATUS_BAD_INPUT, "%zu fields, expected %d",
+                          record->count, COLUMN_COUNT);
     for (int i = SOURCE; i <= NODES; i++)
         if (record->size[i] == 0)
             return records_field_error(record, names[i], diag, "is empty");

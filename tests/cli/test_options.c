@@ -184,9 +184,8 @@ static void two_names_of_one_thing_exclude_each_other(void)
     struct diag diag = {0};
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
     CHECK_INT("excluded", options_exclude(&options, "size", "colour", &diag), STATUS_BAD_INPUT);
-    CHECK_TEXT(
-        "message", diag.text,
-        "--size: error: cannot be given together with --colour: leave one of the two out\n");
+    CHECK_TEXT("message", diag.text,
+               "--size: error: cannot be given together with --colour: leave one of the two out\n");
     CHECK_INT("one alone", options_exclude(&options, "size", "o", NULL), STATUS_OK);
     options_release(&options);
     diag_release(&diag);
