@@ -2,9 +2,9 @@
  *
  * One training step in double precision, straight from the definition of the model: forward, mean
  * cross-entropy, full backward, AdamW. It knows no schedule, no chunk and no rank, so agreement
- * with an executor means something. Finite differences, PyTorch and Hugging Face's models check
- * it in tests/exec/test_reference.c. Nothing is random and one thread does the work: same input,
- * same bits.
+ * with an executor means something. It is checked by finite differences (tests/exec/test_reference.c)
+ * and against PyTorch and Hugging Face's models (test_reference_recorded.c). Nothing is random and
+ * one thread does the work: same input, same bits.
  *
  * Every member of struct transformer has the meaning that models/transformer.h gives it. Beyond that:
  *   norms      eps is added to the variance (LayerNorm) or mean square (RMSNorm) under the root

@@ -7,7 +7,7 @@
 The models below are built in float64 from plain torch operations and differentiated by autograd;
 AdamW is torch.optim.AdamW. Where Hugging Face has the family, the same weights go into its own
 implementation (built from a configuration, nothing is downloaded) and its loss and gradients are
-recorded too. tests/exec/test_reference.c holds exec/reference.c to the file. Weights follow the
+recorded too. tests/exec/test_reference_recorded.c compares exec/reference.c with the file. Weights follow the
 formula in exec/reference.h, so that they need not be stored.
 """
 
