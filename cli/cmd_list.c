@@ -490,7 +490,7 @@ static enum status find_list(const struct list **list, const char *name, struct 
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-/* Everything of a table, or of all tables what they are. */
+/* Prints all entries of one table, or the names and purposes of all tables. */
 static enum status put_all(struct listing *l, const struct list *list, struct diag *diag)
 {
     enum status status = STATUS_OK;

@@ -133,7 +133,8 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     struct request request = report.request;
     request.seq = report.longest.tokens;
     if (interrupted() != 0 && options_given(options, "emit"))
-        status = STATUS_SYSTEM; /* settings of what is not yet the longest are of no use */
+        status = STATUS_SYSTEM; /* the settings of a length that is not yet known to be the longest
+                                   are of no use */
     else if (status == STATUS_OK && options_given(options, "emit"))
         status = plan_settings_print(&out, emitted(options), &request, diag);
     else if (options_given(options, "json"))
@@ -285,7 +286,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     interrupt_catch(&interrupt);
     enum status status = best_find(&best, goal, setup, open, diag);
     if (interrupted() != 0 && options_given(options, "emit")) {
-        status = STATUS_SYSTEM; /* settings of what is not yet the best are of no use */
+        status = STATUS_SYSTEM; /* the settings of a configuration that is not yet known to be the
+                                   best are of no use */
     } else if (status == STATUS_OK && options_given(options, "emit")) {
         status = options_given(options, "emit-winner")
                      ? plan_settings_of_winner(&out, emitted(options), &best, diag)

@@ -1,4 +1,4 @@
-/* longhaul plot: figures of what other commands wrote. */
+/* longhaul plot: draws figures of files that other commands wrote. */
 #include "base/file_set.h"
 #include "cli/command.h"
 
@@ -204,7 +204,7 @@ static enum status plot_error(struct figure *f, const char *path,
     return of_table(f, path, wanted, figure_error, diag);
 }
 
-/* What can be said of a figure's axis; LOGARITHMIC ones have a scale of that kind alone. */
+/* What a figure's y axis can be; the axis of LOGARITHMIC figures is always logarithmic. */
 enum scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
 static const struct plot {

@@ -1,4 +1,4 @@
-/* longhaul predict: what a training step would take. */
+/* longhaul predict: the time and memory that a training step would take. */
 #include "cli/command.h"
 
 #include "cli/common/idle_options.h"
@@ -128,7 +128,7 @@ static enum status check_part(const struct options *options, const struct predic
     return STATUS_OK;
 }
 
-/* True if what is asked for shows arenas, or offsets within them. */
+/* True if the requested output shows arenas, or offsets within them. */
 static bool asks_for_arenas(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};

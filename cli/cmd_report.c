@@ -54,7 +54,7 @@ static enum status page_of_folder(struct page *page, const char *path, const cha
                       "is a folder without prediction.json, which predict -o leaves in its own");
 }
 
-/* Rows of CSV say by their columns what they are. */
+/* The columns of a CSV file tell which command wrote it. */
 static enum status page_of_rows(struct page *page, const char *path, const char *title,
                                 struct diag *diag)
 {

@@ -44,7 +44,7 @@ struct session {
     struct diag note;
 };
 
-/* ---- what is run ---- */
+/* ---- the schedule that is run ---- */
 
 static void take_capability(void *user, const char *key, const char *value)
 {
@@ -269,7 +269,7 @@ static enum status report_curve(struct session *s, struct training *training, st
     return status;
 }
 
-/* A launcher may have started this program once per rank: then one of them speaks. */
+/* If a launcher started this program once per rank, only one of the processes prints. */
 static bool several_processes(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));

@@ -394,7 +394,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = print(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
-        if (options_given(options, "o")) { /* also when nobody reads the report */
+        if (options_given(options, "o")) { /* also when the reader of the report has closed the
+                                              pipe */
             enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }

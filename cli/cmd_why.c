@@ -29,7 +29,7 @@ struct answer {
     bool known;
     uint64_t predicted_bytes; /* inside the allocator, its cache given back */
     uint64_t seen_bytes;      /* in use and asked for */
-    uint64_t most_bytes;      /* what the allocator could have had */
+    uint64_t most_bytes;      /* the most memory that the allocator could have used */
     uint64_t unseen_bytes;    /* seen and not predicted: added to every option */
     double step_s;
     struct remedy remedy[REMEDIES_MAX];
@@ -47,7 +47,7 @@ static enum status load(struct torch_snapshot *snapshot, const char *path, struc
     return status;
 }
 
-/* Predicts the configuration, and holds what the process held against it. */
+/* Predicts the configuration, and compares its memory with what the process held. */
 static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
                                const struct options *options, struct diag *diag)
 {

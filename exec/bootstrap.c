@@ -27,7 +27,7 @@ struct bootstrap {
     bool broken;
 };
 
-/* ---- who we are ---- */
+/* ---- rank and size of this process ---- */
 
 static const char *either(const char *name, const char *other, const char **used)
 {

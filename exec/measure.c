@@ -73,7 +73,7 @@ static void add_ops(const struct exec_run *run, const struct op_time *time, stru
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
             if (isnan(t.end_s))
                 continue;
-            /* Timed as it is predicted: from the end of what the host waits for until the host goes on. */
+            /* Times a wait as it is predicted: from the end of the awaited op until the host continues. */
             if (run->ir->op.kind[op] == WORK_HOST_SYNC)
                 t.start_s = fmin(fmax(t.start_s, *before_s), t.end_s);
             *before_s = t.end_s;

@@ -9,7 +9,7 @@
 _Static_assert((int)CALL_OPERANDS_MAX >= (int)WORK_OPERANDS_MAX,
                "a call has room for all operands of a kind");
 
-/* One side of an op: what its kind wants (models/work_operands.h), and what the schedule gives. */
+/* One side of an op: the operands that its kind needs (models/work_operands.h), and those that the schedule gives. */
 struct side {
     const char *name; /* "read" or "write" */
     struct work_operand want[WORK_OPERANDS_MAX];
@@ -73,7 +73,8 @@ static bool type_fits(const struct work_operand *want, enum dtype dtype)
     if (want->type == WORK_TYPE_FIXED && want->dtype == DTYPE_I32)
         return dtype == DTYPE_I32;
     return dtype != DTYPE_I32 &&
-           dtype != DTYPE_U8; /* f64 stands for each when numbers are checked */
+           dtype != DTYPE_U8; /* f64 is accepted for every floating-point type when numbers are
+                                 checked */
 }
 
 static enum status check_side(const struct ir *ir, uint32_t op, const struct side *side,

@@ -200,7 +200,7 @@ static void far_off(void *user, struct reference_check_error error, double toler
     *far |= error.off > tolerance && error.off > 20 * error.moved;
 }
 
-/* Lets rounding move the reference until it covers what is off, or will not. */
+/* Rounds the reference's results again and again, until that moves it as far as the error, or is unlikely to. */
 static enum status ask_rounding(struct reference_check *a, struct training *t,
                                 const struct exec_adamw *adamw, enum reference_check_step step,
                                 struct diag *diag)
@@ -239,7 +239,7 @@ static enum status compare(struct reference_check *a, struct training *t,
     if (step_verdict(a, step) != REFERENCE_CHECK_RIGHT)
         status = ask_rounding(a, t, adamw, step, diag);
     enum reference_check_verdict verdict = step_verdict(a, step);
-    /* all gradients together are moved that much: no single one says anything */
+    /* rounding moves the norm of all gradients so far that no single gradient can be judged */
     if (verdict == REFERENCE_CHECK_WRONG &&
         REFERENCE_CHECK_MOVES * a->norm_error.moved > REFERENCE_CHECK_MOST)
         verdict = REFERENCE_CHECK_UNDECIDED;
@@ -269,7 +269,7 @@ static void start(struct reference_check *a, const struct ir *ir)
 
 /* ---- the calls ---- */
 
-/* A schedule that binds nothing to look at would agree with anything. */
+/* A schedule that binds no buffer of the step could not be compared with anything. */
 static enum status check_bound(const struct ir *ir, const char *name, struct diag *diag)
 {
     static const enum binding_kind needed[] = {BINDING_TOKENS, BINDING_LABELS, BINDING_LOSS,

@@ -26,7 +26,8 @@ enum { TRAINING_STEP = 3 };
 struct training_options {
     uint64_t seed;  /* of the weights */
     bool fresh;     /* start from moments 0 */
-    bool reference; /* keep the model's tensors; without them only times mean anything */
+    bool reference; /* keep the model's tensors; without them the numbers of a run mean nothing,
+                       only its times */
     bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
 };
 

@@ -234,7 +234,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
-    problem->fallen = disturbed && fit.scattered;
+    problem->refused_as_disturbed = disturbed && fit.scattered;
     set_values(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
         record(problem, &fit, sources(problem));
@@ -353,10 +353,10 @@ static void return_to(struct calibration *c, const struct mark *mark)
         c->notes.data[mark->notes] = '\0';
 }
 
-static void note_fallen(struct calibration *c, const char *name, bool to_base, bool disturbed)
+static void note_fallback(struct calibration *c, const char *name, bool to_base, bool disturbed)
 {
-    assert(c->fallens < CALIBRATE_FAMILIES_MAX);
-    c->fallen[c->fallens++] = (struct calibrate_fallen){name, to_base, disturbed};
+    assert(c->fallbacks < CALIBRATE_FAMILIES_MAX);
+    c->fallback[c->fallbacks++] = (struct calibrate_fallback){name, to_base, disturbed};
 }
 
 /* Fits a family whose points other programs may have disturbed. If the points lie too far from the fit, it fits their
@@ -372,7 +372,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
     struct diag quiet = {0};
     fastest.fastest = true;
     enum status status = function(&problem, &quiet);
-    if (status == STATUS_NO && problem.fallen) {
+    if (status == STATUS_NO && problem.refused_as_disturbed) {
         return_to(c, &before);
         problem = *family;
         problem.options = &fastest;
@@ -381,7 +381,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
         if (status == STATUS_NO)
             return_to(c, &before);
         if (status == STATUS_OK || status == STATUS_NO) {
-            note_fallen(c, problem.name, status == STATUS_NO, true);
+            note_fallback(c, problem.name, status == STATUS_NO, true);
             status = STATUS_OK;
         }
     }
@@ -431,7 +431,7 @@ static enum status fit_family(const struct calibrate_problem *family,
     enum status status = function(&problem, diag);
     if (status == STATUS_NO) {
         return_to(c, &before);
-        note_fallen(c, problem.name, true, false);
+        note_fallback(c, problem.name, true, false);
     }
     return status;
 }
@@ -443,8 +443,8 @@ static bool has_points(const struct calibration *c, const char *name)
     bool found = false;
     for (size_t i = 0; i < c->families; i++)
         found |= strncmp(c->family[i].name, name, size) == 0;
-    for (size_t i = 0; i < c->fallens; i++)
-        found |= strncmp(c->fallen[i].name, name, size) == 0;
+    for (size_t i = 0; i < c->fallbacks; i++)
+        found |= strncmp(c->fallback[i].name, name, size) == 0;
     return found;
 }
 
@@ -481,7 +481,8 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
     *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
-    c->cost.points = (struct cost_points){0}; /* what is fitted is the formula */
+    c->cost.points = (struct cost_points){0}; /* the formula is fitted, without its correction by
+                                                 measured points */
     enum status status = check_points(points, diag);
     if (status == STATUS_OK && base->ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
@@ -504,10 +505,10 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
             };
             enum status one = fit_family(&problem, families[i].fit, diag);
             if (status == STATUS_OK || (status == STATUS_NO && one != STATUS_OK))
-                status = one; /* bad input outweighs what is only refused */
+                status = one; /* bad input is a worse fault than a refused fit */
         }
     free((void *)point);
-    if (status == STATUS_OK && c->families + c->fallens == 0)
+    if (status == STATUS_OK && c->families + c->fallbacks == 0)
         status = diag_error(diag, (struct loc){0}, STATUS_NO,
                             "no point measures work that a device file describes");
     if ((status == STATUS_OK || status == STATUS_NO) && c->families > 0) {

@@ -22,7 +22,7 @@ struct calibrate_options {
     double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
     bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
     /* If the points lie too far from a fit because other programs disturbed them (models/noise.h), the fit is made
-     * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallen lists these
+     * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallback lists these
      * fits. */
     bool despite_noise;
     /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
@@ -59,8 +59,8 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A family whose fit was refused at first, and what took its place. */
-struct calibrate_fallen {
+/* A family whose first fit was refused, and which numbers were used instead. */
+struct calibrate_fallback {
     const char *name;
     bool to_base;   /* its numbers are the base's; else fitted to the fastest times */
     bool disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
@@ -69,14 +69,14 @@ struct calibrate_fallen {
 
 struct calibration {
     struct arena arena;
-    struct device_cost cost; /* base and what was fitted */
+    struct device_cost cost; /* the base's costs with the fitted numbers */
     size_t families, numbers;
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
-    struct text notes; /* what was left as the base has it, and why; one line each */
+    struct text notes; /* the numbers that were left as the base has them, and why; one line each */
     double spread;     /* of all points: models/noise.h */
-    size_t fallens;
-    struct calibrate_fallen fallen[CALIBRATE_FAMILIES_MAX];
+    size_t fallbacks;
+    struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     size_t unmeasureds; /* families without a point, which are the base's as well */
     const char *unmeasured[CALIBRATE_FAMILIES_MAX];
     const char *points_file, *points_source; /* that the device file is to name; NULL: none */

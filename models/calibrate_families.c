@@ -91,7 +91,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
            cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
 }
 
-/* The kind of each class that stands for it: plain, and the one other formulas lean on. */
+/* The kind that represents each class of memory-bound work: a simple kind, on which other formulas are based. */
 static const enum work_kind typical[] = {WORK_ADD, WORK_RMSNORM, WORK_PACK, WORK_EMBEDDING,
                                          WORK_EMBEDDING_BACKWARD};
 

@@ -30,7 +30,7 @@ void link_calibration_release(struct link_calibration *links)
     *links = (struct link_calibration){0};
 }
 
-/* ---- what a point says of a link ---- */
+/* ---- the traffic of a point over its link ---- */
 
 /* Steps and bytes over the busiest link, of n ranks of which each sends `bytes`. */
 struct traffic {
@@ -73,7 +73,7 @@ static struct traffic loopback_traffic_of(const struct work *work)
         return (struct traffic){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
         return (struct traffic){n, ((n + 1) / 2 + n - 1) * bytes};
-    case WORK_REDUCE: /* of the root alone */
+    case WORK_REDUCE: /* of the root only */
         return (struct traffic){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
         return (struct traffic){1, (n - 1) * bytes};
@@ -248,15 +248,15 @@ static enum status fit_or_fall(struct link_calibration *links, enum calibrate_li
     fastest.fastest = true;
     bool goes_on = disturbed && options->despite_noise;
     enum status status = fit_class(links, class, points, disturbed, options, &scattered, &quiet);
-    struct calibrate_fallen *fallen = &links->fallen[links->fallens];
+    struct calibrate_fallback *fallback = &links->fallback[links->fallbacks];
     if (status == STATUS_NO && scattered && goes_on) {
         status = fit_class(links, class, points, disturbed, &fastest, &scattered, &quiet);
-        *fallen = (struct calibrate_fallen){classes[class].name, status == STATUS_NO, true};
-        links->fallens++;
+        *fallback = (struct calibrate_fallback){classes[class].name, status == STATUS_NO, true};
+        links->fallbacks++;
         status = STATUS_OK;
     } else if (status != STATUS_OK) {
-        *fallen = (struct calibrate_fallen){classes[class].name, true, false};
-        links->fallens++;
+        *fallback = (struct calibrate_fallback){classes[class].name, true, false};
+        links->fallbacks++;
         status = fit_class(links, class, points, disturbed, options, &scattered, diag);
     }
     diag_release(&quiet);
@@ -311,13 +311,13 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
         calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
         text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
     }
-    calibrate_put_fallen(links->fallen, links->fallens, false, true,
-                         "fastest    links, fitted to the p10 of disturbed points: ", out);
-    calibrate_put_fallen(
-        links->fallen, links->fallens, true, true,
+    calibrate_put_fallbacks(links->fallback, links->fallbacks, false, true,
+                            "fastest    links, fitted to the p10 of disturbed points: ", out);
+    calibrate_put_fallbacks(
+        links->fallback, links->fallbacks, true, true,
         "refused    links of disturbed points, left as the cluster has them: ", out);
-    calibrate_put_fallen(links->fallen, links->fallens, true, false,
-                         "refused    links, left as the cluster has them: ", out);
+    calibrate_put_fallbacks(links->fallback, links->fallbacks, true, false,
+                            "refused    links, left as the cluster has them: ", out);
 }
 
 /* ---- a cluster file ---- */

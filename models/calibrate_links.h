@@ -13,7 +13,7 @@
 #include "models/calibrate.h"
 #include "models/cluster.h"
 
-/* LINKS(symbol, name, what it is) */
+/* LINKS(symbol, name, description) */
 #define LINK_CLASSES(LINKS)                                                                        \
     LINKS(H2D, "h2d", "copies to a device")                                                        \
     LINKS(D2H, "d2h", "copies from a device")                                                      \
@@ -45,8 +45,9 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    size_t fallens; /* to_base: not fitted, and a cluster file leaves them as the preset has them */
-    struct calibrate_fallen fallen[CALIBRATE_LINK_COUNT];
+    size_t
+        fallbacks; /* to_base: not fitted, and a cluster file leaves them as the preset has them */
+    struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };
 
 void link_calibration_release(struct link_calibration *links);

@@ -26,7 +26,8 @@ struct calibrate_problem {
     bool trial;     /* only the residual is wanted */
     bool rates;     /* only what grows with the size is fitted (calibrate_options.few_sizes) */
     int impl, pass; /* of attention: enum attention_impl, enum attention_direction */
-    bool fallen;    /* the last fit was refused because of points that others disturbed */
+    bool
+        refused_as_disturbed; /* the last fit was refused because of points that others disturbed */
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);
     double host_memory_bytes_per_s;
 };
@@ -74,8 +75,8 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
 /* Appends a line "head: a, b" of the fits with these to_base and disturbed; nothing where there is none. */
-void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
-                          bool disturbed, const char *head, struct text *out);
+void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
+                             bool disturbed, const char *head, struct text *out);
 
 /* calibrate_put_value() appends "12.3456 GFLOP/s"; calibrate_put_string() appends a JSON string, in which bytes that
  * are no UTF-8 become U+FFFD. */

@@ -288,13 +288,13 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         text_append(out, c->notes.data, c->notes.size);
 }
 
-void calibrate_put_fallen(const struct calibrate_fallen *fallen, size_t count, bool to_base,
-                          bool disturbed, const char *head, struct text *out)
+void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
+                             bool disturbed, const char *head, struct text *out)
 {
     const char *separator = head;
     for (size_t i = 0; i < count; i++)
-        if (fallen[i].to_base == to_base && fallen[i].disturbed == disturbed) {
-            text_printf(out, "%s%s", separator, fallen[i].name);
+        if (fallback[i].to_base == to_base && fallback[i].disturbed == disturbed) {
+            text_printf(out, "%s%s", separator, fallback[i].name);
             separator = ", ";
         }
     if (separator != head)
@@ -308,12 +308,12 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
                 noise_disturbs(c->spread, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
-    calibrate_put_fallen(c->fallen, c->fallens, false, true,
-                         "fastest    fitted to the p10 of disturbed points: ", out);
+    calibrate_put_fallbacks(c->fallback, c->fallbacks, false, true,
+                            "fastest    fitted to the p10 of disturbed points: ", out);
     text_printf(&disturbed, "refused    of disturbed points, and left as %s has them: ", base);
-    calibrate_put_fallen(c->fallen, c->fallens, true, true, disturbed.data, out);
+    calibrate_put_fallbacks(c->fallback, c->fallbacks, true, true, disturbed.data, out);
     text_printf(&refused, "refused    and left as %s has them: ", base);
-    calibrate_put_fallen(c->fallen, c->fallens, true, false, refused.data, out);
+    calibrate_put_fallbacks(c->fallback, c->fallbacks, true, false, refused.data, out);
     if (c->unmeasureds > 0)
         text_printf(out, "unmeasured and left as %s has them: ", base);
     for (size_t i = 0; i < c->unmeasureds; i++)

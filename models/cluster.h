@@ -72,8 +72,8 @@ struct fabric {
     double latency_s;            /* per message or per step of a collective */
     double collective_latency_s; /* added once per collective, beside its steps: its start */
     double peer_latency_s;       /* added per send/receive pair, beside latency_s: its start */
-    bool
-        sums_whole; /* a reduce-scatter moves what an all-reduce does: gloo's is one, and keeps a part */
+    bool sums_whole; /* a reduce-scatter moves as many bytes as an all-reduce: gloo runs an
+                       all-reduce and keeps a part */
 };
 
 /* Messages between ranks that share a GPU: copies within its memory. */

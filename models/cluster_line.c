@@ -182,7 +182,7 @@ static enum status set_nics(struct line *line, const char *word, size_t size, st
     return STATUS_OK;
 }
 
-/* Counts that tables depend on, and what the line has said already. */
+/* Counts on which the lengths of tables depend, and the options that the line has set so far. */
 static bool settable(const struct cluster_field *field)
 {
     static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};

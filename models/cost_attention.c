@@ -9,7 +9,7 @@ static const double MASKED_EXTRA = 0.5;
 
 /* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
 struct blocks {
-    double count;             /* blocks with anything to do */
+    double count;             /* number of blocks that have any work */
     double columns;           /* of all of them together */
     double shortest, longest; /* columns of one */
 };

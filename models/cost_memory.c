@@ -114,7 +114,7 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
-    (void)clock; /* the power limit takes nothing from work that waits for memory */
+    (void)clock; /* the power limit does not slow work that waits for memory */
     double fraction = cost_memory_fraction(cost, (enum work_kind)work->kind);
     assert(fraction > 0);
     const struct cost_chain *chain = cost_chain_of(cost, work);

@@ -65,7 +65,8 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
     if (cost->ideal || !calibration)
-        return false; /* by definition, and nothing to predict */
+        return false; /* ideal costs are exact by definition; work without a calibration is not
+                         predicted */
     if (!calibration->known) {
         if (reason)
             text_printf(reason, "%s on %s is an estimate: %s",

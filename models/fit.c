@@ -164,7 +164,7 @@ static void solve(struct search *search)
     list_free(search);
 }
 
-/* ---- what the points can tell ---- */
+/* ---- which parameters the points determine ---- */
 
 /* Returns the Jacobian over the free parameters, at the search's values. */
 static gsl_matrix *jacobian_of(const struct search *search)
@@ -235,13 +235,13 @@ static void put_names(struct text *out, const struct search *search, const bool 
 }
 
 static enum status refuse(const struct search *search, struct loc at, struct diag *diag,
-                          const char *before, const bool *chosen, const char *behind)
+                          const char *before, const bool *chosen, const char *after)
 {
     struct text names = {0};
     put_names(&names, search, chosen);
     enum status status =
         diag_error(diag, at, STATUS_NO, "%s: %s%s%s: %s", search->problem->what, before,
-                   names.data ? names.data : "", behind, search->problem->help);
+                   names.data ? names.data : "", after, search->problem->help);
     text_release(&names);
     return status;
 }

@@ -109,7 +109,8 @@ static unsigned memories_of(const struct prediction *p)
 static const uint32_t sample_lengths[] = {9, 10, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
-/* Builds a sample, of number `length` of these lengths or longer, that stands for the whole list. */
+/* Builds a sample that represents the whole list, of the length with index `length` in sample_lengths or a longer
+ * one. */
 static bool make_sample(struct prediction *p, size_t length)
 {
     if (p->whole || compose_ops_at_most(&p->choices) < LONG_LIST)
@@ -428,7 +429,7 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
     return status;
 }
 
-/* Builds a longer sample, or the whole list, after a sample that does not stand for it. Arenas are the same. */
+/* Builds a longer sample, or the whole list, after a sample that does not represent it. Arenas stay the same. */
 static enum status build_longer(struct prediction *p, bool whole, struct diag *diag)
 {
     sim_result_release(&p->sim);

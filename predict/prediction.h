@@ -31,7 +31,7 @@ struct prediction {
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    bool whole;    /* set by the caller: build the whole list, not a sample that stands for it */
+    bool whole;    /* set by the caller: build the whole list, not a sample that represents it */
     size_t sample; /* number of the sample length that ir has */
     /* set by a caller that shows no arenas: arenas that do not affect the verdict are not planned, which saves half
      * of the time, and have 0 bytes */

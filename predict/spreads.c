@@ -56,7 +56,7 @@ static enum status step_on(double *step_s, const struct trial *trial, const stru
     sim_result_release(&sim);
     if (!again)
         return status;
-    other.ir = (struct ir){0}; /* the sample does not stand for the whole list on this machine */
+    other.ir = (struct ir){0}; /* the sample does not represent the whole list on this machine */
     status = compose_build(&other.ir, &p->choices, NULL);
     struct trial whole = *trial;
     whole.prediction = &other;

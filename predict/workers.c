@@ -125,7 +125,8 @@ static enum status release(struct workers *w, size_t i, struct diag *diag)
     size_t job = atomic_load(&w->shared->job_of[ended.place]);
     if (w->ended_early || (WIFEXITED(code) && WEXITSTATUS(code) == 0))
         return STATUS_OK;
-    enum status status = start(w, ended.place, diag); /* goes on with the other jobs */
+    enum status status = start(w, ended.place, diag); /* the new child continues with the other
+                                                         jobs */
     if (status != STATUS_OK || job == SIZE_MAX) /* workers_run() reports a job that is missing */
         return status;
     w->ended++;

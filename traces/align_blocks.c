@@ -29,7 +29,8 @@ struct program {
     uint8_t *move;           /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
     float *score;            /* ALIGN_MANY + 1 rows, the last ones */
     double *a_sum, *b_sum;   /* amounts before item i */
-    uint32_t *a_run, *b_run; /* items alike in class that end with item i - 1, all with amounts */
+    uint32_t *a_run, *b_run; /* items of equal classes, all with amounts, that end with item i -
+                                1 */
 };
 
 static uint8_t block_code(size_t a, size_t b)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kernels of several sorts that are slower by shares this alike are slower for one reason. */
+/* Kernels of several sorts are slower for one reason if their shares of extra time differ by no more than this. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
 const char *explain_part_name(enum explain_part part)

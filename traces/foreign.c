@@ -110,7 +110,7 @@ enum status foreign_check_size(const struct foreign_step *step, const char *name
     return STATUS_OK;
 }
 
-/* Finds the predicted rank with which a recording is compared: its own, or the one that stands for all. */
+/* Finds the predicted rank with which a recording is compared: its own rank, or the one that represents all. */
 static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
                                uint32_t *chosen, struct diag *diag)
 {

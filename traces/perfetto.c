@@ -99,7 +99,7 @@ static void put_thread(struct writer *writer, uint32_t rank, uint16_t stream)
     text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)thread);
 }
 
-/* Numbers the streams by role, then by label, so that the tracks of all ranks stand alike. */
+/* Numbers the streams by role, then by label, so that the tracks of all ranks are in the same order. */
 static void number_threads(struct writer *writer)
 {
     const struct trace *trace = writer->trace;

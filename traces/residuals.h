@@ -17,7 +17,7 @@ enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
 /* Texts are never NULL. */
 struct residual {
-    const char *source;           /* who measured: "FPDT" */
+    const char *source;           /* the source that measured: "FPDT" */
     const char *run;              /* name that distinguishes the run from others of its source */
     const char *device;           /* kind of device: "a100" */
     const char *framework;        /* the profile with which the run is predicted: "deepspeed" */

@@ -9,7 +9,7 @@
 
 enum { COLUMNS_SHOWN = 16 };
 
-/* Names of columns that files of longhaul 0.1 before schema version 1 have, and what they are called now. */
+/* Names of columns in files of longhaul 0.1 before schema version 1, and the names that replaced them. */
 static const char *const renamed[][2] = {
     {"extrapolated", "extrapolated_share"},
     {"chosen_tokens", "chosen_sequence_tokens"},

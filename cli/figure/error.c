@@ -35,7 +35,7 @@ static bool has_both(const struct table *table, const struct columns *c, size_t 
            table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
 }
 
-/* Returns the metric of most rows, of those that have both numbers. */
+/* Returns the metric that most rows with both numbers have. */
 static const char *find_metric(const struct table *table, const struct columns *c)
 {
     const char *metric[METRICS_MAX];
@@ -99,7 +99,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
         text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.table]);
         while (k < count && strcmp(names[k].data, name.data) != 0)
             k++;
-        if (k == FIGURE_SERIES_MAX) /* what is left shares the last mark */
+        if (k == FIGURE_SERIES_MAX) /* all further series share the last mark */
             k = FIGURE_SERIES_MAX - 1;
         if (k == count)
             text_puts(&names[count++], name.data);

@@ -19,7 +19,7 @@ struct levels {
     size_t count;
 };
 
-/* How a state is drawn: each category on top of those before it, or only their sum. */
+/* How a state of memory is drawn: each category stacked on those before it, or only their sum. */
 struct drawing {
     struct text *out;
     const struct figure_window *window;

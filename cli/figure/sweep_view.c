@@ -122,7 +122,8 @@ size_t sweep_axis_place(const struct sweep_axis *axis, const char *text)
     return k;
 }
 
-/* Points of a letter of a tick's text, how many of them a figure has room for anyway, and the most ticks. */
+/* Points per letter of a tick's text, the number of letters for which a figure always has room, and the most
+ * ticks. */
 enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
 
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Columns: of the label of the first line; before the name of a cause; of that name. */
+/* Widths of columns: the label of the first line; the blanks before the name of a cause; that name. */
 enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23, CAUSE_NAME = 19 };
 
 static double difference_s(const struct explanation *e)

@@ -117,18 +117,18 @@ static const char *stem_of(struct arena *arena, const char *path)
 
 /* True if a fit was given up because its measurement was disturbed; a file that keeps the base's numbers is then
  * still a result. */
-static bool goes_on_without(const struct calibrate_fallen *fallen, size_t count)
+static bool goes_on_without(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;
     for (size_t i = 0; i < count; i++)
-        found |= fallen[i].disturbed;
+        found |= fallback[i].disturbed;
     return found;
 }
 
 static bool has_no_device(const struct fitted *fitted)
 {
     return fitted->has_device && fitted->device.families == 0 &&
-           !goes_on_without(fitted->device.fallen, fitted->device.fallens);
+           !goes_on_without(fitted->device.fallback, fitted->device.fallbacks);
 }
 
 static bool has_no_links(const struct fitted *fitted)
@@ -137,7 +137,7 @@ static bool has_no_links(const struct fitted *fitted)
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++)
         fits += fitted->links.link[i].points > 0;
     return fitted->has_links && fits == 0 &&
-           !goes_on_without(fitted->links.fallen, fitted->links.fallens);
+           !goes_on_without(fitted->links.fallback, fitted->links.fallbacks);
 }
 
 /* The requested file cannot be written, because none of its fits succeeded. */
@@ -149,12 +149,12 @@ static enum status note_nothing(const char *path, struct diag *diag)
 }
 
 /* Notes that a part of the file has the base's numbers, if fits were refused. */
-static void note_part(const char *path, const char *base, const struct calibrate_fallen *fallen,
+static void note_part(const char *path, const char *base, const struct calibrate_fallback *fallback,
                       size_t count, struct diag *diag)
 {
     bool refused = false;
     for (size_t i = 0; i < count; i++)
-        refused |= fallen[i].to_base && !fallen[i].disturbed;
+        refused |= fallback[i].to_base && !fallback[i].disturbed;
     if (refused)
         diag_note(diag, (struct loc){.name = path},
                   "holds what could be fitted; numbers whose fit was refused are those of %s",
@@ -260,13 +260,13 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
             points_print(&fitted->points, &points);
             file[count++] = (struct file_set_whole){shapes, points.data, points.size};
         }
-        note_part(fits.device, fitted->base_name, fitted->device.fallen, fitted->device.fallens,
+        note_part(fits.device, fitted->base_name, fitted->device.fallback, fitted->device.fallbacks,
                   diag);
     }
     if (status == STATUS_OK && fits.cluster != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
         file[count++] = (struct file_set_whole){fits.cluster, cluster.data, cluster.size};
-        note_part(fits.cluster, fits.base, fitted->links.fallen, fitted->links.fallens, diag);
+        note_part(fits.cluster, fits.base, fitted->links.fallback, fitted->links.fallbacks, diag);
     }
     if (status == STATUS_OK)
         status = file_set_write_all(file, count, diag);

@@ -59,7 +59,7 @@ void points_print_json(const struct points *points, struct text *out)
     text_putc(out, '\n');
 }
 
-/* ---- what was fitted to them ---- */
+/* ---- the numbers fitted to the points ---- */
 
 /* Appends the fitted numbers of a family, counted from 0; family -1: those that belong to none. */
 static void put_numbers(struct json_out *json, const char *key, const struct calibration *c,
@@ -134,13 +134,14 @@ static void put_links(struct json_out *json, const struct link_calibration *link
     json_end_array(json);
 }
 
-static void put_fallen(struct json_out *json, const struct calibrate_fallen *fallen, size_t count)
+static void put_fallbacks(struct json_out *json, const struct calibrate_fallback *fallback,
+                          size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         json_begin_object(json, NULL);
-        json_put_text(json, "name", fallen[i].name);
-        json_put_text(json, "to", fallen[i].to_base ? "base" : "fastest");
-        json_put_bool(json, "disturbed", fallen[i].disturbed);
+        json_put_text(json, "name", fallback[i].name);
+        json_put_text(json, "to", fallback[i].to_base ? "base" : "fastest");
+        json_put_bool(json, "disturbed", fallback[i].disturbed);
         json_end_object(json);
     }
 }
@@ -154,8 +155,8 @@ void calibration_print_json(const struct calibration *device, const struct link_
     put_links(&json, links);
     json_put_number(&json, "spread", device->spread);
     json_begin_array(&json, "fallen");
-    put_fallen(&json, device->fallen, device->fallens);
-    put_fallen(&json, links->fallen, links->fallens);
+    put_fallbacks(&json, device->fallback, device->fallbacks);
+    put_fallbacks(&json, links->fallback, links->fallbacks);
     json_end_array(&json);
     json_begin_array(&json, "unmeasured");
     for (size_t i = 0; i < device->unmeasureds; i++)

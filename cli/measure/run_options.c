@@ -1,4 +1,4 @@
-/* The options of `longhaul run`, and what they ask for. */
+/* The options of `longhaul run`, and the run that they describe. */
 #include "cli/measure/run_options.h"
 
 #include "base/units.h"

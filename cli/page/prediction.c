@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Values of prediction.json; what is absent is 0 or "". */
+/* Values of prediction.json; a missing value is 0 or "". */
 static double number(struct json_node object, const char *key)
 {
     double value = 0;
@@ -212,7 +212,7 @@ static enum status put_traces(struct page *page, const char *path, struct diag *
     return status;
 }
 
-/* A member of an object, and what the page calls it. */
+/* A member of an object, and its label on the page. */
 struct part {
     struct result_name key;
     const char *label;
@@ -352,7 +352,8 @@ static void put_next(struct page *page, struct json_node root)
     text_release(&text);
 }
 
-/* Appends what the sequences are packed of, and the times of steps of other documents; nothing without --documents. */
+/* Appends how documents were packed into sequences, and the times of steps with other documents; nothing without
+ * --documents. */
 static void put_documents(struct page *page, struct json_node root)
 {
     struct json_node packed = json_find(root, "packed"), batches = json_find(root, "batches");

@@ -20,8 +20,9 @@ struct family plan_family_of(const struct best *best, uint8_t strategy)
             f.most = fmax(f.most, o->most);
         f.slower += o->kind == OUTCOME_SLOWER;
         f.left += o->kind == OUTCOME_LEFT;
-        if (o->cut && (f.cut == NULL || ladder_end(&o->ladder) > ladder_end(&f.cut->ladder)))
-            f.cut = o;
+        if (o->open_ended &&
+            (f.open_ended == NULL || ladder_end(&o->ladder) > ladder_end(&f.open_ended->ladder)))
+            f.open_ended = o;
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
             (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
             f.nearest = o;

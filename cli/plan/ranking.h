@@ -10,7 +10,7 @@ struct family {
     const struct outcome *best,
         *nearest; /* the best simulated one; the closest of those that do not fit */
     const struct outcome
-        *cut; /* the longest of those that may fit longer lengths, which were not tried */
+        *open_ended; /* the longest of those that may fit longer lengths, which were not tried */
     size_t members, slower, left;
     double most; /* tokens/s/GPU that no member exceeds */
 };

@@ -78,7 +78,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     text_printf(out, "%-11s", rank);
     if (r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, o->tokens);
-        text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
+        text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
     }
     double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
@@ -107,7 +107,7 @@ static bool same_split(const struct request *a, const struct request *b)
 
 /* True if outcome a is shown for their split rather than b: of simulated outcomes the faster one, else the one that
  * came nearer to being simulated. */
-static bool tells_more(const struct outcome *a, const struct outcome *b)
+static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
         return b->kind == OUTCOME_LEFT || (a->kind > b->kind && a->kind != OUTCOME_LEFT);
@@ -172,7 +172,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
                 continue;
             seen = seen || k < i;
             members++;
-            o = tells_more(&best->row[k], o) ? &best->row[k] : o;
+            o = represents_better(&best->row[k], o) ? &best->row[k] : o;
         }
         if (!seen)
             put_stages(out, r, o, members);
@@ -183,7 +183,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
 static void put_end(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
-    if (r->best->count == 0 || !winner->cut || winner->kind != OUTCOME_TIMED)
+    if (r->best->count == 0 || !winner->open_ended || winner->kind != OUTCOME_TIMED)
         return;
     text_printf(out, "%-11snot asked about: %s\n", "next", ladder_why_end(&winner->ladder));
 }
@@ -198,7 +198,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
-        text_puts(out, f.best->cut ? " tokens at least: " : " tokens at most: ");
+        text_puts(out, f.best->open_ended ? " tokens at least: " : " tokens at most: ");
         plan_put_options(out, r, f.best);
     } else if (f.best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
@@ -208,10 +208,10 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         put_split(out, &r->split[strategy]);
     } else if (f.left > 0) {
         text_printf(out, "%zu of its %zu configurations were not searched", f.left, f.members);
-    } else if (f.cut != NULL) {
+    } else if (f.open_ended != NULL) {
         text_puts(out, "not asked about beyond ");
-        units_put_tokens(out, ladder_end(&f.cut->ladder));
-        text_printf(out, " tokens: %s", ladder_why_end(&f.cut->ladder));
+        units_put_tokens(out, ladder_end(&f.open_ended->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f.open_ended->ladder));
     } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
         text_puts(out, "no member reaches the winner's length");
     } else if (f.slower > 0) {

@@ -60,7 +60,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
     json_put_text(w, "options", options.data);
     json_put_text(w, "command", command.data);
     json_put_count(w, "tokens", (uint64_t)o->tokens);
-    if (o->cut)
+    if (o->open_ended)
         json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
     if (o->kind == OUTCOME_TIMED) {
         json_put_number(w, "tokens_per_s_gpu", o->most);
@@ -114,8 +114,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         json_put_text(&w, "strategy", table[s].name);
         json_put_count(&w, "configurations", f.members);
         json_put_number(&w, "most_tokens_per_s_gpu", f.most);
-        if (f.cut != NULL)
-            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.cut->ladder));
+        if (f.open_ended != NULL)
+            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.open_ended->ladder));
         if (o != NULL)
             json_outcome(&w, "best", r, o);
         json_split(&w, &r->split[s]);

@@ -15,7 +15,7 @@ static void put_length(struct text *out, const struct plan_report *r, const stru
     if (r->best->goal != GOAL_LONGEST)
         return;
     units_put_tokens(out, o->tokens);
-    text_puts(out, o->cut ? " tokens at least, " : " tokens, ");
+    text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
 }
 
 static void print_found(const struct screen *screen, const struct plan_report *r)
@@ -167,16 +167,16 @@ static void put_family(struct text *out, const struct plan_report *r, const stru
     bool longest = r->best->goal == GOAL_LONGEST;
     if (f->best != NULL && longest) {
         units_put_tokens(out, f->best->tokens);
-        text_puts(out, f->best->cut ? " tokens at least" : " tokens");
+        text_puts(out, f->best->open_ended ? " tokens at least" : " tokens");
     } else if (f->best != NULL) {
         text_printf(out, "%.1f tokens/s/GPU", f->best->most);
         plan_put_loss(out, f->best, &r->best->row[0]);
     } else if (f->left > 0) {
         text_printf(out, "%zu of its %zu configurations were not searched", f->left, f->members);
-    } else if (f->cut != NULL) {
+    } else if (f->open_ended != NULL) {
         text_puts(out, "not asked about beyond ");
-        units_put_tokens(out, ladder_end(&f->cut->ladder));
-        text_printf(out, " tokens: %s", ladder_why_end(&f->cut->ladder));
+        units_put_tokens(out, ladder_end(&f->open_ended->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f->open_ended->ladder));
     } else if (f->slower > 0 && longest) {
         text_puts(out, "does not reach the winner's length");
     } else if (f->slower > 0) {

@@ -98,7 +98,7 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (c->states != STATES_FP32)
         text_printf(&piece, " in %s", states_names[c->states]);
     bool drops = c->profile->attention_dropout && c->attention != CHOICE_ATTENTION_FPDT;
-    if (c->attention_dropout != drops) { /* what the profile does goes without saying */
+    if (c->attention_dropout != drops) { /* a value that is the profile's own is not printed */
         report_put_piece(line, &piece);
         text_printf(&piece, "%s dropout", c->attention_dropout ? "attention" : "no");
     }

@@ -92,7 +92,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
     text_release(&piece);
 }
 
-/* Appends ", 11 of 32 layers": what was simulated of a loop, where not all of it was. */
+/* Appends ", 11 of 32 layers": how much of a loop was simulated, if not all of it was. */
 static void put_sample(struct text *out, const struct prediction *p)
 {
     struct prediction_sample sample = prediction_sample(p);
@@ -234,7 +234,7 @@ void report_print_details(const struct screen *screen, const struct report *repo
 {
     bool whole = report->part == NULL;
     screen_put_heading(screen, "Details");
-    if (whole) { /* a part has no weights of its own, and nothing that it must fit into */
+    if (whole) { /* a part of a model has no weights of its own, and no memory limit */
         print_utilisation(screen, report);
         print_memory(screen, report);
     }

@@ -14,10 +14,10 @@
 #define HOST_DECIDES 0.3
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005
-/* Peaks of costs and cluster that are so many times apart are of different devices. */
+/* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
 
-/* Appends that no measured steps on so many ranks were compared, and what is known of the slowest ranks. */
+/* Appends that no measured step on this many ranks was compared, and what is known of the slowest ranks. */
 static void print_scale(struct text *out, const struct prediction *p)
 {
     text_printf(out, "%sextrapolated to %u ranks: its steps were compared on ",
@@ -48,7 +48,7 @@ static void print_other_device(struct text *out, const struct setup *setup)
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
-/* Appends that ranks of a ring, which --exact tells apart, were taken alike, and what that may cost. */
+/* Appends that ranks of a ring were taken as equal, which --exact distinguishes, and how large the error may be. */
 static void print_even(struct text *out, const struct prediction *p)
 {
     text_printf(

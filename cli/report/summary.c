@@ -1,4 +1,4 @@
-/* The screen of a prediction: the answer first, then what it rests on. */
+/* Prints the screen of a prediction: the answer first, then the numbers that support it. */
 #include "cli/report/report.h"
 
 #include "base/units.h"

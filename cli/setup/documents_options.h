@@ -28,7 +28,7 @@ struct packed_documents {
 enum status documents_load(struct packed_documents *packed, struct setup *setup,
                            const struct options *options, bool from_file, size_t count,
                            struct diag *diag);
-/* Returns what the options ask a search to compare configurations on; --documents is given. */
+/* Returns the batches on which a search compares configurations, from the options; --documents must be given. */
 struct samples_request documents_samples(const struct options *options);
 
 void packed_documents_release(struct packed_documents *packed);

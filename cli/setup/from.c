@@ -122,7 +122,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
 
 /* ---- options ---- */
 
-/* Options that say the same, and what a search looks for. */
+/* Groups of options with the same meaning, and the options that a search varies. */
 static const char *const same[][2] = {{"ulysses", "hp"},
                                       {"zero", "weights"},
                                       {"checkpoint", "activations"},

@@ -1,4 +1,4 @@
-/* The options that say what is asked about, as tables. */
+/* The tables of options that describe a model, a cluster and a configuration. */
 #include "cli/setup/options.h"
 
 #include "models/cluster.h"

@@ -82,7 +82,7 @@ static enum status check_profile(const char *value, struct arena *arena, struct 
 static enum status check_model(const char *value, struct arena *arena, struct diag *diag)
 {
     struct transformer model;
-    if (access(value, R_OK) == 0) /* what is wrong in it may be what --ignore leaves unread */
+    if (access(value, R_OK) == 0) /* the fault in the file may be in keys that --ignore skips */
         return STATUS_OK;
     return transformer_load(&model, arena, value, NULL, diag);
 }
@@ -246,7 +246,7 @@ enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, stru
     return options_parse(options, grid->sets, (int)count, words, diag);
 }
 
-/* ---- what a grid is called ---- */
+/* ---- the identity of a grid ---- */
 
 void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
 {

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A power cut loses the rows of so many seconds at most; anything less loses none. */
+/* A power cut loses the rows of this many seconds at most; the end of the program loses none. */
 #define SYNC_EVERY_S 1.0
 
 static const char journal_head[] = "# longhaul sweep journal 1\n";

@@ -204,7 +204,7 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
     if (whole)
         return STATUS_OK;
     event->kind = POOL_DEATH;
-    kill(-worker->pid, SIGKILL); /* what it left running */
+    kill(-worker->pid, SIGKILL); /* ends the processes that the worker left running */
     int state = end(worker);
     answer->size = 0;
     if (WIFSIGNALED(state))

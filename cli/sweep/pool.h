@@ -37,7 +37,7 @@ size_t pool_cores(void);
 /* Forks the workers. *pool must be all-zero; release it even after an error. context must outlive it. */
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
                        struct diag *diag);
-void pool_release(struct pool *pool); /* ends workers at once, in the middle of what they do */
+void pool_release(struct pool *pool); /* ends workers at once, even in the middle of a job */
 
 /* Gives a job to an idle worker; there must be one (busy < count). */
 enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag);

@@ -36,7 +36,7 @@ bool sweep_remote_wants(struct sweep_remote *remote)
 void sweep_remote_give(struct sweep_remote *remote, size_t point)
 {
     uint64_t message = point;
-    int rank = remote->wanting[0]; /* who has waited longest */
+    int rank = remote->wanting[0]; /* the rank that has waited longest */
     memmove(remote->wanting, remote->wanting + 1, --remote->wants * sizeof *remote->wanting);
     remote->launcher->calls->send(rank, TAG_POINT, &message, sizeof message);
     remote->away++;

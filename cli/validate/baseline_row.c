@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The closed form's relative error of a row; false where it has nothing to say. */
+/* Computes the closed form's relative error of a row; returns false if the form does not apply to it. */
 static bool error_of(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];

@@ -19,7 +19,7 @@ struct checker {
     bool steps; /* rows of training steps */
     struct text columns;
     struct text *out;
-    struct external_runs runs; /* rows that can be read, for what is compared between them */
+    struct external_runs runs; /* the rows that can be read, for checks between rows */
     struct measurements rows;
     size_t count, faulty;
     bool fault; /* of the current row */

@@ -63,7 +63,8 @@ static int better(enum measurement_metric metric)
 
 struct tally {
     size_t groups, same, close; /* of these, within 2 % of the best */
-    double worst;               /* what the predicted best loses against the best */
+    double worst;               /* by how much the choice predicted to be best is slower than the
+                                   best */
 };
 
 /* Tallies the group of rows from i on that differ from row i only in the choice, and marks them as done. */

@@ -30,7 +30,7 @@ static void place_files(struct options *options, struct arena *arena, const char
                     options->value[row].text = beside(arena, csv, options->value[row].text);
 }
 
-/* A framework ran what was measured: where args name no profile, it is the strategy's own. */
+/* Measurements were made with a framework, so where args name no profile, the strategy's own is used. */
 static void take_published(struct options *options)
 {
     size_t row = 0;
@@ -46,7 +46,8 @@ static const struct option batch_rows[] = {
 };
 static const struct option_set batch_options = {"batches", batch_rows, ARRAY_LEN(batch_rows)};
 
-/* Keeps what the options say of documents beyond their own life. A file of lengths below traces/ is one that ships. */
+/* Copies the texts of the options about documents, which must outlive the options. A file of lengths below traces/ is
+ * one that ships. */
 static enum status keep_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
 {

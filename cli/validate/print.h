@@ -14,7 +14,7 @@ void validation_print(struct text *out, const struct validation *validation, boo
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
                                const struct reserved *reserved, const char *label);
 
-/* Appends the rows of both kinds of file as JSON: their columns, what was predicted, how it came out. */
+/* Appends the rows of both kinds of file as JSON: their columns, the prediction, and how it compares. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
 /* Appends, for groups of runs that differ in one choice only (the split, the placement, the window, the rotation),

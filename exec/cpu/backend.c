@@ -109,7 +109,7 @@ static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struc
     return has_ended(rank, until);
 }
 
-/* Wakes who sleeps for something that has ended by now. */
+/* Wakes the threads that sleep until something ends which has ended. */
 static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -343,7 +343,7 @@ static void cpu_close(struct exec_run *run)
     run->state = NULL;
 }
 
-/* ---- what the executor calls ---- */
+/* ---- functions that the executor calls ---- */
 
 static void *cpu_memory(struct exec_run *run, uint32_t rank, enum memory memory)
 {

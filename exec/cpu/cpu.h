@@ -40,7 +40,8 @@ struct cpu_worker {
     uint32_t issued, ended; /* numbers of ops, in the current step */
     bool at_work;           /* op[ended] is running: all it waited for has ended */
     struct cpu_need
-        need; /* what the worker sleeps for; stream CPU_NOTHING: only for the next op to be issued */
+        need; /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next
+                 op to be issued */
     atomic_bool rendezvous; /* its op waits for other ranks */
     float *scratch;         /* for the running kernel, and for operands that are not fp32 */
 };

@@ -155,7 +155,7 @@ static void cuda_close(struct exec_run *run)
     select_device(&cuda->rank[run->first]);
     nccl_links_close(cuda);
     sm_hog_close(cuda);
-    (void)cudaDeviceSynchronize(); /* what is queued still works on what goes away below */
+    (void)cudaDeviceSynchronize(); /* queued work may still use what is freed below */
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_close_streams(&cuda->rank[r]);
     for (uint32_t r = 0; r < cuda->ranks; r++) {
@@ -330,7 +330,7 @@ static bool cuda_finish(struct exec_run *run, uint32_t rank)
 
 static void cuda_pass(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    (void)run; /* a later op is issued later: there is nothing to tell it */
+    (void)run; /* later ops are issued later, so there is no thread to notify */
     (void)rank;
     (void)op;
 }

@@ -58,7 +58,7 @@ struct cuda_events {
     /* the event after which the op may start; recorded with a trace, and for communication between ranks of one GPU,
      * whose peers wait for it */
     cudaEvent_t begin;
-    cudaEvent_t moved; /* of that: its own copies have ended */
+    cudaEvent_t moved; /* for such communication: the rank's own copies have ended */
     cudaEvent_t end;
 };
 

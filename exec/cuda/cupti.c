@@ -22,7 +22,7 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* One row of what is known of an id. start > end: a record of it had no times. */
+/* What is known of one op id. start > end: one of its records had no times. */
 static void widen(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;

@@ -179,7 +179,7 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Versions of what the run has opened, how its ranks talk, and the clock under its load. */
+/* Describes the versions of the opened libraries, how ranks communicate, and the clock under load. */
 void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
 {
     const struct cuda *cuda = cuda_of(run);

@@ -209,7 +209,7 @@ template <bool MAX> static __device__ __forceinline__ float block_reduce(float x
     x = MAX ? warp_max(x) : warp_sum(x);
     if (warps == 1)
         return x;
-    __syncthreads(); /* all have read what the last call left */
+    __syncthreads(); /* all threads have read the result of the previous call */
     if (lane == 0)
         part[warp] = x;
     __syncthreads();

@@ -262,7 +262,7 @@ static void forward(struct fused *g)
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, E, sum);
     descriptor log_sum = apply(g, CUDNN_POINTWISE_LOG, sum, NULL, rows);
     pointwise(g, CUDNN_POINTWISE_ADD, F, 0, top, log_sum, NULL, stats);
-    descriptor P = inner(g, T, scores); /* what a product reads is of the tensors' type */
+    descriptor P = inner(g, T, scores); /* the operands of a product have the tensors' type */
     pointwise(g, CUDNN_POINTWISE_DIV, F, 0, E, sum, NULL, P);
     multiply(g, P, V, O);
 }

@@ -61,7 +61,7 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
     }
 }
 
-/* ---- who is in a call ---- */
+/* ---- which thread is in a call ---- */
 
 bool nccl_enter(struct nccl_links *l, struct nccl_link *link)
 {

@@ -269,7 +269,7 @@ static enum status run_opening(struct opening *o, struct diag *diag)
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
 {
     pthread_condattr_t monotonic;
-    /* of the heap, since a thread that cannot be ended goes on to use it */
+    /* on the heap, since a thread that cannot be stopped continues to use it */
     struct opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->links;
     o->run = cuda->run;

@@ -69,7 +69,7 @@ void sm_hog_close(struct cuda *cuda)
     struct sm_hog *sm_hog = &cuda->sm_hog;
     if (sm_hog->stream != NULL) {
         tell(sm_hog, 1);
-        cudaStreamSynchronize(sm_hog->stream); /* it reads what is freed below */
+        cudaStreamSynchronize(sm_hog->stream); /* its kernel reads the memory that is freed below */
         cudaStreamDestroy(sm_hog->stream);
     }
     if (sm_hog->stop != NULL)

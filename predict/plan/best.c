@@ -244,7 +244,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         o->ladder = ladder;
         if (next > ladder_end(&ladder)) { /* lists of more chunks are not made to learn so much */
             o->kind = OUTCOME_SLOWER;
-            o->cut = true;
+            o->open_ended = true;
             break;
         }
         struct reach reach = {.fits = hurdle == 0};
@@ -268,7 +268,7 @@ static void lengthen_it(struct round *round, struct outcome *o)
         request.seq = longest.tokens;
         o->kind = OUTCOME_SLOWER;
         o->tokens = longest.tokens;
-        o->cut = longest.next == 0;
+        o->open_ended = longest.next == 0;
         o->verdict = longest.at;
         o->request = request;
     }
@@ -520,14 +520,15 @@ static enum status search(struct best *best, struct setup *setup, const struct s
                        .diag = diag};
     size_t others =
         best->goal == GOAL_LONGEST ? best->space.count : part_by_subsequences(&best->space);
-    struct loss_part plain = {.end = others}, cut = {.begin = others, .end = best->space.count};
+    struct loss_part plain = {.end = others},
+                     with_subsequences = {.begin = others, .end = best->space.count};
     best->count = best->space.count;
     best->row = heap_realloc(best->row, best->count + 1, sizeof *best->row);
     enum status status = search_part(&s, &plain);
     if (status == STATUS_OK && best->goal == GOAL_SPEED)
-        status = estimate_all(&s, &cut);
+        status = estimate_all(&s, &with_subsequences);
     if (status == STATUS_OK)
-        status = search_part(&s, &cut);
+        status = search_part(&s, &with_subsequences);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < best->count; i++)

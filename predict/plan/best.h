@@ -47,15 +47,16 @@ struct outcome {
         spread; /* TIMED, with a sample of documents: the step times of the batches that were
                    predicted. `most` is then the rate of their mean tokens in a median step, or the
                    best row's rate times the ratio of the two rows' rates on these batches */
-    size_t won; /* in so many of these batches it is faster than the best row */
+    size_t won; /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
-    bool explained; /* cause_s is final: with a sample, CAUSE_DOCUMENTS is told apart */
+    bool explained; /* cause_s is final: with a sample, CAUSE_DOCUMENTS has been separated */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
     struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
-    bool cut; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
+    bool
+        open_ended; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
                  length that it tries or at the length that is to be beaten */
 };
 

@@ -141,7 +141,7 @@ static bool has_uneven_stages(const struct choices *c)
     return c->pp > 1 && c->model->layers % pipeline_chunks(c) != 0;
 }
 
-/* On one node all orders of ranks are alike. */
+/* On one node all orders of ranks are equivalent. */
 static bool has_near_stages(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&

@@ -23,7 +23,7 @@ enum { CATALOGUE_NAMES_MAX = 16, CATALOGUE_LIST_MAX = 12 };
 enum entry_kind {
     ENTRY_POINTS,  /* published values beside predicted ones */
     ENTRY_CHART,   /* drawn without numbers: only predictions and claims */
-    ENTRY_DRAWING, /* a schematic: timelines of the same schedule stand for it */
+    ENTRY_DRAWING, /* a schematic: it is reproduced by timelines of the same schedule */
     ENTRY_NOTHING, /* nothing that can be simulated */
     ENTRY_KIND_COUNT
 };

@@ -41,7 +41,7 @@ struct reproduction_point {
     double x_value;                 /* NAN: x is no number */
     double published, predicted;    /* NAN: none, or no number */
     const char *published_text,
-        *predicted_text;              /* what stands for a value that is no number; or NULL */
+        *predicted_text;              /* the text shown for a value that is not a number; or NULL */
     double error;                     /* predicted / published - 1; NAN: none */
     enum measurement_outcome outcome; /* OUTCOME_OK where there is nothing to compare */
     bool counted;                     /* in the means */

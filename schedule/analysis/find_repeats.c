@@ -82,7 +82,7 @@ static bool covers(const struct finder *f)
     return true;
 }
 
-/* ---- are iterations alike? ---- */
+/* ---- are iterations isomorphic? ---- */
 
 static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint32_t b,
                             int32_t step)
@@ -92,7 +92,7 @@ static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint
     if (count != ir->buffer.free_count[b])
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!repeats_alike(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
+        if (!repeats_correspond(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
             return false;
     return true;
 }
@@ -108,7 +108,7 @@ static bool alike_buffers(const struct finder *f, uint32_t op, int32_t value, ui
     if (lifetimes_persistent(ir, a))
         return true;
     return f->slot[a] == f->slot[b] &&
-           repeats_alike(&ir->repeats, f->first_op[a], value, f->first_op[b], step) &&
+           repeats_correspond(&ir->repeats, f->first_op[a], value, f->first_op[b], step) &&
            (f->first_op[a] != op || alike_free_sets(ir, a, value, b, step));
 }
 
@@ -131,8 +131,8 @@ static bool alike_waits(const struct ir *ir, uint32_t op, int32_t value, uint32_
                         int32_t step)
 {
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-        if (!repeats_alike(&ir->repeats, ir_waits(ir, op)[w].i, value, ir_waits(ir, other)[w].i,
-                           step))
+        if (!repeats_correspond(&ir->repeats, ir_waits(ir, op)[w].i, value,
+                                ir_waits(ir, other)[w].i, step))
             return false;
     return true;
 }
@@ -146,7 +146,8 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
            t->wait_count[a] == t->wait_count[b];
 }
 
-/* True if the three iterations around the gap are alike: one, the one that is copied, and the one after. */
+/* True if the three iterations around the gap are isomorphic: the one before the copied one, the copied one, and the
+ * one after. */
 static bool alike_iterations(const struct finder *f, const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 2) * run->ops;

@@ -8,7 +8,7 @@ void first_uses_release(struct first_uses *first_uses)
     free(first_uses->first);
     free(first_uses->early);
     free(first_uses->clock);
-    free(first_uses->born);
+    free(first_uses->used);
     *first_uses = (struct first_uses){0};
 }
 
@@ -39,8 +39,8 @@ void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t 
 {
     b->first = heap_realloc(b->first, buffers, sizeof *b->first);
     b->early = heap_realloc(b->early, buffers, sizeof *b->early);
-    b->born = heap_realloc(b->born, buffers, sizeof *b->born);
-    b->born_count = 0;
+    b->used = heap_realloc(b->used, buffers, sizeof *b->used);
+    b->used_count = 0;
     memset(b->first, 0xff, buffers * sizeof *b->first);
     memset(b->early, 0xff, buffers * sizeof *b->early);
     if (b->width != order->width)

@@ -18,8 +18,8 @@ struct first_uses {
     uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
     uint32_t *clock; /* (count, width of the order) */
     uint32_t count, capacity, width;
-    uint32_t *born; /* the buffers, in the order of their first uses */
-    uint32_t born_count;
+    uint32_t *used; /* the buffers, in the order of their first uses */
+    uint32_t used_count;
 };
 
 void first_uses_release(struct first_uses *first_uses);
@@ -38,7 +38,7 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
     uint32_t first = first_uses->first[buffer];
     if (first == IR_NONE) {
         first_uses->first[buffer] = op;
-        first_uses->born[first_uses->born_count++] = buffer;
+        first_uses->used[first_uses->used_count++] = buffer;
     } else if (first != op && !order_before(order, first, op)) {
         first_uses_touch_early(first_uses, order, buffer, op);
     }

@@ -77,14 +77,14 @@ static int64_t ranks_of(const struct fpdt *f)
     return by_one(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* keeper() returns the rank of the head group that stores chunk i; keeper_alone() returns a guard that only this rank
+/* keeper() returns the rank of the head group that stores chunk i; guard_of_keeper() returns a guard that only this rank
  * passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t keeper(const struct fpdt *f, int64_t i)
 {
     return i % ranks_of(f);
 }
 
-static uint16_t keeper_alone(const struct fpdt *f, int64_t i)
+static uint16_t guard_of_keeper(const struct fpdt *f, int64_t i)
 {
     struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)keeper(f, i)};
     return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
@@ -139,7 +139,7 @@ void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, c
         emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
     }
-    copy(f, WORK_D2H, keeper_alone(f, i), (op_id){IR_NONE}, stream, x, to);
+    copy(f, WORK_D2H, guard_of_keeper(f, i), (op_id){IR_NONE}, stream, x, to);
 }
 
 void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,
@@ -148,7 +148,8 @@ void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *
     struct kept_part part = {CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(f, i), cols};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)to.count}};
-    emit_traffic(f, keeper_alone(f, i), (op_id){IR_NONE}, f->e->stream.host, work, view_none(), to);
+    emit_traffic(f, guard_of_keeper(f, i), (op_id){IR_NONE}, f->e->stream.host, work, view_none(),
+                 to);
 }
 
 struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
@@ -161,7 +162,7 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
     struct view own = new_like(f, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
                         .broadcast = {e->group.hp, bytes_of(f, all), keeper(f, i)}};
-    copy(f, WORK_H2D, keeper_alone(f, i), after, stream, host, all);
+    copy(f, WORK_H2D, guard_of_keeper(f, i), after, stream, host, all);
     emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;
 }
@@ -177,7 +178,7 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
 
 /* Makes each gather onto one rank wait until the data of the gather before the last one has been copied to the host,
  * so that two gather buffers suffice. */
-static void hold_back_gathers(struct emit *e, const struct op_list *list)
+static void delay_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies of what was gathered */
@@ -204,7 +205,7 @@ static bool stores(const struct ir *ir, uint32_t op)
 
 /* Makes the ops of a chunk that follow its first copy wait for all copies of the chunk before the previous one. Where
  * chunks fetch keys and values, the fetches imply most of these waits; with two chunks they imply none. */
-static void hold_back_chunks(struct emit *e, const struct op_list *list)
+static void delay_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE}; /* of the last two chunks */
@@ -228,7 +229,7 @@ static void hold_back_chunks(struct emit *e, const struct op_list *list)
 void pass_keep(struct emit *e, struct op_list *list)
 {
     if (fpdt_fetches_by_one(e->choices))
-        hold_back_gathers(e, list);
+        delay_gathers(e, list);
     if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_sync)
-        hold_back_chunks(e, list);
+        delay_chunks(e, list);
 }

@@ -201,7 +201,8 @@ struct choices {
 struct request {
     const struct transformer *model;
     const char *strategy, *profile; /* NULL: ulysses, published */
-    const char *impl; /* what `published` stands for; NULL: the strategy's own default */
+    const char *impl; /* the implementation that `published` selects; NULL: the strategy's own
+                         default */
     int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
     int states;                                                 /* enum states */
     int dropout;                                                /* enum dropout */

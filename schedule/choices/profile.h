@@ -123,7 +123,7 @@ struct profile {
     bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
     bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
-    bool clipping_sync;  /* the host reads the norm before it goes on */
+    bool clipping_sync;  /* the host waits for the norm of gradients before it continues */
     uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
     bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
     bool attention_dropout; /* attention drops scores, but in FPDT's kernels */

@@ -16,7 +16,7 @@
 struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
-    const char *profile; /* what `published` stands for */
+    const char *profile; /* the profile that `published` selects */
     bool tensor;         /* tp, when open, is as many ranks of a node as fit */
     bool subsequences;   /* and so are pp and subsequences: schedule/config/sppo.h */
     /* the largest number of ranks on which a step of the strategy was compared with a measured one

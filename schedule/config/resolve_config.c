@@ -35,7 +35,7 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
     return NULL;
 }
 
-/* Finds a profile. "published" stands for the row's implementation, else for the strategy's own. */
+/* Finds a profile. "published" selects the row's implementation, or else the strategy's own. */
 static const struct profile *find_profile(const char *name, const char *published,
                                           struct diag *diag)
 {

@@ -1,4 +1,4 @@
-/* Rows enter an ir here, and what is alike is one row. */
+/* Adds rows to an ir; equal shapes, groups, names and sets are stored once. */
 #include "schedule/ir/ir_columns.h"
 #include "schedule/ir/ir_index.h"
 

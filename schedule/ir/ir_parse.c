@@ -302,7 +302,7 @@ static enum status check_pending(struct parser *p)
     return STATUS_OK;
 }
 
-/* A NUL would end a message that quotes the word around it, so it is told apart before. */
+/* A NUL would end a message that quotes the word around it, so NULs are found first. */
 static enum status check_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);

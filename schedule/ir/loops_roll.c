@@ -245,7 +245,7 @@ static struct found find_loop(const struct loops *l, const uint64_t *again, uint
     return best;
 }
 
-/* Makes the node that stands for iterations of nodes at `at`. */
+/* Makes the node of a loop whose iterations are nodes from `at` on. */
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
 {
     struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};

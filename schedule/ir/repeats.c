@@ -70,8 +70,8 @@ uint32_t repeats_seen_from(const struct repeats *r, uint32_t from, uint32_t copy
     return at.run->begin + at.run->left_out + at.iteration * at.run->ops + at.at;
 }
 
-bool repeats_alike(const struct repeats *r, uint32_t op, int32_t value, uint32_t other,
-                   int32_t step)
+bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uint32_t other,
+                        int32_t step)
 {
     struct repeat_place a = repeats_place(r, op), b = repeats_place(r, other);
     int32_t away = a.value - value;

@@ -60,8 +60,8 @@ uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_
                            uint32_t op);
 
 /* True if op is to an iteration of value `value` what `other` is to an iteration of value + step. */
-bool repeats_alike(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
-                   int32_t step);
+bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
+                        int32_t step);
 
 /* Returns how often an op of the sample stands in the whole list: once, or once and `copies` times more. */
 uint32_t repeats_times(const struct repeats *repeats, uint32_t op);

@@ -68,9 +68,9 @@ static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
     uint8_t class_of_stream[ORDER_ON_HOST];
     memset(class_of_stream, ORDER_ON_HOST, sizeof class_of_stream);
     t->count = t->classes = 0;
-    live_ranges_reserve(t, first_uses->born_count);
-    for (uint32_t i = 0; i < first_uses->born_count; i++) {
-        uint32_t buffer = first_uses->born[i], op = first_uses->first[buffer];
+    live_ranges_reserve(t, first_uses->used_count);
+    for (uint32_t i = 0; i < first_uses->used_count; i++) {
+        uint32_t buffer = first_uses->used[i], op = first_uses->first[buffer];
         if (ir->buffer.memory[buffer] != memory || lifetimes_persistent(ir, buffer))
             continue;
         uint8_t *class = &class_of_stream[s->order->stream[op - s->order->begin]];
@@ -107,7 +107,7 @@ static void lower_clocks(struct survey *s)
         for (uint32_t j = 0; k + 1 < last->count && j < width; j++)
             row[j] = row[j] < row[j + width] ? row[j] : row[j + width];
     }
-    /* First uses with one op are not told apart: they share the lowest clock. */
+    /* First uses that belong to one op are not distinguished: they share the lowest clock. */
     const uint32_t *first_use = s->first_use + last->begin;
     for (k = 1; k < last->count; k++)
         if (first_use[k] == first_use[k - 1])
@@ -141,8 +141,8 @@ static void sort_into_classes(struct survey *s)
 
 /* Returns the first row of class c, from the cursor on, whose first use is ordered after op f of `stream`. For an op
  * on the host it is enough that the first use is listed after f; for other streams its clock must cover f too. */
-static uint32_t first_use_behind(const struct survey *s, const struct cursor *cursor, uint32_t c,
-                                 uint32_t stream, uint32_t f)
+static uint32_t first_use_after(const struct survey *s, const struct cursor *cursor, uint32_t c,
+                                uint32_t stream, uint32_t f)
 {
     const struct order *order = s->order;
     uint32_t at = cursor->at, count = s->class[c].count, width = order->width;
@@ -165,7 +165,7 @@ static void move_cursor(const struct survey *s, struct cursor *cursor, uint32_t 
                         uint32_t f)
 {
     const uint32_t *first_use = s->first_use + s->class[c].begin;
-    uint32_t at = cursor->at = first_use_behind(s, cursor, c, stream, f);
+    uint32_t at = cursor->at = first_use_after(s, cursor, c, stream, f);
     if (at == s->class[c].count) {
         cursor->first_use = LIVE_RANGES_NEVER;
         cursor->before = UINT32_MAX;
@@ -181,26 +181,26 @@ static void move_cursor(const struct survey *s, struct cursor *cursor, uint32_t 
 }
 
 /* Ends of the live ranges that end with one op: per class, the earliest first use that is ordered after it. */
-struct behind {
+struct first_uses_after {
     uint32_t first, last; /* least and greatest */
     uint32_t end[ORDER_ON_HOST + 1];
 };
 
-static void note_end(struct behind *b, uint32_t c, uint32_t end)
+static void note_end(struct first_uses_after *b, uint32_t c, uint32_t end)
 {
     b->end[c] = end;
     b->first = end < b->first ? end : b->first;
     b->last = end > b->last ? end : b->last;
 }
 
-static void find_behind(struct survey *s, uint32_t f, struct behind *behind)
+static void find_first_uses_after(struct survey *s, uint32_t f, struct first_uses_after *after)
 {
     uint32_t stream = s->order->stream[f - s->order->begin], classes = s->t->classes;
     if (stream == ORDER_ON_HOST)
         stream = s->order->streams;
     struct cursor *cursor = s->cursor + (size_t)stream * classes;
-    behind->first = LIVE_RANGES_NEVER;
-    behind->last = 0;
+    after->first = LIVE_RANGES_NEVER;
+    after->last = 0;
     for (uint32_t c = 0; c < classes; c++) {
         if (cursor[c].before <= f)
             move_cursor(s, &cursor[c], c, stream, f);
@@ -208,7 +208,7 @@ static void find_behind(struct survey *s, uint32_t f, struct behind *behind)
         if (first_use == LIVE_RANGES_NEVER &&
             s->first_use[s->class[c].begin + s->class[c].count - 1] <= f)
             first_use = f + 1; /* no first use comes after f at all */
-        note_end(behind, c, first_use);
+        note_end(after, c, first_use);
     }
 }
 
@@ -272,23 +272,23 @@ static void members_release(struct members *m)
     free(m->missing);
 }
 
-static void end_alone(const struct live_ranges *t, uint32_t i, const struct behind *behind)
+static void end_alone(const struct live_ranges *t, uint32_t i, const struct first_uses_after *after)
 {
     uint32_t *end = t->end + (size_t)i * t->classes;
     for (uint32_t c = 0; c < t->classes; c++)
-        end[c] = behind->end[c];
-    t->first_end[i] = behind->first;
-    t->last_end[i] = behind->last;
+        end[c] = after->end[c];
+    t->first_end[i] = after->first;
+    t->last_end[i] = after->last;
 }
 
 /* Moves the ends of a live range back to these, where they are later: other ops of its set may hold it for longer. */
-static void end_later(const struct live_ranges *t, uint32_t i, const struct behind *behind)
+static void end_later(const struct live_ranges *t, uint32_t i, const struct first_uses_after *after)
 {
     uint32_t *end = t->end + (size_t)i * t->classes;
     t->first_end[i] = LIVE_RANGES_NEVER;
     t->last_end[i] = 0;
     for (uint32_t c = 0; c < t->classes; c++) {
-        end[c] = behind->end[c] > end[c] ? behind->end[c] : end[c];
+        end[c] = after->end[c] > end[c] ? after->end[c] : end[c];
         t->first_end[i] = end[c] < t->first_end[i] ? end[c] : t->first_end[i];
         t->last_end[i] = end[c] > t->last_end[i] ? end[c] : t->last_end[i];
     }
@@ -299,7 +299,7 @@ static void find_ends(struct survey *s)
 {
     struct live_ranges *t = s->t;
     struct members members;
-    struct behind behind;
+    struct first_uses_after after;
     uint32_t begin = s->order->begin, born = 0;
     list_members(s, &members);
     s->cursor = heap_zalloc((size_t)t->classes * (s->order->streams + 1), sizeof *s->cursor);
@@ -310,13 +310,13 @@ static void find_ends(struct survey *s)
         for (; born < t->count && t->first_use[born] <= op; born++)
             live += t->size[born];
         t->live = live > t->live ? live : t->live;
-        find_behind(s, op, &behind);
+        find_first_uses_after(s, op, &after);
         for (uint32_t m = members.head[op - begin]; m != IR_NONE; m = members.row[m].next) {
             uint32_t i = members.row[m].live_range, missing = members.missing[i];
             if (missing == 0)
-                end_alone(t, i, &behind);
+                end_alone(t, i, &after);
             else
-                end_later(t, i, &behind);
+                end_later(t, i, &after);
             live -= missing <= 1 ? t->size[i] : 0;
             members.missing[i] = missing > 0 ? missing - 1 : 0;
         }

@@ -17,25 +17,26 @@ static uint32_t row_at(const struct live_ranges *t, uint32_t op)
     return low;
 }
 
-static bool alike_rows(const struct live_ranges *t, const struct repeats *r, uint32_t a, uint32_t b,
-                       int32_t step)
+static bool corresponding_rows(const struct live_ranges *t, const struct repeats *r, uint32_t a,
+                               uint32_t b, int32_t step)
 {
     int32_t value = repeats_place(r, t->first_use[a]).value;
     if (t->class_of[a] != t->class_of[b] || t->size[a] != t->size[b] ||
-        !repeats_alike(r, t->first_use[a], value, t->first_use[b], step))
+        !repeats_correspond(r, t->first_use[a], value, t->first_use[b], step))
         return false;
     for (uint32_t c = 0; c < t->classes; c++) {
         uint32_t x = live_ranges_ends(t, a)[c], y = live_ranges_ends(t, b)[c];
-        if (x == LIVE_RANGES_NEVER || y == LIVE_RANGES_NEVER ? x != y
-                                                             : !repeats_alike(r, x, value, y, step))
+        if (x == LIVE_RANGES_NEVER || y == LIVE_RANGES_NEVER
+                ? x != y
+                : !repeats_correspond(r, x, value, y, step))
             return false;
     }
     return true;
 }
 
-/* True if the rows of three iterations are alike; the gap follows the second. */
-static bool alike_around(const struct live_ranges *t, const struct repeats *r,
-                         const struct repeat_run *run)
+/* True if the rows of three iterations correspond; the gap follows the second iteration. */
+static bool isomorphic_around(const struct live_ranges *t, const struct repeats *r,
+                              const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 2) * run->ops;
     uint32_t a = row_at(t, begin), b = row_at(t, begin + run->ops),
@@ -43,7 +44,7 @@ static bool alike_around(const struct live_ranges *t, const struct repeats *r,
     if (b - a != c - b || c - b != d - c)
         return false;
     for (uint32_t i = a; i < c; i++)
-        if (!alike_rows(t, r, i, i + (b - a), run->step))
+        if (!corresponding_rows(t, r, i, i + (b - a), run->step))
             return false;
     return true;
 }
@@ -87,7 +88,7 @@ bool live_ranges_repeat(struct live_ranges *t, const struct repeats *r, uint32_t
         if (t->first_use[i] < t->first_use[i - 1])
             return false;
     for (uint32_t i = 0; i < r->run_count; i++)
-        if (r->run[i].role == role && !alike_around(t, r, &r->run[i]))
+        if (r->run[i].role == role && !isomorphic_around(t, r, &r->run[i]))
             return false;
     struct repeat_row *row = repeats_rows(r, role, t->first_use, t->count, &count);
     struct live_ranges whole = {.classes = t->classes};

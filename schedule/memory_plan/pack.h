@@ -21,9 +21,10 @@ enum pack_fit {
 uint64_t pack_in_order(struct live_ranges *live_ranges, enum pack_fit fit, uint64_t most);
 
 enum {
-    PACK_BY_SIZE_MAX = 200000,   /* live ranges */
-    PACK_FIRST_LOOKS = 10000000, /* pairs that the first round by size may compare */
-    PACK_ROUNDS_LOOKS = 1000000, /* pairs that all rounds may compare when there are several */
+    PACK_BY_SIZE_MAX = 200000,         /* live ranges */
+    PACK_FIRST_COMPARISONS = 10000000, /* pairs that the first round by size may compare */
+    PACK_ROUNDS_COMPARISONS =
+        1000000, /* pairs that all rounds may compare when there are several */
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life. As long as the arena

@@ -66,7 +66,7 @@ struct packing {
     uint32_t leaves;
     struct keyed *block, *spare; /* room for the conflicting ones: begin and end */
     uint32_t blocks;
-    uint64_t looks;
+    uint64_t comparisons;
 };
 
 /* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
@@ -117,7 +117,7 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
         find_blocks(p, 2 * node + 1, first + width / 2, width / 2, i);
         return;
     }
-    p->looks++;
+    p->comparisons++;
     if (live_ranges_conflict(t, i, first))
         p->block[p->blocks++] = (struct keyed){t->offset[first], t->offset[first] + t->size[first]};
 }
@@ -156,7 +156,7 @@ static uint64_t pack_by_weight(struct packing *p, const double *weight)
     struct live_ranges *t = p->t;
     struct keyed *row = heap_alloc(t->count, sizeof *row),
                  *spare = heap_alloc(t->count, sizeof *row);
-    uint64_t top = 0, looks = p->looks;
+    uint64_t top = 0, comparisons = p->comparisons;
     for (uint32_t i = 0; i < t->count; i++) {
         uint64_t bits; /* of a positive number they are in its order */
         memcpy(&bits, &weight[i], sizeof bits);
@@ -164,14 +164,15 @@ static uint64_t pack_by_weight(struct packing *p, const double *weight)
     }
     sort(&row, &spare, t->count);
     memset(p->reach, 0, (size_t)p->leaves * 2 * sizeof *p->reach);
-    for (uint32_t k = 0; k < t->count && p->looks - looks <= PACK_FIRST_LOOKS; k++) {
+    for (uint32_t k = 0; k < t->count && p->comparisons - comparisons <= PACK_FIRST_COMPARISONS;
+         k++) {
         uint32_t i = (uint32_t)row[k].value;
         place(p, i);
         top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
     }
     free(row);
     free(spare);
-    return p->looks - looks > PACK_FIRST_LOOKS ? UINT64_MAX : top;
+    return p->comparisons - comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
 }
 
 uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
@@ -187,13 +188,13 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     p.spare = heap_alloc(t->count, sizeof *p.spare);
     find_until(&p);
     double *weight = heap_alloc(t->count, sizeof *weight);
-    uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, looks = 0;
+    uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, comparisons = 0;
     for (uint32_t i = 0; i < t->count; i++)
         weight[i] = (double)t->size[i];
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
-        if (p.looks + (p.looks - looks) > PACK_ROUNDS_LOOKS)
+        if (p.comparisons + (p.comparisons - comparisons) > PACK_ROUNDS_COMPARISONS)
             break;
-        looks = p.looks;
+        comparisons = p.comparisons;
         uint64_t top = pack_by_weight(&p, weight);
         if (top < least)
             memcpy(best, t->offset, t->count * sizeof *best);

@@ -56,7 +56,7 @@ const struct pipeline *pipeline_row(enum pipeline_choice choice);
  * stages that share its subsequences; pipeline_replicates_weights() is true if all stages own all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
-/* True if the stages to which weights are lent hold an equal part each. */
+/* True if each of the stages that receive remote weights holds an equal part of them. */
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_units(const struct choices *choices);

@@ -217,37 +217,40 @@ static void components_release(struct components *c)
     free(c->place);
 }
 
-/* --- what a component looks like --- */
+/* --- descriptions of components --- */
 
-struct looks {
+struct descriptions {
     uint32_t *word;
     size_t count, capacity;
 };
 
-static void look(struct looks *looks, uint32_t word)
+static void describe_word(struct descriptions *descriptions, uint32_t word)
 {
-    if (looks->count == looks->capacity) {
-        looks->capacity = heap_next_capacity(looks->capacity, looks->count + 1);
-        looks->word = heap_realloc(looks->word, looks->capacity, sizeof *looks->word);
+    if (descriptions->count == descriptions->capacity) {
+        descriptions->capacity =
+            heap_next_capacity(descriptions->capacity, descriptions->count + 1);
+        descriptions->word =
+            heap_realloc(descriptions->word, descriptions->capacity, sizeof *descriptions->word);
     }
-    looks->word[looks->count++] = word;
+    descriptions->word[descriptions->count++] = word;
 }
 
-static void describe(struct looks *looks, const struct ir *ir, const struct rank_sets *ranks,
-                     const struct routes *routes, const struct components *c, uint32_t component)
+static void describe(struct descriptions *descriptions, const struct ir *ir,
+                     const struct rank_sets *ranks, const struct routes *routes,
+                     const struct components *c, uint32_t component)
 {
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
-        look(looks, role);
+        describe_word(descriptions, role);
         for (uint32_t i = routes->guard_begin[role]; i < routes->guard_begin[role + 1]; i++)
-            look(looks, guard_holds(ranks, routes->guard[i], rank));
+            describe_word(descriptions, guard_holds(ranks, routes->guard[i], rank));
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
             enum message_fault fault;
             uint32_t peer =
                 find_peer(ir, rank, routes->route[i].group, routes->route[i].by, &fault);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
-            look(looks, known ? c->place[peer] : IR_NONE);
+            describe_word(descriptions, known ? c->place[peer] : IR_NONE);
         }
     }
 }
@@ -262,26 +265,27 @@ static void name_actors(struct actors *a, const struct ir *ir, const struct rank
 
     /* Components seen so far that differ from each other. */
     struct kind_of_component {
-        size_t begin, end; /* its looks */
+        size_t begin, end; /* its description */
         uint32_t first_actor;
     } *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
     struct id_map map = {0};
-    struct looks looks = {0};
+    struct descriptions descriptions = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = IR_NONE;
-        struct kind_of_component new = {.begin = looks.count, .first_actor = a->count};
+        struct kind_of_component new = {.begin = descriptions.count, .first_actor = a->count};
         uint64_t hash = 0;
         if (fold) {
-            describe(&looks, ir, ranks, routes, &c, i);
-            new.end = looks.count;
-            size_t bytes = (new.end - new.begin) * sizeof *looks.word;
-            hash = hash_text((const char *)(looks.word + new.begin), bytes);
+            describe(&descriptions, ir, ranks, routes, &c, i);
+            new.end = descriptions.count;
+            size_t bytes = (new.end - new.begin) * sizeof *descriptions.word;
+            hash = hash_text((const char *)(descriptions.word + new.begin), bytes);
             for (struct id_probe p = id_map_start(&map, hash); id_map_next(&map, &p);)
                 if (kind[p.row].end - kind[p.row].begin == new.end - new.begin &&
-                    memcmp(looks.word + kind[p.row].begin, looks.word + new.begin, bytes) == 0) {
+                    memcmp(descriptions.word + kind[p.row].begin, descriptions.word + new.begin,
+                           bytes) == 0) {
                     found = kind[p.row].first_actor;
-                    looks.count = new.begin;
+                    descriptions.count = new.begin;
                     break;
                 }
         }
@@ -299,7 +303,7 @@ static void name_actors(struct actors *a, const struct ir *ir, const struct rank
             a->of_rank[c.member[c.begin[i] + k]] = found + k;
     }
     id_map_release(&map);
-    free(looks.word);
+    free(descriptions.word);
     free(kind);
     components_release(&c);
 }

@@ -119,7 +119,7 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
         bool ordered = order_before(w->order, a->op, new.op);
         if (!ordered && (new.writes || a->writes))
             report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
-        /* The new one stands for the old one from now on; once reported is enough, too. */
+        /* The new access replaces the old one from now on; each race is reported only once. */
         bool stands_for = new.writes || (ordered && !a->writes);
         if (stands_for)
             a->ranks = ranks_minus(w->v, a->ranks, new.ranks);

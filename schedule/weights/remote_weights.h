@@ -45,7 +45,7 @@ buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle
 op_id remote_sum(struct emit *e, struct remote_grad *remote_grad);
 /* Adds that sum (remote_grad->sum) to the gradient that the stage has. */
 op_id remote_add(struct emit *e, const struct remote_grad *remote_grad);
-/* Sends parts of gradients to their owners. `alone` is the stage's last op on units that it does not share. */
+/* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
 void remote_return(struct emit *e, op_id alone, struct op_list *out);
 
 /* --- schedule/weights/remote_parts.c: where stages hold parts --- */

@@ -7,7 +7,8 @@
 
 struct use_run { /* consecutive uses of one bundle's parameters: positions in the list */
     uint32_t bundle, begin, end;
-    struct remote_task task; /* where stages lend weights: the task of these uses */
+    struct remote_task task; /* if the weights are sent to other stages: the shared task in which
+                                they are used */
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
@@ -39,8 +40,9 @@ struct shard {
     uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
     uint32_t *bundle_of_grad;
     uint32_t *
-        remote_grad_of; /* buffer -> row of e->weights.remote_grad, or IR_NONE; NULL: stages lend no weights */
-    uint8_t *marked;  /* per position: 1 if something is to be done there, which is rare */
+        remote_grad_of; /* buffer -> row of e->weights.remote_grad, or IR_NONE; NULL: no weights are
+                           shared across stages */
+    uint8_t *marked;    /* per position: 1 if something is to be done there, which is rare */
     uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
     op_id *reduced;   /* per gradient: its reduction */
     /* for each gradient: this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing

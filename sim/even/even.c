@@ -46,7 +46,7 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
     return false;
 }
 
-/* Returns the number of ranks that the groups of these guards tell apart. */
+/* Returns the number of ranks that the groups of these guards distinguish. */
 static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
 {
     uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);

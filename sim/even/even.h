@@ -39,7 +39,7 @@ enum {
  * number of ranks; 0 means EVEN_ABOVE. */
 uint8_t *even_guards(const struct ir *ir, uint32_t above);
 
-/* Returns how many ranks the guards of even groups tell apart; 0: no group is even. */
+/* Returns how many ranks the guards of even groups distinguish; 0: no group is even. */
 uint32_t even_ranks(const struct ir *ir, const uint8_t *even);
 
 /* Returns guard_passes() of guard g; in an even group every rank gets the answer of the group's last rank. */

@@ -23,7 +23,7 @@ struct fold_network {
 };
 
 /* Both functions fill the flows and the network of *fold, whose channel classes must be known: fold_no_flows() keeps
- * all flows, fold_flows() keeps the few that stand for all. */
+ * all flows, fold_flows() keeps the few that represent all. */
 void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned);
 void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network);

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* One second of uncontended use, in bytes: so many that rounding to parts of a byte does not matter. */
+/* One second of uncontended use, in bytes: large enough that rounding to parts of a byte does not matter. */
 const double device_time_per_s = 1e12;
 
 /* A member's part of a collective: the number of its copies, their payload, and the payload of its summing kernel. */

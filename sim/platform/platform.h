@@ -87,7 +87,7 @@ void flow_close(struct flow_table *flows);
 void route_link(struct platform *platform, struct flow_table *flows, enum link_kind kind,
                 uint32_t a, uint32_t b, double bytes_per_s);
 
-/* Returns the lowest rank on the GPU of a rank, which stands for the GPU. */
+/* Returns the lowest rank on the GPU of a rank, by which the GPU is identified. */
 uint32_t platform_device(const struct platform *platform, uint32_t rank);
 
 /* Adds the links from one GPU to another of its domain to the flow opened last, as all route_ functions do. */

@@ -51,7 +51,8 @@ struct sim_link_load {
 };
 
 struct sim_counts {
-    uint64_t op_instances; /* (rank, op) pairs of the schedule that the result stands for */
+    uint64_t op_instances; /* number of (rank, op) pairs of the schedule that the result
+                              represents */
     uint64_t simulated;    /* of those, the ones that were executed */
     uint64_t flows; /* started; with exact in SimGrid all of them (sim/scheduler/uncontended.h) */
     uint64_t timers;

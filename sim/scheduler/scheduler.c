@@ -216,7 +216,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         return;
     }
     switch ((enum op_class)plan->op_class[id]) {
-    case OP_NOTHING: /* HOST_SYNC: from the end of what it waited for until the host goes on */
+    case OP_NOTHING: /* HOST_SYNC: from the end of the awaited op until the host continues */
         finish(s, rank_index, op,
                date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
         break;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who follows whom, per role ---- */
+/* ---- which op follows which, per role ---- */
 
 /* Returns the op that stands before this one on its stream, in the order of issue. For HOST_SYNC, which is on no
  * stream, it is the last op on the stream that it waits for; for BARRIER there is none. */

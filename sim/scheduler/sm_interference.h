@@ -3,8 +3,8 @@
  * A kernel's work is its seconds on all multiprocessors, so while messages occupy some of them it advances more
  * slowly, and its end moves whenever a message of its rank starts or ends. Between such changes its end is known: a
  * heap keeps the ends by date, one per class of ranks, and the scheduler handles them ahead of the engine's clock. */
-#ifndef SIM_BESIDE_H
-#define SIM_BESIDE_H
+#ifndef SIM_SM_INTERFERENCE_H
+#define SIM_SM_INTERFERENCE_H
 
 #include "sim/scheduler/scheduler_state.h"
 

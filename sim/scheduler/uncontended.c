@@ -26,7 +26,7 @@ static double rate_of(const struct scheduler *s, const uint32_t *crossing, uint3
  * negative: not known. It is known if all flows that share a link have one rate and one size: then each flow crosses
  * a full link on which no flow is faster, as max-min sharing demands, and no flow ends early and leaves its bandwidth
  * to others. */
-static double time_alone(struct scheduler *s, uint32_t t, uint32_t *crossing, uint32_t *first)
+static double uncontended_s(struct scheduler *s, uint32_t t, uint32_t *crossing, uint32_t *first)
 {
     const struct fold *fold = s->fold;
     const uint32_t *flow = fold->flow + fold->flow_begin[t];
@@ -64,7 +64,7 @@ void uncontended_init(struct scheduler *s)
     uint32_t *first = heap_alloc(links + 1u, sizeof *first);
     for (uint32_t t = 0; t < plan->transfer_count; t++)
         if (s->fold->flow_begin[t] < s->fold->flow_begin[t + 1])
-            s->uncontended_s[t] = time_alone(s, t, crossing, first);
+            s->uncontended_s[t] = uncontended_s(s, t, crossing, first);
     free(crossing);
     free(first);
 }
@@ -136,7 +136,7 @@ static void hand_over(struct scheduler *s, size_t e)
         uint32_t flow = fold->flow[i];
         double left = bytes_of(s, flow) - s->rate[flow] * (s->now_s - event->date_s);
         if (left <= 0 && s->uncontended_s[event->transfer] > bytes_of(s, flow) / s->rate[flow])
-            continue; /* it has ended, and another goes on */
+            continue; /* this flow has ended, but another flow of the event continues */
         event->left++;
         engine_flow(s->path[flow], left, (int64_t)(2 * e + 1));
     }

@@ -4,8 +4,8 @@
  * each get an equal part), and their end is known when they start. They stay out of the engine until another event
  * needs one of their links; then their remaining bytes are moved to the engine. docs/simulation.md, "Uncontended
  * flows", says why this is exact. With --exact the engine moves all flows. */
-#ifndef SIM_ALONE_H
-#define SIM_ALONE_H
+#ifndef SIM_UNCONTENDED_H
+#define SIM_UNCONTENDED_H
 
 #include "sim/scheduler/scheduler_state.h"
 

@@ -454,7 +454,8 @@ static void a_number_that_two_effects_share_is_left_alone(void)
     fixture_release(&f);
 }
 
-/* Launches alone tell a kernel from an op; numbers without a point stay, and are named. */
+/* Only points of launches separate the cost of a kernel from that of an op; numbers without a point keep the base's
+ * value, and are named. */
 static void launches_tell_a_kernel_from_an_op(void)
 {
     struct fixture f;

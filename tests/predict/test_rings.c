@@ -86,7 +86,7 @@ static struct setup *load_windows(void)
     return setup;
 }
 
-/* Returns the time (s) at which a buffer of rank 0 is allocated (born) or freed; -1: never. */
+/* Returns the time in seconds at which a buffer of rank 0 is allocated (born) or freed; -1: never. */
 static double event_s(const struct memory_event *event, size_t count, uint32_t buffer, bool born)
 {
     for (size_t i = 0; i < count; i++)

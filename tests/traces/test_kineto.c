@@ -233,7 +233,7 @@ static void calls_of_the_runtime_are_summed(void)
                 "queued 0 in 0.0, graphs 0\n");
 }
 
-/* Launches 1,100 kernels, 2 us apart, the last of which wait behind the first, which takes long. */
+/* Launches 1,100 kernels, 2 us apart. The first takes long, so the last ones wait for it. */
 static void launches_into_a_full_queue_are_held(void)
 {
     struct text recording = {0};

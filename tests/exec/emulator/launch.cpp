@@ -32,7 +32,7 @@ const Row rows[] = {
 #undef KERNEL
 };
 
-/* The name alone: the kernel may be written in parentheses and with arguments in angle brackets. */
+/* Returns the name only: the kernel may be written in parentheses and with arguments in angle brackets. */
 const Row &row_of(const char *kernel)
 {
     const char *begin = kernel + strspn(kernel, "(");
@@ -94,7 +94,7 @@ void vector_at(const void *address)
 
 /* ---- for tests ---- */
 
-/* A kernel without an address stands for one that has asked for nothing. */
+/* A kernel without an address counts as one that has asked for no shared memory. */
 static emulator::Kernel kernel_of(const char *name)
 {
     return {name, nullptr};

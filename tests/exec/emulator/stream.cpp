@@ -269,7 +269,7 @@ void stream_free(cudaStream_t stream)
 bool stream_done(cudaStream_t stream)
 {
     if (stream == nullptr) {
-        legacy_wait(); /* who asks again and again must see it end */
+        legacy_wait(); /* a caller that asks again and again must see the work end */
         return true;
     }
     std::lock_guard<std::mutex> lock(stream->lock);

@@ -1,4 +1,4 @@
-/* tests/schedule/test_lend.c: weights and gradients that stages send each other when they share subsequences,
+/* tests/schedule/test_remote_weights.c: weights and gradients that stages send each other when they share subsequences,
  * counted by hand for 4 stages of 2 layers and 6 subsequences. The first 3 - i subsequences of chunk i are
  * shared by stages i to 3, its last i by stages 0 to i. */
 #include "schedule/choices/choices.h"
@@ -174,4 +174,4 @@ static const struct check_case cases[] = {
     {"each policy sends what it says", each_policy_sends_what_it_says},
     {"as many stages as there are streams for", as_many_stages_as_there_are_streams_for},
 };
-CHECK_MAIN("lend", cases)
+CHECK_MAIN("remote_weights", cases)
