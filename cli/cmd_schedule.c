@@ -49,9 +49,7 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
     if (status == STATUS_OK)
         status = compose_build(ir, &choices, diag);
     if (status == STATUS_OK)
-        status =
-            compose_resolve(&choices, &asked, &note, diag); /* notes about choices that the user
-                                                                    left open */
+        status = compose_resolve(&choices, &asked, &note, diag); /* notes on open choices */
     if (status == STATUS_OK) {
         idle_options_note_of(options, &asked, &choices, &note);
         command_note(&note);

@@ -300,7 +300,7 @@ static void look(struct exec_run *run, struct watch *watch)
     }
     if (now - watch->still_since_s >= watch->stall_s) {
         stall_explain(run, why, sizeof why);
-        run_failed(run, IR_NONE, IR_NONE, "the step stands still: %s", why);
+        run_failed(run, IR_NONE, IR_NONE, "the step has stalled: %s", why);
     } else if (watch->limit_s > 0 && now - watch->begin_s >= watch->limit_s) {
         stall_explain(run, why, sizeof why);
         run_failed(run, IR_NONE, IR_NONE, "the step takes longer than the limit of %g s: %s",

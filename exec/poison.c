@@ -185,7 +185,8 @@ bool poison_after(struct exec_run *run, const struct call *call)
                 char name[64];
                 buffer_text(run->ir, view.buffer.i, name, sizeof name);
                 run_failed(run, call->rank, call->op,
-                           "does not write element %" PRIu64 " of buffer %s, as it says it does",
+                           "leaves element %" PRIu64
+                           " of buffer %s unwritten, which the op must write",
                            view.begin + left, name);
                 return false;
             }

@@ -103,7 +103,7 @@ static enum status check_heads(const struct transformer *t, struct loc at, struc
     }
     if (t->positions == POSITIONS_ROPE && t->head_dim % 2 != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "head_dim %" PRId64 " is odd, but RoPE turns pairs of columns: %" PRId64
+                          "head_dim %" PRId64 " is odd, but RoPE rotates pairs of columns: %" PRId64
                           " would do",
                           t->head_dim, t->head_dim + 1);
     return STATUS_OK;

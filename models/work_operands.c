@@ -6,17 +6,17 @@
 #include <assert.h>
 #include <string.h>
 
-/* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a
- * product of the kind's parameters and digits. Communication and copies give bytes instead: "@" is
- * the op's bytes, "@*" times the members of its group, "@/" divided by them. Before the count, '~': in
- * a schedule it may be another. After it, in this order:
+/* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a product of the
+ * kind's parameters and digits. Communication and copies give bytes instead: "@" is the op's bytes, "@*" times the
+ * members of its group, "@/" divided by them. A '~' before the count: in a schedule it may be another. After the
+ * count, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
  *   ":master", ":moment"   the dtype that the parameter `states` fixes
  *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); without: ":step"
- *   ":~f32"                ":float", and f32 in an op that is made up
- *   "=0"                   an op that is made up reads the first write's buffer here, in its place
+ *   ":~f32"                ":float", and f32 in the op of a microbenchmark
+ *   "=0"                   the op of a microbenchmark reads the first write's buffer here, in its place
  *   "?p", "?!p"            the operand is there only if parameter p is not 0, or is 0
- *   "?", "??"              it may be left out; a made-up op leaves out the latter */
+ *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k k*n n?epilogue m*n:sum=0?accumulate", "m*n:sum"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},

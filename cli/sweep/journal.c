@@ -400,7 +400,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
     if (status != STATUS_OK && j->path != NULL)
         diag_note(diag, (struct loc){.name = j->part.data},
-                  "has all %zu rows, and the same command continues from them", j->known);
+                  "has all %zu rows; the same command makes the sweep's file from them", j->known);
     if (status == STATUS_OK && j->path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

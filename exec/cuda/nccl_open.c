@@ -258,8 +258,8 @@ static enum status run_opening(struct opening *o, struct diag *diag)
     const char *group = run->ir->group[l->link[o->next].group].name;
     if (late)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
-                          "rank %" PRIu32 " cannot connect group %s: its members have not all come "
-                          "within %g s",
+                          "rank %" PRIu32
+                          " cannot connect group %s: its members have not all arrived within %g s",
                           run->first, group, limit_s);
     return o->call == NULL ? STATUS_OK
                            : diag_error(diag, (struct loc){.name = o->call}, STATUS_SYSTEM,

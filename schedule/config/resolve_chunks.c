@@ -132,9 +132,10 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
         return bad_chunk(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
     if (chunks >= 65535)
-        return diag_error(diag, (struct loc){.name = "--chunk"}, STATUS_BAD_INPUT,
-                          "%lld tokens in chunks of %lld make %lld chunks; 65534 would do",
-                          (long long)c->seq, (long long)chunk, (long long)chunks);
+        return diag_error(
+            diag, (struct loc){.name = "--chunk"}, STATUS_BAD_INPUT,
+            "%lld tokens in chunks of %lld make %lld chunks, and at most 65534 are possible",
+            (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk = chunk;
     c->chunks = (uint32_t)chunks;
     if (check_sparse(c, diag) != STATUS_OK)

@@ -122,11 +122,11 @@ enum status partition_make(int64_t *length, const struct partition *p, struct di
     for (int64_t i = 0; i < p->pieces; i++) {
         length[i] = length[i] / p->unit * p->unit;
         if (length[i] == 0)
-            return diag_error(
-                diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                "subsequence %lld of %lld, balanced by %s, has fewer than %lld tokens; "
-                "fewer of them would do",
-                (long long)i, (long long)p->pieces, partition_names[p->rule], (long long)p->unit);
+            return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
+                              "subsequence %lld of %lld, balanced by %s, has fewer than %lld "
+                              "tokens; fewer subsequences would do",
+                              (long long)i, (long long)p->pieces, partition_names[p->rule],
+                              (long long)p->unit);
         left -= length[i];
     }
     length[0] += left;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Time of attention kernels with dropout relative to those without: they draw a random number per score, and keep no
- * mask. Inferred from measured steps; see docs/accuracy.md. */
+ * mask. The factor is inferred from FPDT's measurements; docs/accuracy/fpdt.md. */
 #define COMPOSE_DROPOUT_SLOWDOWN 1.15
 
 /* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the

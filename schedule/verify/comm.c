@@ -186,7 +186,9 @@ void check_messages(struct verifier *v)
 {
     const struct actors *a = &verify_exchange(v)->actors;
     if (a->too_many) {
-        verify_fail(v, "more than %u messages between ranks that all differ: not checked",
+        verify_fail(v,
+                    "there are more than %u messages between ranks that cannot be merged: they are "
+                    "not checked",
                     MESSAGES_MAX);
         return;
     }

@@ -157,7 +157,8 @@ void check_deadlock(struct verifier *v)
         return;
     }
     if (exchange->actors.too_many) {
-        verify_fail(v, "too many messages between ranks that all differ: not checked");
+        verify_fail(v, "deadlock is not checked: there are too many messages between ranks that "
+                       "cannot be merged");
         return;
     }
     struct lanes lanes = {0};

@@ -145,7 +145,9 @@ static void check_bundled(struct verifier *v, uint32_t buffer, const struct bind
     if (members == 0)
         return;
     if (whole % members != 0)
-        verify_fail(v, "%s is bound to %s, whose %" PRIu64 " elements do not cut into %" PRIu32,
+        verify_fail(v,
+                    "%s is bound to %s, whose %" PRIu64 " elements cannot be cut into %" PRIu32
+                    " equal parts",
                     buffer_text(v, buffer), name_of_binding(v, b), whole, members);
     else if (have != held_elements(ir, buffer, b, whole / members))
         verify_fail(
@@ -221,8 +223,10 @@ static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
             parts *= ir->mesh.axis[axis].size;
         }
         if (d == 1 && size % parts != 0) {
-            verify_fail(v, "the %" PRId64 " columns of tensor %s do not cut into %" PRId64, size,
-                        t->name, parts);
+            verify_fail(v,
+                        "the %" PRId64 " columns of tensor %s cannot be cut into %" PRId64
+                        " equal parts",
+                        size, t->name, parts);
             return 0;
         }
         elements *= (uint64_t)((size + parts - 1) / parts);

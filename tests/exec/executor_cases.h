@@ -19,45 +19,45 @@ static const struct {
     {"a collective that rank 1 does not come to",
      "op 0 fill compute count=4 writes a0\n"
      "op 1 all_reduce comm group=g bytes=16 guard g<1 waits 0 reads a0 writes b0 layer=3\n",
-     "hand.ir: error: the step stands still: rank 0: op 1 (all_reduce, stream comm, layer 3) waits "
+     "hand.ir: error: the step has stalled: rank 0: op 1 (all_reduce, stream comm, layer 3) waits "
      "for rank 1 in group g, where op 1 is guarded out\n"},
     {"a circle of waits",
      "op 0 fill compute count=4 waits 1 writes a0\n"
      "op 1 all_reduce comm group=g bytes=16 waits 0 reads b0 writes b0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (fill, stream compute) waits for op 1; "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (fill, stream compute) waits for op 1; "
      "rank 0: op 1 (all_reduce, stream comm) waits for op 0; rank 0: op 0 (fill, stream compute) "
      "again: they wait in a circle\n"},
     {"a circle behind a host that waits",
      "op 0 fill compute count=4 waits 2 writes a0\n"
      "op 1 host_sync compute\n"
      "op 2 fill compute count=4 writes b0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (fill, stream compute) waits for op 2; "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (fill, stream compute) waits for op 2; "
      "rank 0: op 2 (fill, stream compute) is not issued: the host is at op 1 (host_sync, stream "
      "compute), which holds it until op 0 has ended; rank 0: op 0 (fill, stream compute) again: "
      "they wait in a circle\n"},
     {"a blocking copy that waits for what comes later",
      "op 0 h2d h2d bytes=16 blocking=1 waits 1 reads c0 writes a0\n"
      "op 1 fill compute count=4 writes b0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (h2d, stream h2d) waits for op 1; rank "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (h2d, stream h2d) waits for op 1; rank "
      "0: op 1 (fill, stream compute) is not issued: the host is at op 0 (h2d, stream h2d), which "
      "holds it until op 0 has ended; rank 0: op 0 (h2d, stream h2d) again: they wait in a "
      "circle\n"},
     {"a sync that waits for what comes later",
      "op 0 host_sync compute waits 1\n"
      "op 1 fill compute count=4 writes b0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (host_sync, stream compute) holds the "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (host_sync, stream compute) holds the "
      "host until op 1 has ended; rank 0: op 1 (fill, stream compute) is not issued: the host is at "
      "op 0 (host_sync, stream compute), which holds it until op 1 has ended; rank 0: op 1 (fill, "
      "stream compute) again: they wait in a circle\n"},
     {"a send that nobody receives", "op 0 send comm group=g by=+1 bytes=16 guard g<1 reads a0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (send, stream comm) waits for rank 1, "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (send, stream comm) waits for rank 1, "
      "which never receives it on channel 0\n"},
     {"two ranks that send to each other first",
      "op 0 send comm group=g by=+1 bytes=16 guard g<1 reads a0\n"
      "op 1 send comm group=g by=-1 bytes=16 guard g>=1 reads a0\n"
      "op 2 recv comm group=g by=+1 bytes=16 guard g<1 writes b0\n"
      "op 3 recv comm group=g by=-1 bytes=16 guard g>=1 writes b0\n",
-     "hand.ir: error: the step stands still: rank 0: op 0 (send, stream comm) waits for rank 1 to "
+     "hand.ir: error: the step has stalled: rank 0: op 0 (send, stream comm) waits for rank 1 to "
      "receive; rank 1: op 3 (recv, stream comm) comes behind op 1 on its stream; rank 1: op 1 "
      "(send, stream comm) waits for rank 0 to receive; rank 0: op 2 (recv, stream comm) comes "
      "behind op 0 on its stream; rank 0: op 0 (send, stream comm) again: they wait in a circle\n"},
@@ -88,11 +88,11 @@ static const struct {
 } faults[] = {
     {"a rank whose host stops before a collective",
      {EXEC_FAULT_STALL, 1, 1},
-     "hand.ir: error: the step stands still: rank 0: op 1 (all_reduce, stream comm) waits for rank "
+     "hand.ir: error: the step has stalled: rank 0: op 1 (all_reduce, stream comm) waits for rank "
      "1 in group g; rank 1: op 1 (all_reduce, stream comm) is where the host has stopped\n"},
     {"a rank whose host stops before a barrier",
      {EXEC_FAULT_STALL, 1, 2},
-     "hand.ir: error: the step stands still: rank 0: op 2 (barrier, stream compute) waits for rank "
+     "hand.ir: error: the step has stalled: rank 0: op 2 (barrier, stream compute) waits for rank "
      "1 in group g; rank 1: op 2 (barrier, stream compute) is where the host has stopped\n"},
     {"a rank that fails",
      {EXEC_FAULT_FAIL, 0, 3},
@@ -136,7 +136,7 @@ static void a_host_is_held_by_waits_on_other_streams(void)
         if (hand_load(&h, text)) {
             h.options.fault = (struct exec_fault){EXEC_FAULT_FAIL, 0, 2};
             hand_expect(holders[i].label, &h, STATUS_NO,
-                        "hand.ir: error: the step stands still: rank 0: op 0 (all_reduce, stream "
+                        "hand.ir: error: the step has stalled: rank 0: op 0 (all_reduce, stream "
                         "comm) waits for rank 1 in group g, where op 0 is guarded out\n");
         }
         hand_release(&h);

@@ -111,7 +111,7 @@ EMULATED_NCCL_STOPS=device says "(all_reduce, stream" "${short[@]}"
 EMULATED_NCCL_STOPS=host says "(all_reduce, stream" "${short[@]}"
 for group in replica hp; do
     [[ $group == replica ]] && export EMULATED_NCCL_STOPS=open || export EMULATED_NCCL_ABSENT=1
-    says "NCCL: error: rank 0 cannot connect group $group: its members have not all come within 3 s" "${short[@]}"
+    says "NCCL: error: rank 0 cannot connect group $group: its members have not all arrived within 3 s" "${short[@]}"
     unset EMULATED_NCCL_STOPS EMULATED_NCCL_ABSENT
 done
 

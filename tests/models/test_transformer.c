@@ -228,7 +228,7 @@ static const struct {
     {"too many", "kv_heads", "33",
      "m: error: kv_heads 33 does not divide heads 32: the most it can be is 32\n"},
     {"odd head", "head_dim", "127",
-     "m: error: head_dim 127 is odd, but RoPE turns pairs of columns: 128 would do\n"},
+     "m: error: head_dim 127 is odd, but RoPE rotates pairs of columns: 128 would do\n"},
     {"no base", "rope_theta", "0",
      "m: error: rope_theta is 0: RoPE needs a base above 0, 10000 for instance\n"},
     {"norms of nothing", "qk_norm_wide", "true",

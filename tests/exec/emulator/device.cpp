@@ -37,8 +37,8 @@ struct Place {
 };
 #define SWITCHES __attribute__((noinline, no_sanitize("address")))
 
-/* A fiber. It starts on its stack by makecontext(), and continues from its place, also with the same thread of the
- * next block. */
+/* A fiber, which runs one thread of a block, and then the same thread of the next block. makecontext() starts it on a
+ * stack of its own; after that it continues from its place. */
 struct Fiber {
     ucontext_t start;
     Place here;
