@@ -1,5 +1,5 @@
 /* tests/exec/reference_loss.h: the loss and the gradients of a batch by the reference, with a failed check if it
- * refuses the batch. Included by test files only. */
+ * refuses the batch, and the norm of a difference. Included by test files only. */
 #ifndef TESTS_EXEC_REFERENCE_LOSS_H
 #define TESTS_EXEC_REFERENCE_LOSS_H
 
@@ -27,6 +27,15 @@ static inline double gradients_of(struct reference *r, const struct reference_ba
         printf("\n    %s", diag.text);
     diag_release(&diag);
     return loss;
+}
+
+/* Returns the norm of a - b; b NULL: of a. */
+static inline double norm_of(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (a[i] - (b != NULL ? b[i] : 0)) * (a[i] - (b != NULL ? b[i] : 0));
+    return sqrt(sum);
 }
 
 #endif

@@ -71,14 +71,6 @@ static int32_t *recorded_ids(struct json_node model, const char *key)
     return ids;
 }
 
-static double norm_of(const double *a, const double *b, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (a[i] - (b != NULL ? b[i] : 0)) * (a[i] - (b != NULL ? b[i] : 0));
-    return sqrt(sum);
-}
-
 static void check_recorded_gradients(const struct reference *r, struct json_node rows)
 {
     for (size_t n = 0; n < r->count; n++) {

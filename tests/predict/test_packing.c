@@ -115,7 +115,7 @@ static void packs_as_by_hand(void)
         CHECK_INT(by_hand[i].label, batch.tokens, by_hand[i].tokens);
         CHECK_INT(by_hand[i].label, batch.padding, by_hand[i].padding);
         CHECK_INT(by_hand[i].label, batch.dropped, by_hand[i].dropped);
-        CHECK_INT(by_hand[i].label, batch.open_ended, by_hand[i].open_ended);
+        CHECK_INT(by_hand[i].label, batch.cut, by_hand[i].cut);
         packed_batch_release(&batch);
         CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
         put_batch(text, sizeof text, &batch);
