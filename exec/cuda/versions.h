@@ -45,8 +45,8 @@ void version_print(enum nvidia_library library, int version, char *text, size_t 
 /* Returns the rule with that effect on a version; NULL: there is none. */
 const struct version_rule *version_rule(enum nvidia_library library, enum version_effect effect,
                                         int version);
-/* Returns STATUS_SYSTEM and a message if a version is refused: "cuDNN: error: version 9.5.1 ...; 9.10.2 or later
- * would do". */
+/* Returns STATUS_SYSTEM and a message if a version is refused: "cuDNN: error: version 9.5.1 cannot be used: it
+ * ...; use 9.10.2 or later". */
 enum status version_check(enum nvidia_library library, int version, struct diag *diag);
 
 #endif

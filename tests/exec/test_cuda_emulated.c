@@ -431,9 +431,10 @@ static void cudnn_is_asked_for_what_it_does_right(void)
     check_way("one query and one key", 91900, one,
               "tiles (op 7: cuDNN has no backward of one query and one key)");
     check_way("9.5.1", 90501, forward,
-              "tiles (cuDNN: version 9.5.1 adds attention's dQ to whatever is in its workspace "
+              "tiles (cuDNN: version 9.5.1 cannot be used: it adds attention's dQ to whatever is "
+              "in its workspace "
               "(github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
-              "scaled_dot_product_flash_attention.h); 9.10.2 or later would do)");
+              "scaled_dot_product_flash_attention.h); use 9.10.2 or later)");
 }
 #endif
 
