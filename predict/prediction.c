@@ -100,13 +100,15 @@ static void replay(struct prediction *p)
 /* Returns a bit mask of the memories whose arenas are planned. */
 static unsigned memories_of(const struct prediction *p)
 {
+    if (p->step_only)
+        return 0;
     return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
 /* The lengths of samples, which are tried from the shortest to the longest. A step is sampled if its list is long:
  * longer than LONG_LIST ops for its memory, and than LONG_TO_SIMULATE for its time, since the scheduler is fast on
  * shorter ones. */
-static const uint32_t sample_lengths[] = {9, 10, 16};
+static const uint32_t sample_lengths[] = {9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds a sample that represents the whole list, of the length with index `length` in sample_lengths or a longer
@@ -121,17 +123,24 @@ static bool make_sample(struct prediction *p, size_t length)
     return false;
 }
 
-static enum status build(struct prediction *p, const struct request *request, struct diag *diag)
+/* judged: whether memory is judged. */
+static enum status build(struct prediction *p, const struct request *request, bool judged,
+                         struct diag *diag)
 {
     enum status status = compose_resolve(&p->choices, request, NULL, diag);
     ir_release(&p->ir);
-    if (status == STATUS_OK && !make_sample(p, 0))
+    if (status == STATUS_OK && p->layers > 0) {
+        p->fewer = *p->choices.model;
+        p->fewer.layers = p->layers;
+        p->choices.model = &p->fewer;
+    }
+    if (status == STATUS_OK && !make_sample(p, p->sample))
         status = compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
     if (status == STATUS_OK && p->to_exceed > 0) {
         p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
         p->slower = p->tokens_per_s_gpu <= p->to_exceed;
     }
-    if (status == STATUS_OK && !p->slower) {
+    if (status == STATUS_OK && !p->slower && judged) {
         replay(p);
         judge(p);
     }
@@ -157,11 +166,11 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
     p->lengths = filled.length; /* now the prediction's */
     p->hidden = filled.hidden;
     if (status == STATUS_OK)
-        status = build(p, &filled.request, diag);
+        status = build(p, &filled.request, !p->step_only || filled.shared.count > 1, diag);
     for (uint32_t i = 1;
          status == STATUS_OK && i < filled.shared.count && !p->slower && !p->verdict.fits; i++) {
         filled.request.shared = &filled.shared.best[i];
-        status = build(p, &filled.request, diag);
+        status = build(p, &filled.request, true, diag);
     }
     if (status == STATUS_OK && note != NULL && filled.shared.count > 0 &&
         !pipeline_of(&p->choices)->multiplexed)
@@ -404,6 +413,7 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
                             bool *stands, struct diag *diag)
 {
     struct sim_options options = {.exact = exact,
+                                  .no_memory = p->step_only,
                                   .even_above = p->setup->even_above,
                                   .slow_factor = p->slow_factor,
                                   .slow_rank = p->slow_rank};
@@ -415,6 +425,8 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
     if (!*stands)
         return status;
     p->simulated = true;
+    if (p->step_only)
+        return status;
     p->checkpoints_cost_host = costs->checkpoints;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* as MFU and HFU */
@@ -457,7 +469,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
-        if (!p->setup->cost.ideal)
+        if (!p->setup->cost.ideal && !p->step_only)
             find_extrapolated(p, &costs);
     }
     shape_costs_release(&costs);

@@ -31,8 +31,11 @@ struct prediction {
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    bool whole;    /* set by the caller: build the whole list, not a sample that represents it */
-    size_t sample; /* number of the sample length that ir has */
+    int64_t layers;           /* set by the caller: how many layers the model has instead of its own; 0: its own */
+    struct transformer fewer; /* the model with that many layers, which the choices borrow */
+    bool whole; /* set by the caller: build the whole list, not a sample that represents it */
+    /* number of the sample length that ir has; set by the caller: of the shortest that is tried */
+    size_t sample;
     /* set by a caller that shows no arenas: arenas that do not affect the verdict are not planned, which saves half
      * of the time, and have 0 bytes */
     bool skip_arenas;
@@ -42,6 +45,8 @@ struct prediction {
      * it, its memory is not judged: `slower` is set, and tokens_per_s_gpu is the bound. */
     double to_exceed;
     bool slower;
+    /* set by a caller that reads only the seconds of the step: memory, arenas and causes are left out */
+    bool step_only;
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;

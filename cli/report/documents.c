@@ -48,6 +48,11 @@ void report_print_documents(const struct screen *screen, const struct report *r)
                         r->packed[t->worst].latest_rank, r->packed[t->worst].latest_over_mean);
         text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
                     t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
+        if (t->layers > 0)
+            text_printf(&line,
+                        "; how much the others differ from the first was simulated on %lld of %lld "
+                        "layers",
+                        (long long)t->layers, (long long)r->prediction->choices.model->layers);
         screen_put_line(screen, "batches", line.data);
     }
     text_release(&line);
@@ -84,6 +89,8 @@ void report_json_documents(struct json_out *w, const struct report *r)
     json_put_count(w, "worst_batch", t->worst);
     json_put_number(w, "mean_tokens_per_s_gpu", t->tokens_per_s / prediction_gpus(r->prediction));
     json_put_number(w, "mean_padding_share", t->padding_share);
+    if (t->layers > 0)
+        json_put_count(w, "layers", (uint64_t)t->layers);
     json_begin_array(w, "by_batch");
     for (size_t i = 0; i < t->count; i++) {
         json_begin_object(w, NULL);

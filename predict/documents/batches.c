@@ -8,9 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A step of which more ops would be simulated, over all classes of ranks, is estimated from LEAST_LAYERS layers, or from
+ * as many as have so few ops. */
+enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
+
 struct job {
     const struct prediction *first;
     const struct packed_batch *batch; /* that of the first job */
+    int64_t layers;                   /* 0: all */
     bool exact;
 };
 
@@ -27,8 +32,11 @@ static void predict_one(void *context, size_t i, void *result)
     struct request request = job->first->setup->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.skip_arenas = true,
-                           .skip_documents = true,
+    /* the list that stands for the first batch most likely stands for this one */
+    struct prediction p = {.step_only = true,
+                           .layers = job->layers,
+                           .whole = job->first->ir.repeats.copies == 0,
+                           .sample = job->first->sample,
                            .slow_rank = job->first->slow_rank,
                            .slow_factor = job->first->slow_factor};
     struct diag diag = {0};
@@ -73,30 +81,76 @@ static void summarise(struct batch_times *times, const struct packed_batch *batc
     times->padding_share = padding / (tokens + padding);
 }
 
+/* Returns the number of layers that see whole sequences; of a model without windows, and of one with windows
+ * everywhere, all layers. */
+static double unwindowed_layers(const struct transformer *model, int64_t layers)
+{
+    struct transformer part = *model;
+    part.layers = layers;
+    int64_t windowed = transformer_windowed_layers(&part);
+    return (double)(windowed < layers ? layers - windowed : layers);
+}
+
+/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. Stages of a
+ * pipeline wait for each other in ways that do not grow by the layer, and so do layers that offload different shares. */
+static int64_t layers_of_batches(const struct prediction *first)
+{
+    const struct choices *c = &first->choices;
+    const struct transformer *model = c->model;
+    int64_t all = model->layers,
+            period = model->full_attention_every > 1 ? model->full_attention_every : 1;
+    if (first->sim.counts.simulated <= LONG_STEP_OPS || first->ir.repeats.copies > 0 || c->pp > 1 ||
+        c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
+        model->window_from_layer > 0)
+        return 0;
+    int64_t layers = LONG_STEP_OPS / ((int64_t)first->sim.counts.simulated / all + 1);
+    layers = layers > LEAST_LAYERS ? layers : LEAST_LAYERS;
+    layers = (layers + period - 1) / period * period;
+    return 2 * layers <= all ? layers : 0;
+}
+
+/* Predicts `count` batches from batch[0] on. */
+static enum status predict_all(struct job *job, size_t count, double *step_s, size_t number,
+                               struct diag *diag)
+{
+    struct answer *answer = heap_zalloc(count + 1, sizeof *answer);
+    struct progress progress = {0};
+    progress_begin(&progress, count, 0);
+    enum status status =
+        workers_run(count, sizeof *answer, predict_one, job, answer, &progress, diag);
+    progress_end();
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        step_s[i] = answer[i].step_s;
+        status = answer[i].status;
+        if (status != STATUS_OK)
+            diag_error(diag, (struct loc){.name = "--batches"}, status, "batch %zu: %s", number + i,
+                       answer[i].message);
+    }
+    free(answer);
+    return status;
+}
+
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, bool exact,
                              struct diag *diag)
 {
-    struct job job = {first, batch + 1, exact};
-    struct answer *answer = heap_zalloc(count, sizeof *answer);
-    struct progress progress = {0};
-    progress_begin(&progress, count - 1, 0);
-    enum status status =
-        workers_run(count - 1, sizeof *answer, predict_one, &job, answer, &progress, diag);
-    progress_end();
+    const struct transformer *model = first->choices.model;
+    int64_t layers = exact || count == 1 ? 0 : layers_of_batches(first);
+    size_t from = layers > 0 ? 0 : 1; /* the first batch has to be predicted with few layers, too */
+    struct job job = {first, batch + from, layers, exact};
     times->count = count;
+    times->layers = layers;
     times->step_s = heap_zalloc(count, sizeof *times->step_s);
-    times->step_s[0] = first->sim.step_s;
-    for (size_t i = 1; i < count && status == STATUS_OK; i++) {
-        times->step_s[i] = answer[i - 1].step_s;
-        status = answer[i - 1].status;
-        if (status != STATUS_OK)
-            diag_error(diag, (struct loc){.name = "--batches"}, status, "batch %zu: %s", i,
-                       answer[i - 1].message);
+    enum status status = predict_all(&job, count - from, times->step_s + from, from, diag);
+    if (status == STATUS_OK && layers > 0) {
+        double few_s = times->step_s[0],
+               scale = unwindowed_layers(model, model->layers) / unwindowed_layers(model, layers);
+        for (size_t i = 0; i < count; i++)
+            times->step_s[i] = first->sim.step_s + scale * (times->step_s[i] - few_s);
     }
+    times->step_s[0] = first->sim.step_s;
     if (status == STATUS_OK)
         summarise(times, batch);
-    free(answer);
     return status;
 }
 

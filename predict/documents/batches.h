@@ -21,11 +21,15 @@ struct batch_times {
     size_t worst;         /* the batch that takes longest, the first of them */
     double tokens_per_s;  /* of all batches together, without padding, all GPUs */
     double padding_share; /* of the tokens of all batches */
+    int64_t layers;       /* what was simulated of the batches after the first; 0: all layers */
 };
 
 /* Predicts the request of `first`, with the documents of each batch, in as many processes as there are cores. `first`
  * must have been simulated; it is the step of batch 0, and if it has a slow rank, so have the others. `exact` as for
- * prediction_time(). count is 1 or more. */
+ * prediction_time(). count is 1 or more.
+ *
+ * If the simulation of the first step took long, each other step is estimated from two steps of l of the L layers, of
+ * its own batch and of batch 0: T_i = T_0 + L / l (t_i - t_0). With `exact` no step is estimated. */
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, bool exact,
                              struct diag *diag);

@@ -35,7 +35,7 @@ static void predict_one(void *context, size_t job, void *result)
     struct request request = row->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
+    struct prediction p = {.step_only = true};
     double *step_s = result;
     packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
     request.documents = &documents;

@@ -6,8 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Returns the last run that begins at an op or before it; NULL: none does. */
-static const struct repeat_run *run_before(const struct repeats *r, uint32_t op)
+const struct repeat_run *repeats_run_before(const struct repeats *r, uint32_t op)
 {
     uint32_t low = 0, high = r->run_count;
     while (low < high) {
@@ -22,7 +21,7 @@ static const struct repeat_run *run_before(const struct repeats *r, uint32_t op)
 
 struct repeat_place repeats_place(const struct repeats *r, uint32_t op)
 {
-    const struct repeat_run *run = run_before(r, op);
+    const struct repeat_run *run = repeats_run_before(r, op);
     if (run == NULL || op - run->begin >= run->ops * run->iterations)
         return (struct repeat_place){0};
     uint32_t iteration = (op - run->begin) / run->ops;
@@ -39,7 +38,7 @@ static int32_t whole_value(const struct repeats *r, int32_t value)
 
 uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
 {
-    const struct repeat_run *run = run_before(r, op);
+    const struct repeat_run *run = repeats_run_before(r, op);
     if (run == NULL)
         return op;
     bool behind = op >= run->begin + run->gap * run->ops;

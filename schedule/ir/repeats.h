@@ -44,6 +44,9 @@ struct repeat_place {
     int32_t value;
 };
 
+/* Returns the last run that begins at an op or before it; NULL: none does. */
+const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint32_t op);
+
 struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
 
 /* Returns the id that an op of the sample has in the whole list. */

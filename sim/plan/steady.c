@@ -20,6 +20,15 @@ struct steady_run {
     uint32_t begin, ops; /* first op of the first iteration; ops of each iteration */
     uint32_t gap;        /* after how many iterations the gap comes */
     double period_s;     /* from one iteration to the next */
+    double before_s;     /* the copies of the role's runs before this one */
+};
+
+/* An op of a class that takes part in communication. */
+struct steady_event {
+    uint32_t op;
+    double start_s, end_s;
+    double ended_s; /* the last end of the class's events up to this one in the list */
+    double first_s; /* the first start of those from this one on */
 };
 
 struct steady {
@@ -28,7 +37,9 @@ struct steady {
     struct steady_times times;
     struct steady_run *run; /* [run_count] in list order */
     uint32_t run_count;
-    size_t *row; /* per class: of its first op in the times */
+    size_t *row;                /* per class: of its first op in the times */
+    struct steady_event *event; /* of all classes, one after the other */
+    size_t *event_begin;        /* [class_count + 1] */
     double same_s;
 };
 
@@ -65,10 +76,70 @@ static void find_rows(struct steady *x)
     x->row[x->fold->class_count] = row;
 }
 
-static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
+static void find_events(struct steady *x)
 {
-    return x->plan->op_class[op] == OP_EVENT &&
-           plan_runs(x->plan, x->fold->rank_of_class[class], op);
+    size_t count = 0, capacity = 0;
+    x->event_begin = heap_zalloc(x->fold->class_count + 1u, sizeof *x->event_begin);
+    for (uint32_t c = 0; c < x->fold->class_count; c++) {
+        const struct role *role =
+            role_of(x, c) == IR_NONE ? NULL : &x->plan->ir->role[role_of(x, c)];
+        for (uint32_t i = 0; role != NULL && i < role->op_count; i++) {
+            uint32_t op = role->op_begin + i;
+            if (x->plan->op_class[op] != OP_EVENT ||
+                !plan_runs(x->plan, x->fold->rank_of_class[c], op))
+                continue;
+            x->event = heap_grow(x->event, &capacity, count + 1, sizeof *x->event);
+            x->event[count++] = (struct steady_event){
+                .op = op, .start_s = times_of(x, c).start_s[op], .end_s = times_of(x, c).end_s[op]};
+        }
+        x->event_begin[c + 1] = count;
+        double ended_s = 0, first_s = DBL_MAX;
+        for (size_t i = x->event_begin[c]; i < count; i++)
+            x->event[i].ended_s = ended_s = fmax(ended_s, x->event[i].end_s);
+        for (size_t i = count; i-- > x->event_begin[c];)
+            x->event[i].first_s = first_s = fmin(first_s, x->event[i].start_s);
+    }
+}
+
+/* Returns a class's first event from an op on. */
+static size_t event_from(const struct steady *x, uint32_t class, uint32_t op)
+{
+    size_t low = x->event_begin[class], high = x->event_begin[class + 1];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (x->event[middle].op < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A class's events that may be open at some time between two: it skips those before the last that has not ended, and
+ * those from where none has started. */
+struct open_events {
+    size_t begin, end;
+};
+
+static struct open_events open_events(const struct steady *x, uint32_t class, double from_s,
+                                      double to_s)
+{
+    struct open_events e = {x->event_begin[class], x->event_begin[class + 1]};
+    for (size_t low = e.begin, high = e.end; low < high;) { /* ended_s grows */
+        size_t middle = low + (high - low) / 2;
+        if (x->event[middle].ended_s <= from_s)
+            e.begin = low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t low = e.begin, high = e.end; low < high;) { /* first_s grows */
+        size_t middle = low + (high - low) / 2;
+        if (x->event[middle].first_s >= to_s)
+            e.end = high = middle;
+        else
+            low = middle + 1;
+    }
+    return e;
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
@@ -112,11 +183,10 @@ static double first_event_s(const struct steady *x, uint32_t gap)
         const struct steady_run *run = run_of(x, role_of(x, c), gap);
         if (run == NULL)
             continue;
-        struct steady_times t = times_of(x, c);
         uint32_t begin = begin_of(run, run->gap);
-        for (uint32_t op = begin; op < begin + run->ops; op++)
-            if (is_event(x, c, op) && t.start_s[op] < first_s)
-                first_s = t.start_s[op];
+        for (size_t i = event_from(x, c, begin), end = event_from(x, c, begin + run->ops); i < end;
+             i++)
+            first_s = fmin(first_s, x->event[i].start_s);
     }
     return first_s;
 }
@@ -131,10 +201,10 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
         if (role_of(x, c) == IR_NONE)
             continue;
         const struct steady_run *run = run_of(x, role_of(x, c), gap);
-        const struct role *role = &x->plan->ir->role[role_of(x, c)];
-        struct steady_times t = times_of(x, c);
-        for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-            if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
+        struct open_events open = open_events(x, c, from_s + x->same_s, to_s);
+        for (size_t i = open.begin; i < open.end; i++) {
+            uint32_t op = x->event[i].op;
+            if (x->event[i].start_s >= to_s || x->event[i].end_s <= from_s + x->same_s)
                 continue;
             if (run == NULL || op < run->begin || op >= begin_of(run, run->gap + 1))
                 return false;
@@ -183,14 +253,15 @@ static bool find_period(struct steady *x, uint32_t gap)
 
 /* ---- the check ---- */
 
-/* Returns the seconds by which an op comes later in the whole list than in the sample. */
+/* Returns the seconds by which an op of a role comes later in the whole list than in the sample. */
 static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
-    double shift_s = 0;
-    for (uint32_t i = 0; i < x->run_count && x->run[i].begin <= op; i++)
-        if (x->run[i].role == role && op >= begin_of(&x->run[i], x->run[i].gap))
-            shift_s += x->plan->ir->repeats.copies * x->run[i].period_s;
-    return shift_s;
+    const struct repeats *r = &x->plan->ir->repeats;
+    const struct repeat_run *before = repeats_run_before(r, op);
+    if (before == NULL || before->role != role)
+        return 0;
+    const struct steady_run *run = &x->run[before - r->run];
+    return run->before_s + (op >= begin_of(run, run->gap) ? r->copies * run->period_s : 0);
 }
 
 /* The check of a class's ops in the order of the whole list; of the left-out copies, only the first and the last. */
@@ -219,7 +290,7 @@ static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, ui
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies ? r->copies : after;
     uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
-    return c->t.end_s[row] + shift_s(c->x, c->role, at.run->begin) +
+    return c->t.end_s[row] + c->x->run[at.run - r->run].before_s +
            after * c->x->run[at.run - r->run].period_s;
 }
 
@@ -341,6 +412,7 @@ static void begin(struct steady *x)
 {
     double until_s = 0;
     find_rows(x);
+    find_events(x);
     for (size_t i = 0; i < x->row[x->fold->class_count]; i++)
         until_s = later(until_s, x->times.end_s[i]);
     x->same_s = SAME_S + SAME_SHARE * until_s;
@@ -357,6 +429,10 @@ static bool find_periods(struct steady *x)
         if (any && !find_period(x, gap))
             return false;
     }
+    for (uint32_t i = 1; i < x->run_count; i++)
+        if (x->run[i].role == x->run[i - 1].role)
+            x->run[i].before_s =
+                x->run[i - 1].before_s + ir->repeats.copies * x->run[i - 1].period_s;
     /* sums of many periods */
     x->same_s += x->same_s * repeats_ops(&ir->repeats, IR_NONE, ir->op.count) / ir->op.count;
     return true;
@@ -391,6 +467,8 @@ bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct
     for (uint32_t i = 0; i < r->run_count; i++)
         period_s[i] = x.run[i].period_s;
     free(x.row);
+    free(x.event);
+    free(x.event_begin);
     free(x.run);
     return steady;
 }
