@@ -142,6 +142,84 @@ double **document_costs_even(const struct ir *ir, const double *const *seconds)
     return NULL;
 }
 
+/* Returns, by guard and place, whether the place's ranks pass, on the heap; the last row is of ops without a guard. */
+static bool *passes_of_guards(const struct ir *ir, uint32_t places)
+{
+    bool *passes = heap_zalloc((size_t)(ir->guard_count + 1u) * places, sizeof *passes);
+    uint32_t *rank = rank_of_places(ir);
+    for (uint32_t g = 0; g <= ir->guard_count; g++)
+        for (uint32_t p = 0; p < places; p++)
+            passes[(size_t)g * places + p] =
+                g == ir->guard_count || guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank[p]);
+    free(rank);
+    return passes;
+}
+
+/* Returns the seconds of attention by micro-batch and place, on the heap. Stages of a pipeline see the same documents, so
+ * those of the first one suffice. */
+static double *seconds_of_units(const struct ir *ir, const double *const *seconds, uint32_t places,
+                                uint32_t units)
+{
+    double *sum = heap_zalloc((size_t)units * places + 1, sizeof *sum);
+    bool *passes = passes_of_guards(ir, places);
+    for (uint32_t op = ir->role[0].op_begin; op < ir->role[0].op_begin + ir->role[0].op_count;
+         op++) {
+        const double *own = seconds[ir->op.shape[op]];
+        uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
+        if (own == NULL || unit == IR_NONE16)
+            continue;
+        size_t row = guard == IR_NONE16 ? ir->guard_count : guard;
+        uint32_t times = repeats_times(&ir->repeats, op);
+        for (uint32_t p = 0; p < places; p++)
+            if (passes[row * places + p])
+                sum[(size_t)unit * places + p] += times * own[p];
+    }
+    free(passes);
+    return sum;
+}
+
+static uint32_t unit_count(const struct ir *ir)
+{
+    uint32_t units = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        if (ir->op.micro[op] != IR_NONE16 && ir->op.micro[op] >= units)
+            units = ir->op.micro[op] + 1u;
+    return units;
+}
+
+struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds)
+{
+    uint32_t places = ir_places(ir), units = unit_count(ir), most = 0;
+    double *sum = seconds_of_units(ir, seconds, places, units), worst_s = 0, mean_s = 0;
+    uint32_t *late = heap_zalloc(places, sizeof *late), *rank = rank_of_places(ir);
+    for (uint32_t u = 0; u < units; u++) {
+        const double *own = sum + (size_t)u * places;
+        double all_s = 0;
+        uint32_t last = 0;
+        for (uint32_t p = 0; p < places; p++) {
+            all_s += own[p];
+            last = own[p] > own[last] * (1 + 1e-12) ? p : last;
+        }
+        late[last] += own[last] > all_s / places * (1 + 1e-12);
+        worst_s += own[last];
+        mean_s += all_s / places;
+    }
+    for (uint32_t p = 0; p < places; p++)
+        most = late[p] > late[most] ? p : most;
+    uint32_t copies =
+        ir->repeats.of_units ? ir->repeats.copies : 0; /* units alike, with one slowest rank */
+    struct document_lateness lateness = {0};
+    if (late[most] > 0)
+        lateness = (struct document_lateness){.rank = rank[most],
+                                              .late = late[most] + copies,
+                                              .units = units + copies,
+                                              .worst_over_all = worst_s / mean_s};
+    free(sum);
+    free(late);
+    free(rank);
+    return lateness;
+}
+
 void document_costs_free(double **seconds, uint32_t shapes)
 {
     for (uint32_t s = 0; seconds != NULL && s < shapes; s++)

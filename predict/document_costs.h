@@ -22,6 +22,17 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
  * ranks (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean
  * time already. */
 double **document_costs_even(const struct ir *ir, const double *const *seconds);
+
+/* Which rank the others wait for: the one whose attention takes longest, micro-batch by micro-batch. Ranks of one place
+ * (schedule/ir/visible.h) take equally long. All-zero: in every micro-batch all ranks take equally long. */
+struct document_lateness {
+    uint32_t rank;        /* the lowest of those that are the slowest in the most micro-batches: */
+    uint32_t late, units; /* in so many of all micro-batches that the schedule has */
+    double
+        worst_over_all; /* seconds of the slowest ranks over those of ranks on average, sums over micro-batches */
+};
+struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
+
 void document_costs_free(double **seconds, uint32_t shapes);
 
 /* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a

@@ -1,7 +1,6 @@
 #include "predict/prediction.h"
 
 #include "base/units.h"
-#include "predict/document_costs.h"
 #include "predict/setup/subsequences.h"
 #include "predict/shape_costs.h"
 #include "schedule/choices/profile.h"
@@ -425,6 +424,8 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
     if (!*stands)
         return status;
     p->simulated = true;
+    if (costs->place_work_s != NULL)
+        p->lateness = document_lateness(&p->ir, costs->sim.place_work_s);
     if (p->step_only)
         return status;
     p->checkpoints_cost_host = costs->checkpoints;

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "models/mfu.h"
+#include "predict/document_costs.h"
 #include "predict/setup/setup.h"
 #include "predict/spreads.h"
 #include "predict/verdict.h"
@@ -57,8 +58,9 @@ struct prediction {
 
     bool simulated;
     struct sim_result sim;
-    struct waterfall waterfall; /* of rank 0 */
-    struct stages stages;       /* of a pipeline; none without */
+    struct waterfall waterfall;        /* of rank 0 */
+    struct stages stages;              /* of a pipeline; none without */
+    struct document_lateness lateness; /* of packed documents */
     double tokens_per_s_gpu;
     bool checkpoints_cost_host; /* the profile's host_per_checkpoint_s is in the times */
     struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */

@@ -2,6 +2,8 @@
 #include "base/units.h"
 #include "cli/report/report.h"
 
+#include <string.h>
+
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -10,6 +12,30 @@ static double percent(double part, double whole)
 static double padding_percent(const struct packed_batch *b)
 {
     return percent((double)b->padding, (double)(b->tokens + b->padding));
+}
+
+/* Appends a rank with its place: "rank 5 (dp=1 cp=2)". */
+static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
+{
+    uint32_t coordinate[MESH_AXES_MAX];
+    const char *before = " (";
+    mesh_coordinates(mesh, rank, coordinate);
+    text_printf(line, "rank %u", rank);
+    for (uint32_t a = 0; a < mesh->axis_count; a++) {
+        const char *name = mesh->axis[a].name;
+        if (mesh->axis[a].size == 1 || (strncmp(name, "dp", 2) != 0 && strncmp(name, "cp", 2) != 0))
+            continue;
+        text_printf(line, "%s%s=%u", before, name, coordinate[a]);
+        before = " ";
+    }
+    text_puts(line, before[1] == '(' ? "" : ")");
+}
+
+static void put_lateness(struct text *line, const struct report *r, struct document_lateness late)
+{
+    put_rank(line, &r->prediction->ir.mesh, late.rank);
+    text_printf(line, " has the longest attention of all ranks in %u of %u micro-batches",
+                late.late, late.units);
 }
 
 void report_print_documents(const struct screen *screen, const struct report *r)
@@ -34,6 +60,13 @@ void report_print_documents(const struct screen *screen, const struct report *r)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
                     b->latest_rank, b->latest_over_mean);
     screen_put_line(screen, "documents", line.data);
+    if (r->prediction->lateness.units > 0) {
+        line.size = 0;
+        put_lateness(&line, r, r->prediction->lateness);
+        text_printf(&line, "; the slowest rank of a micro-batch takes %.2f times the mean for it",
+                    r->prediction->lateness.worst_over_all);
+        screen_put_line(screen, "late ranks", line.data);
+    }
     if (t != NULL) {
         line.size = 0;
         text_printf(&line, "%zu steps: median ", t->count);
@@ -46,6 +79,10 @@ void report_print_documents(const struct screen *screen, const struct report *r)
         if (r->prediction->choices.dp > 1)
             text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
                         r->packed[t->worst].latest_rank, r->packed[t->worst].latest_over_mean);
+        if (t->lateness[t->worst].units > 0) {
+            text_puts(&line, ", ");
+            put_lateness(&line, r, t->lateness[t->worst]);
+        }
         text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
                     t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
         if (t->layers > 0)
@@ -72,6 +109,18 @@ static void put_packed(struct json_out *w, const struct packed_batch *b)
     json_put_number(w, "latest_over_mean", b->latest_over_mean);
 }
 
+static void put_late(struct json_out *w, struct document_lateness late)
+{
+    if (late.units == 0)
+        return;
+    json_begin_object(w, "late");
+    json_put_count(w, "rank", late.rank);
+    json_put_count(w, "micro_batches", late.late);
+    json_put_count(w, "of", late.units);
+    json_put_number(w, "slowest_over_mean", late.worst_over_all);
+    json_end_object(w);
+}
+
 void report_json_documents(struct json_out *w, const struct report *r)
 {
     const struct batch_times *t = r->batches;
@@ -79,6 +128,7 @@ void report_json_documents(struct json_out *w, const struct report *r)
         return;
     json_begin_object(w, "packed");
     put_packed(w, r->documents);
+    put_late(w, r->prediction->lateness);
     json_end_object(w);
     if (t == NULL)
         return;
@@ -96,6 +146,7 @@ void report_json_documents(struct json_out *w, const struct report *r)
         json_begin_object(w, NULL);
         json_put_number(w, "step_s", t->step_s[i]);
         put_packed(w, &r->packed[i]);
+        put_late(w, t->lateness[i]);
         json_end_object(w);
     }
     json_end_array(w);

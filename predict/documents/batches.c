@@ -22,6 +22,7 @@ struct job {
 struct answer {
     enum status status;
     double step_s;
+    struct document_lateness lateness;
     char message[400];
 };
 
@@ -44,6 +45,7 @@ static void predict_one(void *context, size_t i, void *result)
     request.documents = &documents;
     answer->status = prediction_make(&p, job->first->setup, &request, job->exact, &diag);
     answer->step_s = p.sim.step_s;
+    answer->lateness = p.lateness;
     snprintf(answer->message, sizeof answer->message, "%s", diag.text != NULL ? diag.text : "");
     answer->message[strcspn(answer->message, "\n")] = '\0';
     prediction_release(&p);
@@ -109,10 +111,11 @@ static int64_t layers_of_batches(const struct prediction *first)
     return 2 * layers <= all ? layers : 0;
 }
 
-/* Predicts `count` batches from batch[0] on. */
-static enum status predict_all(struct job *job, size_t count, double *step_s, size_t number,
+/* Predicts the batches from number `from` on, which is the job's first. */
+static enum status predict_all(struct batch_times *times, struct job *job, size_t from,
                                struct diag *diag)
 {
+    size_t count = times->count - from;
     struct answer *answer = heap_zalloc(count + 1, sizeof *answer);
     struct progress progress = {0};
     progress_begin(&progress, count, 0);
@@ -120,10 +123,11 @@ static enum status predict_all(struct job *job, size_t count, double *step_s, si
         workers_run(count, sizeof *answer, predict_one, job, answer, &progress, diag);
     progress_end();
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        step_s[i] = answer[i].step_s;
+        times->step_s[from + i] = answer[i].step_s;
+        times->lateness[from + i] = answer[i].lateness;
         status = answer[i].status;
         if (status != STATUS_OK)
-            diag_error(diag, (struct loc){.name = "--batches"}, status, "batch %zu: %s", number + i,
+            diag_error(diag, (struct loc){.name = "--batches"}, status, "batch %zu: %s", from + i,
                        answer[i].message);
     }
     free(answer);
@@ -141,7 +145,8 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
     times->count = count;
     times->layers = layers;
     times->step_s = heap_zalloc(count, sizeof *times->step_s);
-    enum status status = predict_all(&job, count - from, times->step_s + from, from, diag);
+    times->lateness = heap_zalloc(count, sizeof *times->lateness);
+    enum status status = predict_all(times, &job, from, diag);
     if (status == STATUS_OK && layers > 0) {
         double few_s = times->step_s[0],
                scale = unwindowed_layers(model, model->layers) / unwindowed_layers(model, layers);
@@ -149,6 +154,7 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
             times->step_s[i] = first->sim.step_s + scale * (times->step_s[i] - few_s);
     }
     times->step_s[0] = first->sim.step_s;
+    times->lateness[0] = first->lateness;
     if (status == STATUS_OK)
         summarise(times, batch);
     return status;
@@ -157,5 +163,6 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
 void batch_times_release(struct batch_times *times)
 {
     free(times->step_s);
+    free(times->lateness);
     *times = (struct batch_times){0};
 }

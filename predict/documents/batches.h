@@ -16,7 +16,8 @@ struct step_spread {
 /* All-zero is empty. */
 struct batch_times {
     size_t count;
-    double *step_s; /* [count], heap: by batch */
+    double *step_s;                     /* [count], heap: by batch */
+    struct document_lateness *lateness; /* [count], heap: by batch */
     struct step_spread spread;
     size_t worst;         /* the batch that takes longest, the first of them */
     double tokens_per_s;  /* of all batches together, without padding, all GPUs */
