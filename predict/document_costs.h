@@ -23,13 +23,13 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
  * time already. */
 double **document_costs_even(const struct ir *ir, const double *const *seconds);
 
-/* Which rank the others wait for: the one whose attention takes longest, micro-batch by micro-batch. Ranks of one place
- * (schedule/ir/visible.h) take equally long. All-zero: in every micro-batch all ranks take equally long. */
+/* The rank whose attention takes the longest in the most micro-batches. Ranks of one place (schedule/ir/visible.h) take
+ * equally long; `rank` is the lowest of them. All-zero if all ranks take equally long in every micro-batch. */
 struct document_lateness {
-    uint32_t rank;        /* the lowest of those that are the slowest in the most micro-batches: */
-    uint32_t late, units; /* in so many of all micro-batches that the schedule has */
+    uint32_t rank;
+    uint32_t late, units; /* in how many micro-batches it is the slowest, of how many */
     double
-        worst_over_all; /* seconds of the slowest ranks over those of ranks on average, sums over micro-batches */
+        worst_over_all; /* attention's seconds of each micro-batch's slowest rank over the mean of ranks, summed */
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
 

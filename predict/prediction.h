@@ -32,7 +32,8 @@ struct prediction {
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    int64_t layers;           /* set by the caller: how many layers the model has instead of its own; 0: its own */
+    int64_t
+        layers; /* set by the caller: how many layers the model has instead of its own; 0: its own */
     struct transformer fewer; /* the model with that many layers, which the choices borrow */
     bool whole; /* set by the caller: build the whole list, not a sample that represents it */
     /* number of the sample length that ir has; set by the caller: of the shortest that is tried */

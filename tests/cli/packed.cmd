@@ -2,7 +2,7 @@
 step="--model gpt2 --set layers=4 --cluster dgx-a100 --gpus 4 --seq 1K --dp 2 --batch 4 --quick"
 cd $T
 printf '# by hand\nlength\n1024\n512\n512\n256\n768\n100\n2000\n' > lengths.csv
-packed() { longhaul predict $step "$@" 2>&1 | grep -E '^(documents|batches|tokens|  *[a-z0-9].*(pairs|tokens/s|padding))|error'; }
+packed() { longhaul predict $step "$@" 2>&1 | grep -E '^(documents|late|batches|tokens|  *[a-z0-9].*(pairs|tokens/s|padding))|error'; }
 packed --documents lengths.csv
 packed --documents lengths.csv --packing truncate
 for packing in first-fit best-fit buckets; do packed --documents zipf:1.1,1K --packing $packing --seed 7 | grep ^documents; done
