@@ -358,10 +358,11 @@ static enum status check_cluster_out(const struct options *options, struct diag 
         return STATUS_OK;
     size_t size = strlen(path);
     if (!backend_find(options_text(options, "backend"))->host_memory)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "is for the cpu backend; for a GPU, write the points with -o, then run "
-                          "`longhaul calibrate --base DEVICE --cluster CLUSTER --cluster-out "
-                          "FILE.json`, where DEVICE is the preset to start from");
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "is for the cpu backend; for a GPU, write the points with -o POINTS.csv, then run "
+            "`longhaul calibrate POINTS.csv --base DEVICE --cluster CLUSTER "
+            "--cluster-out FILE.json`, where DEVICE is the preset to start from");
     if (size <= strlen(".json") || strcmp(path + size - strlen(".json"), ".json") != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%s' does not end in .json, as a cluster's file must", path);

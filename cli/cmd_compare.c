@@ -34,7 +34,8 @@ static const struct option compare_rows[] = {
     {.name = "explain",
      .kind = OPTION_FLAG,
      .help = "print why the measured step is longer or shorter than predicted: the causes, the "
-             "largest first, and the extra time of each rank; takes one recording per rank"},
+             "largest first, and the extra time of each rank; MEASURED may be recordings of "
+             "several ranks, one of each"},
     {.name = "all",
      .kind = OPTION_FLAG,
      .help = "print every table and every row instead of a summary of one screen"},

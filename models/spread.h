@@ -1,11 +1,11 @@
 /* models/spread.h: how far the numbers of a machine may be wrong, and the machine with some of its numbers changed
  * that far.
  *
- * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of what
- * it predicts. Numbers without a spread come from a preset. Numbers that the same points determine form a part: the
- * errors of the numbers of one part are taken as equal, and those of different parts as independent. Numbers of data
- * sheets, and of a kernel's form, belong to no part, because shares of them were measured and not the numbers
- * themselves. */
+ * A number that `calibrate` fitted on the machine has a spread in its file: its relative standard deviation, as far as
+ * what it predicts shows it (docs/accuracy/intervals.md). Numbers without a spread come from a preset. Numbers that the
+ * same points determine form a part: the errors of the numbers of one part are taken as equal, and those of different
+ * parts as independent. Numbers of data sheets and of a kernel's form (sizes of tiles) belong to no part, because
+ * `calibrate` does not fit them. */
 #ifndef MODELS_SPREAD_H
 #define MODELS_SPREAD_H
 

@@ -214,9 +214,8 @@ static enum status too_many(const struct sweep_view *view, size_t lines, size_t 
     }
     enum status status = diag_error(
         diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
-        "the figure would have %zu lines, one for each combination of %s, and can show %d: "
-        "`longhaul plot %s` draws some of them, and -x puts another option along the "
-        "axis",
+        "the figure would have %zu lines, one for each combination of %s, and can show %d: add "
+        "`%s` to draw some of them, or `-x KEY` to put another option along the axis",
         lines, axes.data, FIGURE_SERIES_MAX, only.data);
     text_release(&axes);
     text_release(&only);

@@ -6,8 +6,9 @@
 #include "base/diag.h"
 #include "base/text.h"
 
-/* Appends a line for each recorded prediction. For those that have measured values it also appends their number, the
- * errors, and how often the recorded interval contains the measured step. Nothing is predicted anew. */
+/* Appends some lines for each recorded prediction: its command, its version, the predicted step and, if values were
+ * measured, their errors. A last line has the totals: how many predictions are recorded and measured, the errors, and
+ * how many measured steps lie in the recorded intervals. Nothing is predicted anew. */
 enum status validation_print_records(struct text *out, const char *path, struct diag *diag);
 
 #endif

@@ -351,8 +351,10 @@ static void find_around(const struct printer *p, const struct place *place, uint
     *end = *begin + outer->ops;
 }
 
-/* Records the ops that a reference reaches outside its innermost loop; it may leave that loop by one variable at
- * most. Returns false if it leaves another loop, or the iteration of the loop around it. */
+/* Records an alias for each op that a reference reaches beyond the first or last iteration of the innermost loop around
+ * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
+ * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
+ * loop around the innermost one. */
 static bool note_outside(struct printer *p, const struct around *a, const struct reference *r,
                          int64_t first, const int64_t *stride)
 {

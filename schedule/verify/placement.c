@@ -168,7 +168,8 @@ static void check_tokens(struct verifier *v, uint32_t buffer, const struct bindi
     if (have % (own * members) != 0)
         verify_fail(v,
                     "%s has %" PRIu64
-                    " elements and is bound to %s, which come in sequences of %" PRIu64 " a rank",
+                    " elements and is bound to %s: it needs a multiple of %" PRIu64
+                    ", the tokens of one sequence that it holds",
                     buffer_text(v, buffer), have, name_of_binding(v, b), own * members);
 }
 

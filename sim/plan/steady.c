@@ -1,5 +1,5 @@
-/* Derives the times of copies: three conditions under which they follow from the iterations at a gap
- * (docs/simulation.md, "Repeated iterations"), and the check of every start. */
+/* Derives the times of the iterations that a sample leaves out (its copies) from those of the iterations before and
+ * after the gap, under the conditions of docs/simulation.md, "Samples", and checks every start. */
 #include "sim/plan/steady.h"
 
 #include "base/arena.h"
