@@ -62,13 +62,14 @@ row docs/accuracy/loongtrain.md "Fig. 5d, forward" "LoongTrain fig5d comm_over_c
 # and the rows of README.md: runs, mean of absolute errors and worst are those of a row of docs/accuracy.md or of a page below
 same() { # how the row of README.md begins, how that of a document below docs/ begins, which of its cells, the document
     wanted=$(grep -F -e "| $2" docs/${4-accuracy.md} | head -1 | awk -F ' *[|] *' -v cells="$3" '{ n = split(cells, cell, " "); for (i = 1; i <= n; i++) printf "| %s ", $cell[i] }')
+    test -n "$wanted" || echo "docs/${4-accuracy.md} has no row '$2'"
     grep -F -e "| $1" README.md | grep -qF -e "$wanted|" || echo "README.md: '$1' is now $wanted|"
 }
 same "training steps on H100" "device | h100 |" "4 5 7"
 same "training steps on A100" "device | a100 |" "4 5 7"
 same "training steps on B200" "device | b200 |" "4 5 7"
 same "LoongTrain's Table 6" "Table 6, tokens/s/GPU" "3 4" accuracy/loongtrain.md
-same "memory that PyTorch allocated" "allocated memory | simumax-b200 |" "4 5 7"
+same "memory that PyTorch allocated" "memory | simumax-b200 |" "4 5 7"
 echo "tables: looked at"
 
 # what a document shows of a file is in the file
