@@ -43,8 +43,8 @@ enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag);
 
-/* Writes into the header of points the numbers that the backend knows of the device (its name, its multiprocessors
- * and the like), so that they need not be fitted. */
+/* Writes what the backend knows about the device (its name, its number of multiprocessors and the like) into the
+ * header of the points, so that it need not be fitted. */
 enum status microbench_describe(const char *backend, struct points *points, struct diag *diag);
 
 /* Constants for other programs that measure on a GPU in the same way as points are measured: operands are random

@@ -14,8 +14,8 @@
 
 enum { ITERATIONS_MAX = 200 };
 
-/* A point whose leverage is above it nearly determines a parameter alone, so that a fit to the others does not predict
- * it. */
+/* If the leverage of a point exceeds this, the other points hardly determine one of the parameters, and a fit to them
+ * does not predict the point. */
 #define MOST_LEVERAGE 0.9
 
 /* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
@@ -318,8 +318,9 @@ static void find_errors(struct fit *fit, const struct search *search)
     gsl_matrix_free(j);
 }
 
-/* Fills leverage[] of each point, between 0 and 1: the share of a change of the point's time that the fit follows. They
- * add up to the number of parameters; at 1 the point alone determines one. False: there are no parameters. */
+/* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's prediction
+ * of that point changes. The sum is the number of parameters; if one is 1, no other point determines one of the
+ * parameters. Returns false if there are no parameters. */
 static bool leverages(double *leverage, const struct search *all, size_t points)
 {
     if (all->frees == 0)

@@ -54,9 +54,8 @@ struct fit {
     double rms, worst;      /* relative, over the points */
     bool scattered;         /* refused because rms is above the limit; false: for another reason */
     size_t worst_point;
-    /* Root mean square of the relative errors of points predicted by a fit to all the others. Left out of it are points
-     * that determine a parameter nearly alone (leverage above 0.9), which the others cannot predict; left_out counts
-     * the rest. */
+    /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers the
+     * points that the others can predict, whose leverage is at most 0.9; left_out is their number. */
     double leave_one_out;
     size_t left_out;
 };

@@ -8,8 +8,8 @@
 static const int64_t REPEATS_MIN = 5;
 
 /* On an idle machine the median spread of all points is 1.2 to 1.3; with as many busy programs as processors it is 2
- * or more. The points of one family alone may be noisier: those with short times (the issuing thread) reach 1.6 on an
- * idle machine. */
+ * or more. The points of a single family may be noisier: the short times of the issuing thread reach 1.6 on an idle
+ * machine. */
 static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
 
 double noise_spread(const struct point *const *point, size_t count)

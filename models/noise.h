@@ -2,7 +2,7 @@
  *
  * Repeats of one op on an idle machine lie close together; if other programs use the processors, some repeats wait
  * and the slowest tenth is several times as long as the fastest. docs/measuring.md, "Disturbed points", has the
- * measurements behind the limits. */
+ * measurements from which the limits follow. */
 #ifndef MODELS_NOISE_H
 #define MODELS_NOISE_H
 

@@ -64,8 +64,8 @@ enum status presets_list(const char *kind, const char *const **names, size_t *co
     return STATUS_OK;
 }
 
-/* Returns the shortest preset that contains the name ("h100" in "dgx-h100"), or else the one of which the name may be
- * a misspelling. */
+/* Returns the shortest preset name that contains the given one ("dgx-h100" for "h100"), or else the one that is most
+ * likely meant by a misspelt name. */
 static const char *presets_nearest(const char *name, const char *const *names, size_t count)
 {
     const char *shortest = NULL;

@@ -28,8 +28,8 @@ double **document_costs_even(const struct ir *ir, const double *const *seconds);
 struct document_lateness {
     uint32_t rank;
     uint32_t late, units; /* in how many micro-batches it is the slowest, of how many */
-    double
-        worst_over_all; /* attention's seconds of each micro-batch's slowest rank over the mean of ranks, summed */
+    /* The seconds of attention of each micro-batch's slowest rank, over the mean of ranks, both summed. */
+    double worst_over_all;
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
 

@@ -143,13 +143,20 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
     }
 }
 
-/* Job 2 part slows the measured numbers of a part, the next one its others. *result gets log(step / step as it is). */
+/* The result of a job: log(step / step on the unchanged machine); failed: the step could not be simulated. */
+struct change {
+    double log_step;
+    bool failed;
+};
+
+/* Job 2 part slows the measured numbers of a part, and job 2 part + 1 its others. */
 static void try_part(void *context, size_t job, void *result)
 {
     const struct trial *trial = context;
     const struct prediction *p = trial->prediction;
     enum spread_part part = (enum spread_part)(job / 2);
-    double *change = result, step_s;
+    struct change *change = result;
+    double step_s = trial->step_s;
     /* a copy may be simulated on: its pointers into the setup are read only */
     struct setup moved = *p->setup;
     struct arena arena = {0};
@@ -158,16 +165,16 @@ static void try_part(void *context, size_t job, void *result)
         spread_slow_others(&moved.cost, &moved.cluster, &arena, part, SLOWER);
     else if (measured)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
-    if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part) &&
-        step_on(&step_s, trial, &moved) == STATUS_OK)
-        *change = log(step_s / trial->step_s);
+    if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part))
+        change->failed = step_on(&step_s, trial, &moved) != STATUS_OK;
+    change->log_step = change->failed ? 0 : log(step_s / trial->step_s);
     arena_release(&arena);
 }
 
 enum status spreads_find(struct spreads *spreads, const struct prediction *p, bool exact,
                          struct diag *diag)
 {
-    double change[2 * SPREAD_PART_COUNT] = {0};
+    struct change change[2 * SPREAD_PART_COUNT] = {{0}};
     struct trial trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.ideal || p->setup->cluster.ideal || !(p->sim.step_s > 0) ||
@@ -177,13 +184,19 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, bo
     if (status == STATUS_OK)
         status =
             workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);
+    for (size_t i = 0; i < ARRAY_LEN(change) && status == STATUS_OK; i++)
+        if (change[i].failed)
+            status = diag_error(diag, (struct loc){.name = "--costs"}, STATUS_NO,
+                                "the interval is not known: the step could not be simulated with "
+                                "the numbers of %s changed",
+                                spread_part_name((enum spread_part)(i / 2)));
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->known = true;
         spreads->spread[part] =
             spread_of(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
         spreads->estimated[part] = spread_of_estimate(&p->setup->cost, (enum spread_part)part);
-        spreads->measured[part] = change[2 * part];
-        spreads->others[part] = fmax(change[2 * part + 1], 0) / log(SLOWER);
+        spreads->measured[part] = change[2 * part].log_step;
+        spreads->others[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A longer time between two calls is not the cost of a call: the thread did something else. */
 static const double PAUSE_S = 1e-3;
 /* CUDA queues 1024 launches; the one after them waits for a place. */
 enum { QUEUE_ALMOST_FULL = 1000 };
@@ -20,7 +21,7 @@ void kineto_issue_release(struct kineto_issue *issue)
     *issue = (struct kineto_issue){0};
 }
 
-/* What a call started on the GPU. */
+/* A kernel or copy that a call of the runtime started on the GPU. */
 struct started {
     uint64_t correlation;
     uint32_t event;

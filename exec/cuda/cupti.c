@@ -22,7 +22,8 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* What is known of one op id. start > end: one of its records had no times. */
+/* Adds the times of another record of the same op id. If one of its records has no times, the result has none, which
+ * start_s > end_s says. */
 static void widen(struct cupti_span *all, const struct cupti_span *more)
 {
     bool known = all->start_s <= all->end_s && more->start_s <= more->end_s;

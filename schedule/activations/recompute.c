@@ -116,9 +116,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 }
 
 /* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. An
- * op that writes nothing (a wait of the host) gets the answer of the op after it, `behind`. The caller walks the
+ * op that writes nothing (a wait of the host) gets the answer of the op after it, `after`. The caller walks the
  * segment backwards, and has marked in `needed` the buffers that other ops read. */
-static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool behind)
+static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
@@ -127,7 +127,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
         uint32_t buffer = op_list_operand(r->ir, op, k);
         core = r->kept[buffer] || r->needed[buffer] != which + 1;
     }
-    return operands > reads ? core : behind;
+    return operands > reads ? core : after;
 }
 
 /* True if the op only writes what stays for later units. */

@@ -40,7 +40,7 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* What a mask hides in addition to later tokens. window: the layer's sliding window; 0: it reaches all `tokens`.
+/* The pairs that a mask hides in addition to those of later tokens. window: the layer's sliding window; 0: none.
  * documents: the sequence has several documents on some rank. sequence: the sequence number that ops carry, that of
  * the first sequence whose documents are the same on all ranks (struct sequence_documents). */
 struct sequence_mask {

@@ -202,8 +202,8 @@ struct gradients {
     struct view staged[PARTS];
 };
 
-/* Emits one stage of the backward. in: the stage's q, and the k and v of the first stage that reads them; sum: the
- * gradients of k and v over the stages so far. */
+/* Emits the backward of one stage, a group of heads. in: the stage's q, and the k and v, which the first stage that
+ * reads them has made; sum: the gradients of k and v, summed over the stages so far. */
 static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {

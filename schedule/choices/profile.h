@@ -78,9 +78,10 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
-    /* FSDP2: parameters are gathered into one buffer and copied out of it, to a tensor each, when they are needed */
+    /* FSDP2: parameters are gathered into one flat buffer and copied out of it, to a tensor each, when they are needed */
     bool gather_copies;
-    bool gathers_apart; /* that buffer is allocated on a stream, so in a pool, of its own */
+    /* The buffer that an all-gather of parameters writes is allocated on a stream, so in a pool, of its own. */
+    bool gathers_apart;
     /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
      * cast back */
     bool reduces_f32;

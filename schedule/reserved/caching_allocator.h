@@ -13,9 +13,10 @@
  * device, the pages of all free blocks are given back. PyTorch may later use the addresses of such pages again; the
  * model begins another segment, which takes as much memory.
  *
- * Each stream has pools of its own, whose free blocks no other stream may take. The model has two, the stream of
- * computation and one on which a framework allocates what it gathers; a freed block may be taken at once, as if no other
- * stream still used it. The model holds sizes, and no memory of the device. All-zero except for `limit` and `expandable` is empty. */
+ * Each stream has pools of its own, whose free blocks no other stream may take. The model has two streams: the stream of
+ * computation, and one on which a framework allocates what it gathers. A freed block may be taken at once, as if no
+ * other stream still used it. The model holds sizes, and no memory of the device. All-zero except for `limit` and
+ * `expandable` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 
@@ -66,9 +67,9 @@ struct caching_allocator {
         struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
     } free[CACHING_POOL_COUNT];
     uint64_t next_address[CACHING_POOL_COUNT];
-    uint32_t end
-        [CACHING_POOL_COUNT]; /* with expandable: 1 + the last block of the segment that grows; 0: none */
-    uint32_t cached;          /* segments of which nothing is in use */
+    /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
+    uint32_t end[CACHING_POOL_COUNT];
+    uint32_t cached; /* segments of which nothing is in use */
 
     uint64_t reserved, used;           /* of all segments; of all blocks in use */
     uint64_t reserved_peak, used_peak; /* most of each */

@@ -182,9 +182,17 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
         (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
 }
 
-/* Lays out the embedding and the learned positions. A tied embedding that two stages hold is a bundle of its own,
- * the same on both. */
-static void lay_out_embedding(struct emit *e)
+static void add_head(struct emit *e, uint64_t *used)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
+    struct part_tensors tensors = tensors_of(e, spec, count);
+    add_part(e, part_head(e), "", &tensors, used);
+}
+
+/* Lays out the embedding and the learned positions, and in the same bundle the final norm and the head, if `root`. A
+ * tied embedding that two stages hold is a bundle of its own, the same on both. */
+static void lay_out_embedding(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
@@ -205,8 +213,13 @@ static void lay_out_embedding(struct emit *e)
         tensors = tensors_of(e, spec + 1, count - 1);
         add_part(e, part_positions(e), "", &tensors, &used);
     }
-    close_bundle(e, pipeline_ends_tied(e->choices) ? "positions" : "embedding", 0, begin,
-                 e->ir->tensor_count - begin, used);
+    if (root)
+        add_head(e, &used);
+    close_bundle(e,
+                 root                             ? "root"
+                 : pipeline_ends_tied(e->choices) ? "positions"
+                                                  : "embedding",
+                 0, begin, e->ir->tensor_count - begin, used);
 }
 
 static void lay_out_layers(struct emit *e, uint32_t chunk)
@@ -233,14 +246,6 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
     }
 }
 
-static void add_head(struct emit *e, uint64_t *used)
-{
-    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, count);
-    add_part(e, part_head(e), "", &tensors, used);
-}
-
 static void lay_out_head(struct emit *e)
 {
     uint64_t used = 0;
@@ -248,23 +253,6 @@ static void lay_out_head(struct emit *e)
     add_head(e, &used);
     close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
                  used);
-}
-
-/* Lays out one bundle of the embedding, the learned positions, the final norm and the head. */
-static void lay_out_root(struct emit *e)
-{
-    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    uint64_t used = 0;
-    uint32_t begin = e->ir->tensor_count;
-    size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, 1);
-    add_part(e, part_embedding(e), "", &tensors, &used);
-    if (count > 1) {
-        tensors = tensors_of(e, spec + 1, count - 1);
-        add_part(e, part_positions(e), "", &tensors, &used);
-    }
-    add_head(e, &used);
-    close_bundle(e, "root", 0, begin, e->ir->tensor_count - begin, used);
 }
 
 /* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
@@ -282,16 +270,14 @@ static void lay_out(struct emit *e)
     for (uint32_t p = 0; p < parts; p++)
         e->weights.part[p].bundle = IR_NONE;
     bool root = weights_root_unit(c);
-    if (root)
-        lay_out_root(e);
-    else if (first)
-        lay_out_embedding(e);
+    if (first)
+        lay_out_embedding(e, root);
     for (uint32_t v = 0; v < pipeline_chunks_at(c); v++)
         lay_out_layers(e, pipeline_chunk(c, e->stage, v));
     if (last && !root)
         lay_out_head(e);
     if (last && !first && c->model->tied_head)
-        lay_out_embedding(e);
+        lay_out_embedding(e, false);
 }
 
 /* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */

@@ -12,9 +12,10 @@
 enum { SEQ = 65536, BATCH = 4 };
 
 /* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: document lengths per sequence,
- * ended by 0; NULL: no documents. */
+ * ended by 0; NULL: no documents. *late (may be NULL) gets the rank that is late. */
 static struct prediction_result predict(const char *strategy, int layout,
-                                        const int64_t (*length)[4], bool exact)
+                                        const int64_t (*length)[4], bool exact,
+                                        struct document_lateness *late)
 {
     struct setup setup = {0};
     struct prediction prediction = {0};
@@ -47,6 +48,8 @@ static struct prediction_result predict(const char *strategy, int layout,
     }
     if (CHECK_INT(strategy, status, STATUS_OK)) {
         prediction_read(&result, &prediction);
+        if (late != NULL)
+            *late = prediction.lateness;
         CHECK("what plan takes for the least",
               bound_step_s(&setup, &prediction.choices) <= result.step_s);
         CHECK("the busiest kernels", prediction_bound_s(&prediction) <= result.step_s);
@@ -63,7 +66,7 @@ static struct prediction_result predict(const char *strategy, int layout,
 static struct prediction_result predicted(const char *strategy, int layout,
                                           const int64_t (*length)[4])
 {
-    return predict(strategy, layout, length, false);
+    return predict(strategy, layout, length, false, NULL);
 }
 
 static const int64_t whole[BATCH][4] = {{SEQ}, {SEQ}, {SEQ}, {SEQ}};
@@ -90,6 +93,20 @@ static void laws_of_time(void)
     CHECK_CLOSE("order is nothing", predicted("ulysses", RING_ZIGZAG, packed).step_s, step_s, 1e-9);
     CHECK_CLOSE("the slowest replica decides", predicted("ulysses", RING_ZIGZAG, uneven).step_s,
                 none, 0.01);
+}
+
+/* In both micro-batches the ranks of the second replica, 8 to 15, see the pairs of a whole sequence, and the others a
+ * quarter of them: 1 over a mean of 0.625. */
+static void the_late_rank_is_named(void)
+{
+    struct document_lateness late = {0};
+    predict("ulysses", RING_ZIGZAG, uneven, false, &late);
+    CHECK_INT("rank", late.rank, 8);
+    CHECK_INT("late", late.late, 2);
+    CHECK_INT("units", late.units, 2);
+    CHECK_CLOSE("slowest over mean", late.worst_over_all, 1 / 0.625, 0.02);
+    predict("ulysses", RING_ZIGZAG, whole, false, &late);
+    CHECK_INT("equal ranks", late.units, 0);
 }
 
 /* A ring whose ranks compute different numbers of pairs waits for the slowest; a ring that cuts each document
@@ -125,8 +142,10 @@ static void folded_is_exact(void)
     static const char *const strategies[] = {"ulysses", "ring"};
     for (size_t i = 0; i < 2 * ARRAY_LEN(strategies); i++) {
         const int64_t(*length)[4] = i % 2 == 0 ? uneven : ordered;
-        struct prediction_result exact = predict(strategies[i / 2], RING_ZIGZAG, length, true);
-        struct prediction_result folded = predict(strategies[i / 2], RING_ZIGZAG, length, false);
+        struct prediction_result exact =
+            predict(strategies[i / 2], RING_ZIGZAG, length, true, NULL);
+        struct prediction_result folded =
+            predict(strategies[i / 2], RING_ZIGZAG, length, false, NULL);
         CHECK_CLOSE(strategies[i / 2], folded.step_s, exact.step_s, 1e-9);
         CHECK_CLOSE(strategies[i / 2], folded.hfu, exact.hfu, 1e-9);
     }
@@ -249,6 +268,7 @@ static const struct check_case cases[] = {
     {"only different documents are waited for", only_different_documents_are_waited_for},
     {"folded is exact", folded_is_exact},
     {"laws of time", laws_of_time},
+    {"the late rank is named", the_late_rank_is_named},
     {"cut documents are even", cut_documents_are_even},
     {"MFU counts visible pairs", mfu_counts_visible_pairs},
 };

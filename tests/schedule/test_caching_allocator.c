@@ -112,7 +112,8 @@ static void a_segment_that_grows_reuses_its_free_end(void)
     }
 }
 
-/* Of a segment with a hole of 70 MiB the whole pages go back when the device is full: 20 to 80 MiB of 15 to 85. */
+/* When the device is full, the whole pages of free blocks are given back: of a free block from 15 to 85 MiB those from
+ * 20 to 80 MiB. */
 static void pages_of_holes_go_back_before_a_device_is_full(void)
 {
     struct caching_allocator a = {.limit = 160 * MIB, .expandable = true};

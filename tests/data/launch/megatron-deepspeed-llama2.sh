@@ -1,12 +1,12 @@
 #!/bin/bash
 set -ex
 
-BASE_PATH=./tmp
+BASE_PATH=.
 DS_CONFIG=${BASE_PATH}/deepspeed.json
-DATASET_1="./tmp/data/bookcorpus_train_1m_text_sentence"
+DATASET_1="data/bookcorpus_train_1m_text_sentence"
 DATASET="1 ${DATASET_1}"
-CHECKPOINT_PATH=./tmp
-TOKENIZER_PATH=./tmp/tokenizer.model
+CHECKPOINT_PATH=.
+TOKENIZER_PATH=tokenizer.model
 
 TP=2
 PP=2
