@@ -19,7 +19,7 @@ static const struct fitted {
     const char *number[2], *what;
     double deviation;
 } fitted[] = {
-    {{"device.message_sms", "device.collective_sms"}, "message_sms", 0.5},
+    {{"device.message_sms"}, "message_sms", 0.5},
     {{"fabric.peer_bandwidth"}, "peer_bandwidth", 0.2},
     {{"fabric.all_to_all_peer_bandwidth"}, "all_to_all_peer_bandwidth", 0.15},
     {{"fabric.all_to_all_channels"}, "all_to_all_channels", 0.1},

@@ -61,6 +61,8 @@ struct channel {
     uint32_t line; /* of P2P channels: the first line that uses it */
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the line */
+    double
+        sms; /* multiprocessors of a rank that a transfer occupies while it runs, so that other kernels cannot use them */
 };
 
 struct sim_plan {
@@ -115,10 +117,6 @@ enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct c
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag);
 void sim_plan_release(struct sim_plan *plan);
-
-/* Returns the share of a rank's multiprocessors that transfers of this line occupy while they run, so that other
- * kernels cannot use it. */
-double plan_sm_share(const struct sim_plan *plan, const struct line *line);
 
 /* True if multiprocessors, and not memory, limit the work. */
 bool plan_computes(const struct work *work);

@@ -125,20 +125,6 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
     return is_slowed(plan, work) ? OP_SLOWED : OP_FIXED;
 }
 
-double plan_sm_share(const struct sim_plan *plan, const struct line *line)
-{
-    const struct device *device = &plan->cluster->device;
-    const struct work *work = &plan->ir->shape[line->variant[0]];
-    double sms = 0;
-    if (line->kind == LINE_SHIFT) /* the kernel of a shift both sends and receives */
-        sms = device->message_sms / 2;
-    else if (line->kind == LINE_P2P || work->kind == WORK_SHIFT)
-        sms = device->message_sms;
-    else if (line->kind == LINE_COLLECTIVE && line->work != WORK_BARRIER)
-        sms = device->collective_sms;
-    return device->sm_count > 0 ? sms / (double)device->sm_count : 0;
-}
-
 static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)
 {
     return work_payload_bytes(&plan->ir->shape[shape]);

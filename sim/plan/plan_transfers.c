@@ -91,6 +91,25 @@ static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, ui
     return transfer;
 }
 
+/* Returns the multiprocessors that a channel's transfers occupy. members: of a collective. */
+static double sms_of(const struct sim_plan *plan, const struct line *line,
+                     const struct members *members)
+{
+    double message_sms = plan->cluster->device.message_sms;
+    switch (line->kind) {
+    case LINE_SHIFT: /* one kernel sends and receives: half for each channel */
+        return message_sms / 2;
+    case LINE_P2P:
+        return message_sms;
+    case LINE_COLLECTIVE:
+        if (plan->ir->shape[line->variant[0]].kind == WORK_SHIFT)
+            return message_sms;
+        return line->work == WORK_BARRIER ? 0 : rings_sms(&plan->platform, members);
+    default:
+        return 0;
+    }
+}
+
 static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
 {
     struct channel *c = &plan->channel[channel];
@@ -99,6 +118,7 @@ static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
     uint32_t *member = NULL;
     if (line->kind == LINE_COLLECTIVE)
         member = find_members(plan, c, &members);
+    c->sms = sms_of(plan, line, &members);
     c->transfer_begin = plan->transfer_count;
     for (uint32_t v = 0; v < line->variants; v++)
         plan->transfer[plan->transfer_count++] =

@@ -226,3 +226,16 @@ double rings_bytes_s(const struct platform *p, const struct members *m, double b
     }
     return seconds;
 }
+
+double rings_sms(const struct platform *p, const struct members *m)
+{
+    const struct device *device = &p->cluster->device;
+    if (m->domain_count == 1 || device->collective_sms == 0)
+        return device->collective_sms;
+    uint32_t *exit_rank = new_exits(m);
+    uint32_t channels = 2 * ring_exits(p, m, exit_rank);
+    free(exit_rank);
+    if (device->compute_capability >= 9 && channels < 16)
+        channels *= 2;
+    return fmin(channels, device->collective_sms);
+}

@@ -36,6 +36,12 @@ void rings_add(struct platform *p, struct flow_table *flows, const struct member
 /* Returns the seconds that the rings of rings_add() take when nothing else uses the ports. */
 double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
 
+/* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
+ * Inside a domain these are device.collective_sms. Between domains NCCL finds one ring for each NIC and gives it two
+ * channels (src/graph/connect.cc, ncclTopoPostset), on compute capability 9.0 and later four as long as there are fewer
+ * than 16. */
+double rings_sms(const struct platform *p, const struct members *m);
+
 /* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes
  * through NICs. */
 double rings_latency_s(const struct platform *p, const struct members *m);
