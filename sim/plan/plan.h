@@ -37,9 +37,9 @@ enum line_kind {
 enum op_class {
     OP_NOTHING, /* syncs of the host */
     OP_FIXED,   /* takes the time in plan.duration_s[shape] */
-    OP_SLOWED,  /* takes plan.duration_s[shape] on all multiprocessors, longer beside messages */
-    OP_HOST,    /* takes the time in plan.host_s[shape] */
-    OP_EVENT    /* waits for other ranks, or uses links */
+    OP_SLOWED, /* takes plan.duration_s[shape] without messages, longer while messages run on the rank */
+    OP_HOST, /* takes the time in plan.host_s[shape] */
+    OP_EVENT /* waits for other ranks, or uses links */
 };
 
 struct line {
@@ -57,12 +57,17 @@ struct line {
     uint32_t *op_begin; /* [role_count] their ids, ascending: plan.line_op[] */
 };
 
+/* What a transfer takes from the kernels of a rank while it runs: shares of the multiprocessors and of the bandwidth of
+ * the device's memory. */
+struct taken {
+    double sms, memory;
+};
+
 struct channel {
     uint32_t line; /* of P2P channels: the first line that uses it */
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the line */
-    double
-        sms; /* multiprocessors of a rank that a transfer occupies while it runs, so that other kernels cannot use them */
+    struct taken taken;
 };
 
 struct sim_plan {

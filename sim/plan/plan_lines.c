@@ -63,11 +63,13 @@ bool plan_computes(const struct work *work)
            work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* True if the kernel takes longer beside messages: multiprocessors limit it, and messages occupy some of them. */
-static bool is_slowed(const struct sim_plan *plan, const struct work *work)
+/* True if the kernel takes longer while messages run on its rank: they occupy multiprocessors, and move bytes through
+ * the device's memory. */
+static bool is_slowed(const struct reader *reader, uint32_t op)
 {
-    const struct device *device = &plan->cluster->device;
-    return plan_computes(work) && device->sm_count > 0 &&
+    const struct device *device = &reader->plan->cluster->device;
+    const struct ir *ir = reader->plan->ir;
+    return ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE && device->sm_count > 0 &&
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
@@ -122,7 +124,7 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
         return OP_FIXED;
     if (reader->shared_processors)
         return OP_EVENT;
-    return is_slowed(plan, work) ? OP_SLOWED : OP_FIXED;
+    return is_slowed(reader, op) ? OP_SLOWED : OP_FIXED;
 }
 
 static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)

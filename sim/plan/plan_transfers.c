@@ -91,23 +91,38 @@ static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, ui
     return transfer;
 }
 
-/* Returns the multiprocessors that a channel's transfers occupy. members: of a collective. */
-static double sms_of(const struct sim_plan *plan, const struct line *line,
-                     const struct members *members)
+/* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them through a
+ * buffer of 512 KiB for each channel, which is written back to memory but read again from the L2 cache. In a step of a
+ * ring, a rank also reads its own part or writes the result; a message is also read where it comes from and written
+ * where it goes. */
+enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
+
+/* Returns what a channel's transfers take from the kernels of each rank. members: of a collective. */
+static struct taken taken_by(const struct sim_plan *plan, const struct channel *channel,
+                             const struct members *members)
 {
-    double message_sms = plan->cluster->device.message_sms;
-    switch (line->kind) {
-    case LINE_SHIFT: /* one kernel sends and receives: half for each channel */
-        return message_sms / 2;
-    case LINE_P2P:
-        return message_sms;
-    case LINE_COLLECTIVE:
-        if (plan->ir->shape[line->variant[0]].kind == WORK_SHIFT)
-            return message_sms;
-        return line->work == WORK_BARRIER ? 0 : rings_sms(&plan->platform, members);
-    default:
-        return 0;
+    const struct cluster *cluster = plan->platform.cluster;
+    const struct line *line = &plan->line[channel->line];
+    double sms = 0, bytes_per_s = 0;
+    bool shifts =
+        line->kind == LINE_COLLECTIVE && plan->ir->shape[line->variant[0]].kind == WORK_SHIFT;
+    if (line->kind == LINE_COLLECTIVE && !shifts && line->work != WORK_BARRIER) {
+        double seconds = rings_bytes_s(&plan->platform, members, 1);
+        sms = rings_sms(&plan->platform, members);
+        bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
+    } else if (shifts || line->kind == LINE_P2P || line->kind == LINE_SHIFT) {
+        const uint32_t *end = plan->participant + channel->participant_begin;
+        bool near = cluster_place(cluster, plan->rank[end[0]]).domain ==
+                    cluster_place(cluster, plan->rank[end[1]]).domain;
+        /* One kernel of a shift sends and receives: half for each of its two channels. */
+        double half = line->kind == LINE_SHIFT ? 0.5 : 1;
+        sms = half * cluster->device.message_sms;
+        bytes_per_s = half * MESSAGE_PASSES *
+                      (near ? cluster->fabric.peer_bytes_per_s : cluster->nic.peer_bytes_per_s);
     }
+    return (struct taken){
+        .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
+        .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0};
 }
 
 static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
@@ -118,7 +133,7 @@ static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
     uint32_t *member = NULL;
     if (line->kind == LINE_COLLECTIVE)
         member = find_members(plan, c, &members);
-    c->sms = sms_of(plan, line, &members);
+    c->taken = taken_by(plan, c, &members);
     c->transfer_begin = plan->transfer_count;
     for (uint32_t v = 0; v < line->variants; v++)
         plan->transfer[plan->transfer_count++] =

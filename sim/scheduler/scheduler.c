@@ -78,11 +78,11 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous_count ---- */
 
-/* Takes the multiprocessors that the messages of an event occupy (sign 1), or gives them back (sign -1). */
+/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
 {
-    for (uint32_t i = 0; channel->share > 0 && i < channel->side_count; i++)
-        interference_take(s, s->side[channel->side_begin + i].rank_index, sign * channel->share);
+    for (uint32_t i = 0; channel->taken.sms > 0 && i < channel->side_count; i++)
+        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken, sign);
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
@@ -225,7 +225,8 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         break;
     case OP_SLOWED:
         if (s->has_flows)
-            interference_start(s, rank_index, op, date_s, kernel_s(plan, r->rank, shape));
+            interference_start(s, rank_index, op, date_s, kernel_s(plan, r->rank, shape),
+                               !plan_computes(&plan->ir->shape[shape]));
         else
             finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
         break;

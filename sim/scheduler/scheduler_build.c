@@ -182,7 +182,6 @@ static void build_channels(struct scheduler *s)
 {
     const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
-    int64_t sm_count = plan->cluster->device.sm_count;
     s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
     s->channel_of_transfer =
         arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->channel_of_transfer);
@@ -192,7 +191,7 @@ static void build_channels(struct scheduler *s)
         const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
         const struct line *line = &plan->line[channel->line];
         s->channel[k].side_begin = s->side_count;
-        s->channel[k].share = sm_count > 0 ? channel->sms / (double)sm_count : 0;
+        s->channel[k].taken = channel->taken;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
             uint32_t c = fold->class_of_rank[plan->participant[channel->participant_begin + i]];
             if (line->kind == LINE_COLLECTIVE && seen[c] == k + 1)

@@ -23,12 +23,13 @@ struct rank_state {
     uint32_t *send;    /* [line_count] channel class, or IR_NONE */
     uint32_t *receive; /* [line_count] of shifts */
     struct beside {
-        uint32_t op;    /* on the compute stream, and begun or about to begin; IR_NONE: none */
-        double left_s;  /* seconds left of the op, with all multiprocessors */
-        double since_s; /* date of left_s; of an op that has not begun: when it begins */
-        double end_s;   /* when it ends if no message starts or ends before */
-        double taken;   /* share of the multiprocessors that messages have */
-        uint32_t place; /* in scheduler.ending */
+        uint32_t op;        /* on the compute stream, and begun or about to begin; IR_NONE: none */
+        bool by_memory;     /* the memory's bandwidth limits the op; else the multiprocessors do */
+        double left_s;      /* seconds left of the op if no message runs */
+        double since_s;     /* date of left_s; of an op that has not begun: when it begins */
+        double end_s;       /* when it ends if no message starts or ends before */
+        struct taken taken; /* by the messages that run */
+        uint32_t place;     /* in scheduler.ending */
     } beside;
     /* [line_count] for sends and receives: place[line][n] is the position of op n of the line among the sends, or
      * receives, that the rank runs; else NULL */
@@ -68,7 +69,7 @@ struct event_queue {
 
 struct channel_state {
     size_t event_begin; /* its events: event[event_begin + n] */
-    double share;       /* of a side's multiprocessors that one event takes */
+    struct taken taken; /* by one event, from each side */
     uint32_t side_begin, side_count;
 };
 

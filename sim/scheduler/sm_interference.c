@@ -37,11 +37,12 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     put(s, place, rank_index);
 }
 
-/* Returns the share of the multiprocessors that the kernel gets. Messages never take more than half, because they
- * would have to wait for multiprocessors themselves. */
+/* Returns the share that the kernel gets of what limits it. Messages never take more than half, because they would have
+ * to wait themselves. */
 static double speed(const struct beside *b)
 {
-    return b->taken < 0.5 ? 1 - b->taken : 0.5;
+    double taken = b->by_memory ? b->taken.memory : b->taken.sms;
+    return taken < 0.5 ? 1 - taken : 0.5;
 }
 
 static void set_end(struct scheduler *s, uint32_t rank_index)
@@ -58,17 +59,18 @@ static void set_end(struct scheduler *s, uint32_t rank_index)
 /* ---- kernels ---- */
 
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
-                        double seconds)
+                        double seconds, bool by_memory)
 {
     struct beside *b = &s->rank_state[rank_index].beside;
     b->op = op;
+    b->by_memory = by_memory;
     b->left_s = seconds;
     b->since_s = date_s;
     b->end_s = date_s + seconds / speed(b);
     move_up(s, s->ending_count++, rank_index);
 }
 
-void interference_take(struct scheduler *s, uint32_t rank_index, double share)
+void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign)
 {
     struct beside *b = &s->rank_state[rank_index].beside;
     if (b->op != IR_NONE && s->now_s > b->since_s) {
@@ -76,7 +78,8 @@ void interference_take(struct scheduler *s, uint32_t rank_index, double share)
         b->left_s = b->left_s > 0 ? b->left_s : 0;
         b->since_s = s->now_s;
     }
-    b->taken += share;
+    b->taken.sms += sign * taken.sms;
+    b->taken.memory += sign * taken.memory;
     if (b->op != IR_NONE)
         set_end(s, rank_index);
 }

@@ -1,19 +1,21 @@
-/* sim/scheduler/sm_interference.h: kernels that run while messages occupy a share of the multiprocessors.
+/* sim/scheduler/sm_interference.h: kernels that run while messages occupy multiprocessors and memory bandwidth.
  *
- * A kernel's work is its seconds on all multiprocessors, so while messages occupy some of them it advances more
- * slowly, and its end moves whenever a message of its rank starts or ends. Between such changes its end is known: a
- * heap keeps the ends by date, one per class of ranks, and the scheduler handles them ahead of the engine's clock. */
+ * A kernel's work is its seconds without messages. While messages take a share of what limits it, the multiprocessors
+ * or the bandwidth of the device's memory, it advances more slowly, and its end moves whenever a message of its rank
+ * starts or ends. Between such changes its end is known: a heap keeps the ends by date, one per class of ranks, and the
+ * scheduler handles them ahead of the engine's clock. */
 #ifndef SIM_SM_INTERFERENCE_H
 #define SIM_SM_INTERFERENCE_H
 
 #include "sim/scheduler/scheduler_state.h"
 
-/* Starts a kernel at date_s, now or later, that would take `seconds` without messages. */
+/* Starts a kernel at date_s, now or later, that would take `seconds` without messages. by_memory: the memory's bandwidth
+ * limits it, and not the multiprocessors. */
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
-                        double seconds);
+                        double seconds, bool by_memory);
 
-/* Adds `share` to the share of the rank's multiprocessors that messages take from now on; < 0 gives some back. */
-void interference_take(struct scheduler *s, uint32_t rank_index, double share);
+/* From now on, messages take more of the rank (sign 1), or less (sign -1). */
+void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign);
 
 /* If the kernel with the earliest end ends at until_s or before, ends it: sets *rank_state and *op to it and s->now_s
  * to its end. Returns false if there is no such kernel. */
