@@ -78,11 +78,14 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous_count ---- */
 
-/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). */
-static void take_for(struct scheduler *s, const struct channel_state *channel, double sign)
+/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). held_s: for how long
+ * the event's kernels have already waited for its first bytes. */
+static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
+                     double held_s)
 {
     for (uint32_t i = 0; channel->taken.sms > 0 && i < channel->side_count; i++)
-        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken, sign);
+        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken, sign,
+                          held_s);
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
@@ -91,7 +94,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     const struct channel_state *channel = &s->channel[k];
     uint32_t place = (uint32_t)(e - channel->event_begin);
     if (s->event[e].moves) {
-        take_for(s, channel, -1);
+        take_for(s, channel, -1, 0);
         uncontended_leave(s, e);
     }
     s->times->transfers_done[s->event[e].transfer] +=
@@ -112,7 +115,7 @@ static void move(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
     s->event[e].moves = true;
-    take_for(s, &s->channel[s->channel_of_transfer[t]], 1);
+    take_for(s, &s->channel[s->channel_of_transfer[t]], 1, s->plan->transfer[t].latency_s);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 

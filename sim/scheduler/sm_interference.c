@@ -70,7 +70,8 @@ void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, d
     move_up(s, s->ending_count++, rank_index);
 }
 
-void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign)
+void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign,
+                       double held_s)
 {
     struct beside *b = &s->rank_state[rank_index].beside;
     if (b->op != IR_NONE && s->now_s > b->since_s) {
@@ -78,6 +79,8 @@ void interference_take(struct scheduler *s, uint32_t rank_index, struct taken ta
         b->left_s = b->left_s > 0 ? b->left_s : 0;
         b->since_s = s->now_s;
     }
+    if (b->op != IR_NONE && !b->by_memory)
+        b->left_s += taken.sms * held_s;
     b->taken.sms += sign * taken.sms;
     b->taken.memory += sign * taken.memory;
     if (b->op != IR_NONE)

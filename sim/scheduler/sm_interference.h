@@ -14,8 +14,10 @@
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
                         double seconds, bool by_memory);
 
-/* From now on, messages take more of the rank (sign 1), or less (sign -1). */
-void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign);
+/* From now on, messages take more of the rank (sign 1), or less (sign -1). held_s: for how long they have held the
+ * multiprocessors already, without moving bytes; the kernel that runs now is delayed by what that took. */
+void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign,
+                       double held_s);
 
 /* If the kernel with the earliest end ends at until_s or before, ends it: sets *rank_state and *op to it and s->now_s
  * to its end. Returns false if there is no such kernel. */
