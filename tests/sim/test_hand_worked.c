@@ -101,6 +101,42 @@ static void messages_take_a_quarter(struct cluster *c)
     c->device.message_sms = 1;
 }
 
+static void collectives_take_channels(struct cluster *c)
+{
+    c->device.sm_count = 32;
+    c->device.collective_sms = 24;
+}
+
+static void hopper_channels(struct cluster *c)
+{
+    collectives_take_channels(c);
+    c->device.compute_capability = 9;
+}
+
+static void few_channels_inside(struct cluster *c)
+{
+    collectives_take_channels(c);
+    c->device.collective_sms = 2;
+}
+
+static void channels_in_one_domain(struct cluster *c)
+{
+    collectives_take_channels(c);
+    c->domain_nodes = 2;
+}
+
+static void channels_that_wait(struct cluster *c)
+{
+    collectives_take_channels(c);
+    c->nic.latency_s = 0.1;
+}
+
+static void slow_memory(struct cluster *c)
+{
+    collectives_take_channels(c);
+    c->device.memory_bytes_per_s = 160e9;
+}
+
 static void small_communicator(struct cluster *c)
 {
     c->fabric.peer_ranks = 6;
@@ -205,6 +241,17 @@ static const struct {
     /* four kernels of 0.15 s share the processors; the copies, 0.2 s, do not need them */
     {"kernel_beside_shift", 1, one_gpu_for_all, 0, false, 0.6},
     {"kernel_beside_shift", 1, messages_take_a_quarter, 0, false, 0.175},
+    {"kernel_beside_gather", 2, NULL, 0, false, 0.5},
+    {"kernel_beside_gather", 2, collectives_take_channels, 0, false, 0.54375},
+    /* four channels for each NIC: a quarter */
+    {"kernel_beside_gather", 2, hopper_channels, 0, false, 0.5875},
+    {"kernel_beside_gather", 2, few_channels_inside, 0, false, 0.5 + 0.35 / 16},
+    /* 0.07 s inside a domain; three quarters are taken, of which the kernel keeps half */
+    {"kernel_beside_gather", 2, channels_in_one_domain, 0, false, 0.535},
+    /* the channels wait 0.1 s, which costs 0.1 x 4 / 32 s */
+    {"kernel_beside_gather", 2, channels_that_wait, 0, false, 0.55625},
+    {"fill_beside_gather", 2, collectives_take_channels, 0, false, 0.5 + 0.35 * 0.04},
+    {"fill_beside_gather", 2, slow_memory, 0, false, 0.5875},
     {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
     {"send_and_receive", 1, NULL, 0, false, 2.1},
     {"sends_in_order", 1, NULL, 0, false, 0.3},
