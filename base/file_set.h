@@ -43,9 +43,9 @@ enum status file_set_begin(struct file_set *files, struct diag *diag);
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
-/* Opens a file that is written while its text is made: text_pass_on(out) writes the text so far to the file and empties
- * it, once it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out; text_release() abandons the file. Only one
- * file can be open at a time. */
+/* Opens a file that is written while its text is made: text_pass_on(out) writes the text so far to the file and
+ * empties it, once it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out;
+ * text_release() abandons the file. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);

@@ -2,7 +2,8 @@
  *
  * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks the schedule and
  * passes it op by op to a backend, and lets the caller read the results. It knows no strategy and no costs: numbers
- * are checked through bindings (exec/bindings.h), times come from clocks. Ranks are threads of the calling process.
+ * are checked through bindings (exec/bindings.h), times come from clocks. Ranks are threads of the calling process; on
+ * GPUs a launcher may start one process per rank instead (exec/bootstrap.h).
  *
  * Every run ends: an op that fails, a rank that stalls, members that disagree or a read of bytes that were not
  * written stop all ranks and become one message. docs/execution.md describes the details.

@@ -91,8 +91,8 @@ enum status calibrate_device(struct calibration *calibration, const struct point
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);
 
-/* Returns the relative standard deviation of what a number predicts, as the device file has it; 0: the number was stated,
- * or follows from others. */
+/* Returns the relative standard deviation of what a number predicts, as the device file has it; 0: the number was
+ * stated, or follows from others. */
 double calibration_spread(const struct calibration *calibration,
                           const struct calibrate_number *number);
 

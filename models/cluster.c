@@ -184,6 +184,12 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
     return STATUS_OK;
 }
 
+int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings)
+{
+    int64_t channels = 2 * rings;
+    return cluster->device.compute_capability >= 9 && channels < 16 ? 2 * channels : channels;
+}
+
 bool cluster_fact_is_measured(const struct cluster_fact *fact)
 {
     static const char *const words[] = {"fitted to", "measured", "bench"};

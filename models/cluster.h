@@ -224,6 +224,11 @@ bool cluster_fact_is_measured(const struct cluster_fact *fact);
 /* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 
+/* Returns how many channels NCCL uses for a collective between domains in which it finds so many rings: two for
+ * each, on compute capability 9.0 and later four as long as there are fewer than 16 (src/graph/connect.cc,
+ * ncclTopoPostset). */
+int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings);
+
 /* Returns the socket that a GPU of a node is attached to. */
 int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);
 

@@ -171,8 +171,8 @@ double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, const struct attention_piece *piece, size_t count);
 
-/* Returns the seconds of the work in a run of less than about a second, at the highest clock, as a microbenchmark measures
- * it: the power limit does not slow it. */
+/* Returns the seconds of the work in a run of less than about a second, at the highest clock, as a microbenchmark
+ * measures it: the power limit does not slow it. */
 double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
                     const struct work *work);
 

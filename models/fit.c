@@ -318,9 +318,9 @@ static void find_errors(struct fit *fit, const struct search *search)
     gsl_matrix_free(j);
 }
 
-/* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's prediction
- * of that point changes. The sum is the number of parameters; if one is 1, no other point determines one of the
- * parameters. Returns false if there are no parameters. */
+/* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's
+ * prediction of that point changes. The sum is the number of parameters; if one is 1, no other point determines one
+ * of the parameters. Returns false if there are no parameters. */
 static bool leverages(double *leverage, const struct search *all, size_t points)
 {
     if (all->frees == 0)

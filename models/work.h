@@ -72,9 +72,9 @@ struct work {
         } matmul;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
-            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first rows of q and of
-             *                k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
-             *                this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
+            /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first rows of q and
+             * of k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
+             * this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
         } attention; /* and attention_backward */
         struct {

@@ -155,8 +155,8 @@ static bool *passes_of_guards(const struct ir *ir, uint32_t places)
     return passes;
 }
 
-/* Returns the seconds of attention by micro-batch and place, on the heap. Stages of a pipeline see the same documents, so
- * those of the first one suffice. */
+/* Returns the seconds of attention by micro-batch and place, on the heap. Stages of a pipeline see the same
+ * documents, so those of the first one suffice. */
 static double *seconds_of_units(const struct ir *ir, const double *const *seconds, uint32_t places,
                                 uint32_t units)
 {

@@ -41,8 +41,8 @@ static uint64_t bytes_of(double bytes)
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
-/* True if the verdict compares what the framework reserves with the memory that there is; false if it compares the planned
- * arenas. Pageable memory is always judged by its arena. */
+/* True if the verdict compares what the framework reserves with the memory that there is; false if it compares the
+ * planned arenas. Pageable memory is always judged by its arena. */
 static bool is_judged_by_reserved(const struct prediction *p)
 {
     return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;

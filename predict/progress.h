@@ -1,5 +1,5 @@
-/* predict/progress.h: reports how far a long search has come. Nothing here prints: a caller installs a watcher, and without
- * one nothing is reported. */
+/* predict/progress.h: reports how far a long search has come. Nothing here prints: a caller installs a watcher, and
+ * without one nothing is reported. */
 #ifndef PREDICT_PROGRESS_H
 #define PREDICT_PROGRESS_H
 

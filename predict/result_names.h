@@ -1,4 +1,5 @@
-/* predict/result_names.h: the names of figures that JSON members and CSV columns share, in snake_case with their unit. */
+/* predict/result_names.h: the names of figures that JSON members and CSV columns share, in snake_case with their
+ * unit. */
 #ifndef PREDICT_RESULT_NAMES_H
 #define PREDICT_RESULT_NAMES_H
 

@@ -1,5 +1,5 @@
-/* Compares a foreign trace: every measured step is aligned with the predicted one, lane by lane, and the rows between two
- * matched blocks are compared class by class. */
+/* Compares a foreign trace: every measured step is aligned with the predicted one, lane by lane, and the rows
+ * between two matched blocks are compared class by class. */
 #include "traces/compare.h"
 #include "traces/foreign.h"
 

@@ -27,8 +27,8 @@ const char *kernel_class_name(enum kernel_class class);
 enum kernel_class kernel_class_of_kind(const char *kind);
 /* Returns the class of a PyTorch operator; CLASS_NONE also for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);
-/* True if an operator of class communication precedes the message to which it belongs: FSDP's copies into the buffer of a
- * collective, and the call of the collective. */
+/* True if an operator of class communication precedes the message to which it belongs: FSDP's copies into the buffer
+ * of a collective, and the call of the collective. */
 bool kernel_class_is_before_message(const char *name);
 /* Returns the class of a GPU kernel or copy. */
 enum kernel_class kernel_class_of_kernel(const char *name);

@@ -2,7 +2,7 @@
  *
  * A line holds the date, the program's version and commit, the command, the prediction, and `measured`, whose members
  * are null until somebody measures the step and fills them in. `longhaul validate --records` reads such lines
- * (cli/validate/records.h). docs/accuracy.md has the members. */
+ * (cli/validate/records.h). docs/commands.md has the members. */
 #ifndef CLI_REPORT_RECORD_H
 #define CLI_REPORT_RECORD_H
 

@@ -18,8 +18,8 @@ static size_t pages(uint64_t bytes)
     return bytes == 0 ? PAGE : (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
 
-/* Reports that device memory does not suffice: "rank 2's arena (planned: 71.3 GiB) and scratch (0.4 GiB): 71.7 GiB
- * asked for, 68.2 GiB free of 79.1 GiB; the largest buffers live at once ...". */
+/* Reports that device memory does not suffice: "rank 2 needs 71.3 GiB of planned arena and 0.4 GiB of scratch; the
+ * device has 68.2 GiB free of 79.1 GiB; the largest buffer is logits0 with 7.8 GiB". */
 static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch, cudaError_t error,
                                     struct diag *diag)
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step of which more ops would be simulated, over all classes of ranks, is estimated from LEAST_LAYERS layers, or from
- * as many as have so few ops. */
+/* A step of which more ops would be simulated, over all classes of ranks, is estimated from LEAST_LAYERS layers, or
+ * from as many as have so few ops. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct job {
@@ -93,8 +93,9 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
     return (double)(windowed < layers ? layers - windowed : layers);
 }
 
-/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. Stages of a
- * pipeline wait for each other in ways that do not grow by the layer, and so do layers that offload different shares. */
+/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. Stages
+ * of a pipeline wait for each other in ways that do not grow by the layer, and so do layers that offload different
+ * shares. */
 static int64_t layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;

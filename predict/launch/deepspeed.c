@@ -1,5 +1,5 @@
-/* DeepSpeed: the JSON configuration (deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py) and the arguments of
- * Megatron-DeepSpeed (megatron/arguments.py). */
+/* DeepSpeed: the JSON configuration (deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py) and the
+ * arguments of Megatron-DeepSpeed (megatron/arguments.py). */
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 

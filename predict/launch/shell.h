@@ -2,8 +2,9 @@
  * that can be known without running anything.
  *
  * Read: assignments of literal values, +=, arrays (A=( ... ), A+=( ... )), $A, ${A}, ${A:-default}, ${A:=default},
- * ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over strings, numbers
- * and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes and GPUs there are.
+ * ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over strings,
+ * numbers and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes and GPUs
+ * there are.
  *
  * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. A word that depends on
  * them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). A variable that

@@ -1,4 +1,5 @@
-/* predict/launch/shell_parts.h: types and functions that the sources of shell.h share: words, variables and their expansion. */
+/* predict/launch/shell_parts.h: types and functions that the sources of shell.h share: words, variables and their
+ * expansion. */
 #ifndef PREDICT_LAUNCH_SHELL_PARTS_H
 #define PREDICT_LAUNCH_SHELL_PARTS_H
 

@@ -5,8 +5,8 @@
 
 #include "predict/launch/shell_parts.h"
 
-/* The answer to whether a command runs, or a test holds. OPEN: it cannot be known without running the script. The values
- * are in order: AND is the least of two answers, OR the greatest. */
+/* The answer to whether a command runs, or a test holds. OPEN: it cannot be known without running the script. The
+ * values are in order: AND is the least of two answers, OR the greatest. */
 enum shell_answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
 
 enum shell_frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
@@ -54,8 +54,8 @@ enum shell_answer shell_not(enum shell_answer answer);
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is noted
- * in s->pending; any other redirection is skipped. */
+/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
+ * noted in s->pending; any other redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */

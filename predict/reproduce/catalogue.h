@@ -2,8 +2,8 @@
  *
  * traces/published/reproduce.json has an entry for each; docs/reproducing.md describes its members. The points of an
  * entry come from two places: rows of measurements.csv, which have a published value, and grids of configurations,
- * which may have one. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern makes
- * from the row's columns and options ("{model} on {gpus}") or from the grid's values.
+ * which may have one. A point has a place in its figure: a panel, a series and an x. Each is a text that a pattern
+ * makes from the row's columns and options ("{model} on {gpus}") or from the grid's values.
  *
  * Claims are statements about points: what a paper concludes from its figure. */
 #ifndef PREDICT_REPRODUCE_CATALOGUE_H

@@ -115,9 +115,10 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     }
 }
 
-/* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. An
- * op that writes nothing (a wait of the host) gets the answer of the op after it, `after`. The caller walks the
- * segment backwards, and has marked in `needed` the buffers that other ops read. */
+/* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. Only
+ * ops of attention can be such ops; with SELECTIVE_OP, any op. An op that writes nothing (a wait of the host) gets the
+ * answer of the op after it, `after`. The caller walks the segment backwards, and has marked in `needed` the buffers
+ * that other ops read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -141,7 +142,8 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
 }
 
 /* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
- * the backward, or a repeated op, reads what it writes. */
+ * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that lead
+ * only to saved tensors are not repeated. Megatron's selective recomputation repeats those, and no others. */
 static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {
@@ -165,8 +167,9 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     }
 }
 
-/* Unmarks ops whose buffer would be repeated only in part. Several ops may fill one buffer (keys by one, values by
- * another). If one of them is not repeated, none is, and readers use the buffer of the first forward. */
+/* Unmarks, for Megatron's selective recomputation, ops whose buffer would be repeated only in part. Several ops may
+ * fill one buffer (keys by one, values by another). If one of them is not repeated, none is, and readers use the
+ * buffer of the first forward. */
 static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t which,
                        uint8_t *keep)
 {

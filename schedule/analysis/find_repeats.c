@@ -23,8 +23,8 @@ struct finder {
 
 /* ---- runs ---- */
 
-/* True if the iterations can be a run: their values change by 1 or -1 from each to the next. If an iteration has
- * several layers, the first value must be the first layer of a period, or, in a backward, the last. */
+/* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
+ * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. */
 static bool is_run(const void *context, const struct iterations *run)
 {
     int32_t layers = ((const struct repeats *)context)->layers, at = run->first % layers;

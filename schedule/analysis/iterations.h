@@ -15,9 +15,8 @@ struct iterations {
     uint32_t count;
     uint32_t blocks; /* of each */
     int32_t first,
-        step; /* the label of the first iteration (its layer, or the unit of its backward), and by
-                 how much the label changes from one iteration to the next; step 0: by varying
-                 amounts */
+        step; /* the label of the first iteration (its layer or unit), and by how much the label
+                 changes from one iteration to the next; step 0: by varying amounts */
     bool optimizer;
 };
 

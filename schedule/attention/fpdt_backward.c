@@ -122,8 +122,9 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     return set;
 }
 
-/* Stores the gradient of query chunk q on the host after its tile, where the next tile or the end of the backward
- * reads it. stays: it remains on the device instead. */
+/* Stores the gradient of query chunk q on the host after its tile, where the next tile reads it. It remains on the
+ * device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it (not with
+ * chunk_reload). */
 static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
 {
     const struct fpdt *f = g->f;

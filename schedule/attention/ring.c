@@ -3,8 +3,8 @@
 #include "schedule/ir/visible.h"
 
 /* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
- * block from a rank after it. Each tile is given by first query, number of queries and number of keys, in units of c
- * / 2; 0 queries: nothing is visible. */
+ * block from a rank after it. Each tile is given by first query, number of queries and number of keys, in units of half
+ * a rank's tokens; 0 queries: nothing is visible. */
 static const struct rule {
     int8_t begin, rows, keys;
     uint8_t mask;

@@ -20,8 +20,8 @@ bool weights_reduce_each_micro_batch(const struct choices *choices);
 bool weights_pass_over_gradients(const struct choices *choices);
 /* Returns how many layers are gathered, or reduced, as one bundle. */
 int64_t weights_layers_together(const struct choices *choices);
-/* True if embedding, final norm and head are one unit that FSDP gathers and reduces: without pipeline stages, which hold
- * only one of the two. */
+/* True if embedding, final norm and head are one unit that FSDP gathers and reduces: without pipeline stages, of which
+ * none has both embedding and head. */
 bool weights_root_unit(const struct choices *choices);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);

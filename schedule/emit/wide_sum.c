@@ -1,6 +1,6 @@
 /* Sums weight gradients to which several pieces of the tokens contribute, in an fp32 buffer of its own: it is filled
- * with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to the gradient (DeepSpeed's
- * fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
+ * with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to the gradient
+ * (DeepSpeed's fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
 #include "schedule/emit/wide_sum.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"

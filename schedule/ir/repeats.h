@@ -7,9 +7,9 @@
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the
- * unit. Values from `turn` on belong to copies. An iteration of the sample refers to another by the distance of their
- * values, if that is at most `near`, and otherwise by the other's place. The ids of ops in the whole list follow from
- * that.
+ * unit. In the whole list, the copies have the values from `turn` on, and the sample's values from `turn` on are
+ * greater by `copies`. An iteration of the sample refers to another by the distance of their values, if that is at
+ * most `near`, and otherwise by the other's place. The ids of ops in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H

@@ -26,7 +26,8 @@ struct offsets_job {
     struct plan_scope scope;
 };
 
-/* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md, "Lifetimes"). */
+/* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md,
+ * "Lifetimes"). */
 enum way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
 static uint64_t pack(struct live_ranges *t, enum way way, uint64_t enough, uint64_t most)

@@ -7,16 +7,16 @@
  * keeping; freed neighbours merge; a segment is given back only when a new one would exceed the device, and only if
  * none of it is in use.
  *
- * With `expandable` (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) each pool has one segment of virtual addresses,
- * to whose end memory is added in pages, 2 MiB each in the small pool and 20 MiB in the large one. A request that no
- * free block holds gets the free end of the segment and the pages that are missing. When a new page would exceed the
- * device, the pages of all free blocks are given back. PyTorch may later use the addresses of such pages again; the
- * model begins another segment, which takes as much memory.
+ * With `expandable` (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) each pool has one segment of virtual
+ * addresses, to whose end memory is added in pages, 2 MiB each in the small pool and 20 MiB in the large one. A
+ * request that no free block holds gets the free end of the segment and the pages that are missing. When a new page
+ * would exceed the device, the pages of all free blocks are given back. PyTorch may later use the addresses of such
+ * pages again; the model begins another segment, which takes as much memory.
  *
- * Each stream has pools of its own, whose free blocks no other stream may take. The model has two streams: the stream of
- * computation, and one on which a framework allocates what it gathers. A freed block may be taken at once, as if no
- * other stream still used it. The model holds sizes, and no memory of the device. All-zero except for `limit` and
- * `expandable` is empty. */
+ * Each stream has pools of its own, whose free blocks no other stream may take. The model has two streams: the
+ * stream of computation, and one on which a framework allocates what it gathers. A freed block may be taken at once,
+ * as if no other stream still used it. The model holds sizes, and no memory of the device. All-zero except for
+ * `limit` and `expandable` is empty. */
 #ifndef SCHEDULE_CACHING_ALLOCATOR_H
 #define SCHEDULE_CACHING_ALLOCATOR_H
 

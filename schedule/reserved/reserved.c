@@ -21,7 +21,6 @@
 #define CONNECTION_SEND (2 * MIB)
 enum {
     CHANNELS_FABRIC = 24,      /* of a communicator inside one fabric */
-    CHANNELS_PER_NIC = 4,      /* of one that spans nodes, per NIC, at most CHANNELS_FABRIC */
     CONNECTIONS_RING = 1,      /* per channel: all-gather, reduce-scatter, broadcast */
     CONNECTIONS_RING_TREE = 3, /* and the tree of an all-reduce: up and down */
     PEER_CHANNELS_FABRIC = 8,  /* send/receive channels per peer, a communicator inside a fabric */
@@ -43,8 +42,8 @@ static const struct reserved_constant constants[] = {
      "allocations of 2097152 bytes in NVIDIA/nccl issue 1685"},
     {"NCCL channels in a fabric", "24",
      "A100 with NVSwitch: 12 links, two channels each; estimate for others"},
-    {"NCCL channels across nodes", "4 per NIC, at most 24",
-     "estimate: rings are doubled and cross a NIC each way"},
+    {"NCCL channels across nodes", "2 per NIC, on sm 90 4 while fewer than 16",
+     "NCCL, src/graph/connect.cc, ncclTopoPostset(): two channels for each ring; one ring for each NIC"},
     {"NCCL tree connections", "2 a channel, of groups that all-reduce",
      "NCCL: one up, one down; estimate"},
     {"NCCL send/receive channels per peer", "8 in a fabric, 2 across nodes",
@@ -122,8 +121,8 @@ static uint8_t use_of(enum work_kind kind)
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
     int64_t channels = CHANNELS_FABRIC;
-    if (spans && cluster->nic.count * CHANNELS_PER_NIC < channels)
-        channels = cluster->nic.count * CHANNELS_PER_NIC;
+    if (spans && cluster_channels_between(cluster, cluster->nic.count) < channels)
+        channels = cluster_channels_between(cluster, cluster->nic.count);
     uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
     return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
 }
@@ -194,8 +193,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* ---- the allocator ---- */
 
-/* Replays the device memory of a role: allocates the persistent buffers first, then allocates and frees the tensors
- * of its ops in list order. */
+/* Replays the device memory of a role: allocates workspaces, buckets and tables, then the persistent buffers, and then
+ * allocates and frees the tensors of its ops in list order. */
 static void run_device(struct caching_allocator *a, const struct replay *replay,
                        uint64_t workspaces, struct reserved_held held)
 {

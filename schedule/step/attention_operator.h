@@ -1,4 +1,5 @@
-/* schedule/step/attention_operator.h: the attention operator of one layer by itself, as microbenchmarks of papers run it. */
+/* schedule/step/attention_operator.h: the attention operator of one layer by itself, as microbenchmarks of papers
+ * run it. */
 #ifndef SCHEDULE_STEP_ATTENTION_OPERATOR_H
 #define SCHEDULE_STEP_ATTENTION_OPERATOR_H
 

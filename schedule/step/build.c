@@ -44,8 +44,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
     return ir_add_buffer(e->ir, &desc);
 }
 
-/* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, if layers
- * rotate by them or the embedding looks them up. */
+/* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, by which
+ * layers rotate and which the embedding looks up (dropped at the end where nothing reads them). */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -76,7 +76,7 @@ static void make_inputs(struct emit *e)
 }
 
 /* Adds the streams of a ring: a ring of several ranks has one communicator for keys and values, and one for their
- * gradients. */
+ * gradients, or, with the switch ring_one_stream, one for both. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
     if (ring->size == 1)
@@ -385,8 +385,8 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 
 /* ---- samples ---- */
 
-/* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle, or the distance
- * between layers without a window. 0: they do not repeat. */
+/* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance
+ * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
 static int64_t layers_of_period(const struct choices *choices)
 {
     struct transformer share;

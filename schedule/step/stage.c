@@ -207,8 +207,8 @@ void stage_begin(struct stage *s)
         }
 }
 
-/* Emits torch.cuda.synchronize(): a message, or the next action that waits for one, starts only when all other
- * streams are done. */
+/* Makes the host wait for the streams of all messages that are under way, as Megatron-LM does by
+ * torch.cuda.synchronize() after a batch of messages. */
 void stage_await_messages(struct stage *s)
 {
     struct work work = {.kind = WORK_HOST_SYNC};

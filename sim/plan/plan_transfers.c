@@ -91,10 +91,10 @@ static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, ui
     return transfer;
 }
 
-/* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them through a
- * buffer of 512 KiB for each channel, which is written back to memory but read again from the L2 cache. In a step of a
- * ring, a rank also reads its own part or writes the result; a message is also read where it comes from and written
- * where it goes. */
+/* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
+ * through a buffer of 512 KiB for each channel, which is written back to memory but read again from the L2 cache. In
+ * a step of a ring, a rank also reads its own part or writes the result; a message is also read where it comes from
+ * and written where it goes. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
 /* Returns what a channel's transfers take from the kernels of each rank. members: of a collective. */

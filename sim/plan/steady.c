@@ -191,8 +191,8 @@ static double first_event_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if, at some time in the period from from_s on, all open events belong to the runs, up to the iteration after
- * the gap. *lag: by how many iterations the earliest of these events lies before that iteration. */
+/* True if all events that are open during the period from from_s on belong to the runs, up to the iteration after the
+ * gap. *lag: by how many iterations the earliest of these events lies before that iteration. */
 static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
                      uint32_t *lag)
 {

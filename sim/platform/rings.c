@@ -233,9 +233,7 @@ double rings_sms(const struct platform *p, const struct members *m)
     if (m->domain_count == 1 || device->collective_sms == 0)
         return device->collective_sms;
     uint32_t *exit_rank = new_exits(m);
-    uint32_t channels = 2 * ring_exits(p, m, exit_rank);
+    int64_t channels = cluster_channels_between(p->cluster, ring_exits(p, m, exit_rank));
     free(exit_rank);
-    if (device->compute_capability >= 9 && channels < 16)
-        channels *= 2;
-    return fmin(channels, device->collective_sms);
+    return fmin((double)channels, device->collective_sms);
 }

@@ -37,9 +37,7 @@ void rings_add(struct platform *p, struct flow_table *flows, const struct member
 double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
 
 /* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
- * Inside a domain these are device.collective_sms. Between domains NCCL finds one ring for each NIC and gives it two
- * channels (src/graph/connect.cc, ncclTopoPostset), on compute capability 9.0 and later four as long as there are fewer
- * than 16. */
+ * Inside a domain these are device.collective_sms; between domains there is one ring for each NIC. */
 double rings_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes

@@ -51,8 +51,8 @@ namespace
 
 constexpr double parts_per_byte = ENGINE_BYTE_PARTS;
 
-/* Events less than this many seconds apart count as simultaneous. With SimGrid's default, 1 ns, merged events always end
- * early: an op of 1 us came out 1.6e-11 s short. */
+/* Events less than this many seconds apart count as simultaneous. With SimGrid's default, 1 ns, merged events always
+ * end early: an op of 1 us came out 1.6e-11 s short. */
 constexpr double precision_s = 1e-12;
 
 engine_done_fn done_fn;

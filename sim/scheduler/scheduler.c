@@ -78,8 +78,8 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous_count ---- */
 
-/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). held_s: for how long
- * the event's kernels have already waited for its first bytes. */
+/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). held_s: for how
+ * long the event's kernels have already waited for its first bytes. */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
                      double held_s)
 {

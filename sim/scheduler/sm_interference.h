@@ -9,8 +9,8 @@
 
 #include "sim/scheduler/scheduler_state.h"
 
-/* Starts a kernel at date_s, now or later, that would take `seconds` without messages. by_memory: the memory's bandwidth
- * limits it, and not the multiprocessors. */
+/* Starts a kernel at date_s, now or later, that would take `seconds` without messages. by_memory: the memory's
+ * bandwidth limits it, and not the multiprocessors. */
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
                         double seconds, bool by_memory);
 

@@ -371,7 +371,8 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
  * alignment does not matter. */
 static void products_waste_little(void)
 {
-    /* chunks of which the last has another size leave gaps; on the host gradients in fp32 and parameters in 16 bits take turns */
+    /* chunks of which the last has another size leave gaps; on the host gradients in fp32 and parameters in 16 bits
+     * take turns */
     static const double most[MEMORY_COUNT] = {1.22, 1.2, 1.05};
     struct check_random random = check_random_make();
     for (int i = 0; i < 60; i++) {

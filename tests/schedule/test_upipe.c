@@ -92,8 +92,8 @@ static void stages_send_what_ulysses_sends(void)
     diag_release(&diag);
 }
 
-/* Returns the bytes of device buffers that are live at an op: from the first op that writes them to the last
- * that accesses them. */
+/* Returns the bytes of the buffers that are live at an op: from the first op that accesses them to the last. Persistent
+ * buffers do not count. */
 static int64_t live_at(const struct ir *ir, uint32_t at)
 {
     uint32_t count = ir->buffer.count;
