@@ -120,11 +120,13 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
     if (nodes == 0 && gpus == 0)
         return STATUS_OK;
     if (nodes < 0 || nodes > CLUSTER_MAX_NODES)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%lld nodes; it must be 1 to %d",
-                          (long long)nodes, CLUSTER_MAX_NODES);
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%lld nodes: the number must be from 1 to %d", (long long)nodes,
+                          CLUSTER_MAX_NODES);
     if (gpus < 0 || gpus > CLUSTER_MAX_GPUS)
-        return diag_error(diag, nowhere, STATUS_BAD_INPUT, "%lld GPUs; it must be 1 to %d",
-                          (long long)gpus, CLUSTER_MAX_GPUS);
+        return diag_error(diag, nowhere, STATUS_BAD_INPUT,
+                          "%lld GPUs: the number must be from 1 to %d", (long long)gpus,
+                          CLUSTER_MAX_GPUS);
     if (cluster->ideal && nodes == 0) {
         resize_ideal(cluster, arena, gpus);
         return STATUS_OK;
@@ -154,8 +156,8 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
 {
     if (ranks < 1 || ranks > CLUSTER_MAX_GPUS_PER_NODE)
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
-                          "%lld ranks on one GPU; it must be 1 to %d", (long long)ranks,
-                          CLUSTER_MAX_GPUS_PER_NODE);
+                          "%lld ranks on one GPU: the number must be from 1 to %d",
+                          (long long)ranks, CLUSTER_MAX_GPUS_PER_NODE);
     if (cluster->ideal)
         return diag_error(
             diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,

@@ -65,8 +65,9 @@ static enum status take_count(struct line *line, const char *what, int64_t limit
     if (!parse_i64(word, size, count) || !skip(line, 'x'))
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s", form);
     if (*count < 1 || *count > limit)
-        return diag_error(line->diag, at, STATUS_BAD_INPUT, "%lld %s; it must be 1 to %lld",
-                          (long long)*count, what, (long long)limit);
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "%lld %s: the number must be from 1 to %lld", (long long)*count, what,
+                          (long long)limit);
     return STATUS_OK;
 }
 
@@ -175,9 +176,10 @@ static enum status set_nics(struct line *line, const char *word, size_t size, st
                           "nics: %s has no NICs, so the bandwidth of a NIC is unknown",
                           c->device.name);
     if (!parse_i64(word, size, &count) || count < 1 || count > gpus)
-        return diag_error(line->diag, at, STATUS_BAD_INPUT,
-                          "nics: '%.*s'; it must be 1 to %lld, at most one for each GPU", (int)size,
-                          word, (long long)gpus);
+        return diag_error(
+            line->diag, at, STATUS_BAD_INPUT,
+            "nics: '%.*s': the number must be from 1 to %lld, at most one for each GPU", (int)size,
+            word, (long long)gpus);
     set_count(line, "nic.count", count);
     return STATUS_OK;
 }

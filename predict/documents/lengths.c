@@ -63,10 +63,11 @@ static enum status read_row(void *context, const struct record *record, struct d
         return STATUS_OK;
     size_t last = l->kind == LENGTHS_BATCHES ? 1 : 0;
     if (record->count != last + 1)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "%zu fields; a line has %s (docs/documents.md)", record->count,
-                          last > 0 ? "a batch and a length"
-                                   : "a length, or the columns batch,length with that heading");
+        return diag_error(
+            diag, record->at, STATUS_BAD_INPUT, "%zu fields; a line has %s (docs/documents.md)",
+            record->count,
+            last > 0 ? "a batch and a length"
+                     : "a length, or, under the heading batch,length, a batch and a length");
     if (!parse_i64(record->field[last], record->size[last], &length) || length < 1 ||
         length > LENGTH_MAX)
         return diag_error(diag, record->at, STATUS_BAD_INPUT,

@@ -128,10 +128,11 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     if (ranks > UINT32_MAX || ranks * layout->chunks > UINT32_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a token layout of more than %" PRIu32 " pieces", UINT32_MAX);
+                          "the token layout has more than %" PRIu32 " pieces", UINT32_MAX);
     if (layout->tokens < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a sequence of %" PRId64 " tokens: at least 1 is needed", layout->tokens);
+                          "the sequence has %" PRId64 " tokens; it needs at least 1",
+                          layout->tokens);
     if (layout->length != NULL)
         return check_lengths(layout, at, diag);
     int64_t step = (int64_t)step_of(layout);

@@ -10,9 +10,10 @@ static void check_list(struct verifier *v, const struct document_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         int64_t begin = document_begin(list, i), length = list->end[i] - begin;
         if (length < 1) {
-            verify_fail(
-                v, "a document from %" PRId64 " to %" PRId64 " of a sequence: ends must ascend",
-                begin, list->end[i]);
+            verify_fail(v,
+                        "a document goes from token %" PRId64 " to %" PRId64
+                        " of a sequence: it must end after it begins",
+                        begin, list->end[i]);
             return;
         }
         if (layout->kind == LAYOUT_ZIGZAG_DOCUMENTS && length % (2 * (int64_t)layout->cp) != 0)

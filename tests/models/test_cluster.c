@@ -222,11 +222,13 @@ static void resizing_says_what_would_fit(void)
          "error: 12 GPUs do not fill nodes of 8; the nearest that do are 8 and 16\n"},
         {"disagree, whole", "loongtrain-a100", 3, 16,
          "error: 16 GPUs are not 3 nodes of 8 GPUs (24)\n"},
-        {"negative nodes", "loongtrain-a100", -1, 0, "error: -1 nodes; it must be 1 to 65536\n"},
-        {"negative GPUs", "ideal", 0, -5, "error: -5 GPUs; it must be 1 to 1048576\n"},
-        {"too many GPUs", "ideal", 0, 1 << 21, "error: 2097152 GPUs; it must be 1 to 1048576\n"},
+        {"negative nodes", "loongtrain-a100", -1, 0,
+         "error: -1 nodes: the number must be from 1 to 65536\n"},
+        {"negative GPUs", "ideal", 0, -5, "error: -5 GPUs: the number must be from 1 to 1048576\n"},
+        {"too many GPUs", "ideal", 0, 1 << 21,
+         "error: 2097152 GPUs: the number must be from 1 to 1048576\n"},
         {"too many nodes", "loongtrain-a100", INT64_MAX, 0,
-         "error: 9223372036854775807 nodes; it must be 1 to 65536\n"},
+         "error: 9223372036854775807 nodes: the number must be from 1 to 65536\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = {0};

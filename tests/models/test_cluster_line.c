@@ -134,9 +134,9 @@ static const struct {
              "h200, b200, gh200, gb200\n"},
     {"x4xh100", "x4xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
     {"2x4x h100", "2x4x h100:1:5: error: no device or cluster ' h100'; did you mean 'h100'?\n"},
-    {"0x4xh100", "0x4xh100:1:1: error: 0 nodes; it must be 1 to 65536\n"},
-    {"2x0xh100", "2x0xh100:1:3: error: 0 GPUs in a node; it must be 1 to 1024\n"},
-    {"65537x4xh100", "65537x4xh100:1:1: error: 65537 nodes; it must be 1 to 65536\n"},
+    {"0x4xh100", "0x4xh100:1:1: error: 0 nodes: the number must be from 1 to 65536\n"},
+    {"2x0xh100", "2x0xh100:1:3: error: 0 GPUs in a node: the number must be from 1 to 1024\n"},
+    {"65537x4xh100", "65537x4xh100:1:1: error: 65537 nodes: the number must be from 1 to 65536\n"},
     {"2x9xh100", "2x9xh100:1:3: error: a node of dgx-h100 cannot have 9 GPUs; it has 8 at most\n"},
     {"99999999999999999999x1xh100",
      "99999999999999999999x1xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
@@ -148,16 +148,16 @@ static const struct {
      "2x4xa100-80:1:5: error: no device or cluster 'a100-80'; the devices are a100-80g\n"},
     {"2x4xqwertyuiop", "2x4xqwertyuiop:1:5: error: no device or cluster 'qwertyuiop'; the devices "
                        "are a100-40g, a100-80g, h100, h200, b200, gh200, gb200\n"},
-    {"-2x4xh100", "-2x4xh100:1:1: error: -2 nodes; it must be 1 to 65536\n"},
+    {"-2x4xh100", "-2x4xh100:1:1: error: -2 nodes: the number must be from 1 to 65536\n"},
     {"2x4xh100:", "2x4xh100::1:10: error: no option ''; there are nics=N and every number of a "
                   "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
     {"2x4xh100:nics", "2x4xh100:nics:1:14: error: expected nics=VALUE\n"},
-    {"2x4xh100:nics=",
-     "2x4xh100:nics=:1:15: error: nics: ''; it must be 1 to 4, at most one for each GPU\n"},
-    {"2x4xh100:nics=0",
-     "2x4xh100:nics=0:1:15: error: nics: '0'; it must be 1 to 4, at most one for each GPU\n"},
-    {"2x4xh100:nics=5",
-     "2x4xh100:nics=5:1:15: error: nics: '5'; it must be 1 to 4, at most one for each GPU\n"},
+    {"2x4xh100:nics=", "2x4xh100:nics=:1:15: error: nics: '': the number must be from 1 to 4, at "
+                       "most one for each GPU\n"},
+    {"2x4xh100:nics=0", "2x4xh100:nics=0:1:15: error: nics: '0': the number must be from 1 to 4, "
+                        "at most one for each GPU\n"},
+    {"2x4xh100:nics=5", "2x4xh100:nics=5:1:15: error: nics: '5': the number must be from 1 to 4, "
+                        "at most one for each GPU\n"},
     {"2x4xh100:nic=4", "2x4xh100:nic=4:1:10: error: no option 'nic'; did you mean 'nics'?\n"},
     {"2x4xh100:nodes=4",
      "2x4xh100:nodes=4:1:10: error: no option 'nodes'; there are nics=N and every number of a "

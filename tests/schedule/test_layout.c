@@ -151,10 +151,10 @@ static const struct {
      "f:3: error: a token layout needs at least one context rank, head rank and chunk\n"},
     {"nothing",
      {LAYOUT_STRIPED, 1, 1, 1, 0, 0, NULL},
-     "f:3: error: a sequence of 0 tokens: at least 1 is needed\n"},
+     "f:3: error: the sequence has 0 tokens; it needs at least 1\n"},
     {"too much",
      {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0, NULL},
-     "f:3: error: a token layout of more than 4294967295 pieces\n"},
+     "f:3: error: the token layout has more than 4294967295 pieces\n"},
 };
 
 static void messages_name_lengths_that_would_do(void)
