@@ -1,7 +1,8 @@
 /* tests/cli/test_every_option.c: gives each option of each command values that it cannot take. Every such call must
- * end as bad input, with one line that begins with the option (or with the file that was named), and with nothing on
- * standard output or in the folder. The options come from the tables of the commands, so a new option is tested too.
- * An option that takes free text, some of which is wrong, needs a row below. */
+ * end as bad input (or as an error of the system, such as a missing file), with one line that begins with the option or
+ * with the file that was named, and with nothing on standard output or in the folder. The options come from the tables
+ * of the commands, so a new option is tested too. An option that takes free text, some of which is wrong, needs a row
+ * below. */
 #include "cli/command.h"
 
 #include "tests/check.h"

@@ -57,8 +57,8 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
 }
 
 /* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory than the
- * request, and that the last repair needs the least GPU memory, up to the caching allocator's cache. This holds
- * unless activations are offloaded by ratio. */
+ * request, and that the last repair needs the least GPU memory, within RESERVED_ERROR of the memory that is available.
+ * This does not hold where activations are offloaded by ratio. */
 static void check_repairs(const char *label, const struct setup *setup,
                           const struct request *request, const struct verdict *unrepaired)
 {

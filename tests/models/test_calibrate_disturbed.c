@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* Adds points that other programs disturbed. Every third median is five times the op's time. The fastest tenth is the
- * op's time, except for adds, for which it is arbitrary. The slowest tenth is `spread` times as long
- * as the fastest. */
+/* Adds points of products and adds that other programs disturbed. A third of the medians are five times the op's time.
+ * The 10th percentile is the op's time, but ten times that for every second add. The 90th percentile is
+ * `spread` times the 10th. */
 static void add_disturbed(struct fixture *f, double spread)
 {
     for (int i = 0; i < 30; i++) {
@@ -56,8 +56,8 @@ static void fits_that_others_disturb_are_said_to_be(void)
     }
 }
 
-/* Points of one size cannot separate latency from rate, however quiet the machine is; the message must not
- * blame other programs. */
+/* Points of one size cannot separate latency from rate, even on a quiet machine. So the message must ask for other
+ * sizes and must not blame other programs, although the 90th percentiles here are four times as long. */
 static void what_more_points_would_mend_is_not_put_down_to_others(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {

@@ -36,8 +36,9 @@ static double ring_s(const struct ring *ring, enum work_kind kind)
            (double)(ring->steps - 1) * fmax(half_queries, half_keys);
 }
 
-/* Published times for hp 8, cp 8, GQA 32/8 on 64 A100. forward_s: what SC++ takes off a step, per layer (Table
- * 6). both_s: forward and backward of the operator without its all-to-alls (Table 4). */
+/* LoongTrain's published times for hp 8, cp 8, GQA 32/8 on 64 A100, per layer. forward_s: the time by which selective
+ * checkpoint++, which does not recompute attention, shortens a step (Table 6). both_s: forward and backward of the
+ * attention operator without its all-to-alls (Table 4). */
 static const struct {
     int64_t tokens;
     double forward_s, both_s;

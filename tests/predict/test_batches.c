@@ -1,5 +1,5 @@
-/* tests/predict/test_batches.c: the steps of many packed batches are those of simulating every rank, layer and op of
- * each, or near them where they are estimated. */
+/* tests/predict/test_batches.c: the step times of many packed batches equal those of simulations of every rank, layer
+ * and op, or are near them where they are estimated from few layers. */
 #include "predict/documents/batches.h"
 #include "predict/documents/lengths.h"
 #include "predict/documents/samples.h"
@@ -86,8 +86,8 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
     return status;
 }
 
-/* Checks the steps within `within` of the exact ones where they are estimated, and within 1e-9 where they are not.
- * Returns the layers that they were estimated from. */
+/* Compares step times with exact ones. The relative tolerance is `within` for estimated times, and 1e-9 for the first
+ * batch and for times that are not estimated. Returns the number of layers that estimates use; 0: no estimates. */
 static int64_t check(const struct configuration *c, uint64_t seed, double within)
 {
     struct run r = {0};

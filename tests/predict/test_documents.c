@@ -151,8 +151,8 @@ static void folded_is_exact(void)
     }
 }
 
-/* Simulates a schedule in which every visible pair takes a second, or, with `even`, in which every rank takes the
- * mean. Returns the waterfall of each of two ranks. */
+/* Simulates a schedule of two ranks in which an op with documents takes seconds[shape][place] and other computation
+ * takes no time. Fills waterfall[rank] for each rank. */
 static void two_waterfalls(const struct ir *ir, const double *const *seconds,
                            struct waterfall *waterfall)
 {
@@ -181,9 +181,9 @@ static double **seconds_of_pairs(const struct ir *ir)
     return seconds;
 }
 
-/* A document of 3 tokens has 6 pairs, three of 1 token have 3. So rank 0 takes 6 s, and rank 1 takes 3 s and waits
- * for 3 s; if both took the mean of 4.5 s, neither would wait. Both then reduce 300e9 bytes, which takes as long as
- * without documents. */
+/* A document of 3 tokens has 6 pairs, three of 1 token have 3. So in the first row rank 0 takes 6 s, and rank 1 takes
+ * 3 s and waits for 3 s; if both took the mean of 4.5 s, neither would wait. The all-reduce that follows takes as long
+ * in both cases: the wait counts as CAUSE_DOCUMENTS and not as communication. */
 static void the_rank_with_fewer_pairs_waits(void)
 {
     static const struct {
@@ -254,8 +254,9 @@ static void only_different_documents_are_waited_for(void)
     CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
     CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 1e-3 * cut.step_s);
     CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
-    /* Rank 0 sees half of the pairs that rank 1 sees, and waits while rank 1 computes the other half. Communication that
-     * runs meanwhile is not waited for, and slows kernels: 3 % of the wait. */
+    /* The first replica, with rank 0, sees half of the pairs that the second replica sees, and waits while the second
+     * computes its other half. Communication that runs during the wait is not part of it, and slows kernels: this makes
+     * a difference of 3 %. */
     double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
     CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.04);
     for (int c = 0; c < CAUSE_COUNT; c++)

@@ -113,8 +113,9 @@ static void core_of(const struct prediction *p, uint32_t layer, enum phase phase
     }
 }
 
-/* Selective recomputation keeps 2 s h bytes of the output in 16 bits and 4 s a of its log-sum-exp, divided by
- * the ranks of the sequence, from the layer's first tile in the forward to its last tile in the backward. */
+/* Selective recomputation keeps the output of attention (2 s h bytes, in 16 bits) and its log-sum-exp (4 s a bytes, a:
+ * heads) of each layer, both divided by the ranks that share the sequence. They are live from the layer's attention in
+ * the forward to the end of its last tile in the backward. */
 static void what_selective_keeps_lives_from_core_to_core(void)
 {
     struct setup *setup = load_windows();

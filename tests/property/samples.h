@@ -153,8 +153,9 @@ static inline bool check_times_of_sample(struct world *w, const struct ir *sampl
     return tells;
 }
 
-/* Fills *profile with the named one and random small buckets (0 to 2.5 layers of parameters), since a toy model
- * fits entirely into the profile's own. */
+/* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
+ * parameters, since a toy model fits entirely into the profile's own; prefetch and reuse_elements are random in half
+ * of the calls each. */
 static inline const struct profile *with_small_buckets(struct profile *profile, const char *name,
                                                        const struct transformer *model,
                                                        struct check_random *random)

@@ -146,8 +146,7 @@ static void memory_returns_to_its_start(void)
     }
 }
 
-/* The bytes that leave ports of a class arrive at ports of that class, and every all-to-all, gather and
- * reduction moves the bytes of its formula. */
+/* The bytes that leave all GPUs and nodes (ports of the fabric and of NICs) are as many as arrive at all of them. */
 static void what_is_sent_is_received(void)
 {
     struct check_random random = check_random_make();

@@ -85,9 +85,10 @@ static bool lives_at(const struct ir *ir, uint32_t buffer, uint32_t op)
     return first <= op && op <= last;
 }
 
-/* Bytes per element of the logits, of all tensors and of those that live at once at most. 16 bits of logits and 16 of
- * their gradient, unless it overwrites them. Megatron-DeepSpeed: an fp32 copy, the softmax and its logarithm beside
- * the logits. PyTorch: an fp32 copy and the logarithm, then two gradients beside the logarithm. Each row takes 4 more
+/* all: bytes per element of the logits in all tensors of the loss; most: in those that are live at one time. The logits
+ * take 2 bytes, and their gradient 2 unless it overwrites them. Megatron-DeepSpeed also has an fp32 copy, the softmax
+ * and its logarithm, which live together with the logits. PyTorch (torchtitan, hf) has an fp32 copy and the logarithm
+ * of the softmax, then two fp32 gradients that live together with the logarithm. In addition each token takes 4 bytes
  * for its sum of exponentials. */
 static void a_loss_keeps_what_its_implementation_does(void)
 {

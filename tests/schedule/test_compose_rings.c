@@ -30,9 +30,9 @@ static void a_small_ring_is_as_recorded(void)
     ir_release(&ir);
 }
 
-/* Numbers of passes of keys, values and their gradients, as LoongTrain counts them (section 4.3): the forward has
- * (cp/w)(w-1) inner and cp/w - 1 outer passes; the backward has as many, and w cp/w inner and cp/w outer ones of
- * dKV. */
+/* Numbers of passes of keys, values and their gradients with windows of w ranks, as LoongTrain counts them (section
+ * 4.3). The forward has (cp/w)(w-1) inner and cp/w - 1 outer passes of keys and values. The backward has as many again,
+ * and cp inner and cp/w outer passes of the gradients dKV. */
 static void rings_pass_what_the_paper_counts(void)
 {
     static const struct {

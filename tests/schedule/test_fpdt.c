@@ -206,9 +206,9 @@ static void the_public_code_copies_what_it_says(void)
          * v, o, the normed input and lse of every chunk */
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n + 4 * n + lse);
         CHECK_INT(label, f.store_bytes, u * (5 * n + lse));
-        /* loads of the backward: all sets of queries but the first, 10 bytes an element; of these, u - 1 get dO from
-         * an all-to-all and store it on the host; also a pair and the normed input of every chunk, minus a pair and a
-         * set that the forward has already fetched */
+        /* loads of the backward: a set of queries (5 n bytes and lse) for every tile but the first, whose set the
+         * forward has fetched; u - 1 of the sets get dO, n bytes, from an all-to-all and not from the host; a pair of
+         * keys and values for every chunk but one, which the forward has fetched; the normed input of every chunk */
         CHECK_INT(label, b.load_bytes,
                   (tiles - 1) * (5 * n + lse) - (u - 1) * n + (u - 1) * 2 * n + u * n);
         /* dq after every tile, its zeros before the first, and dO */

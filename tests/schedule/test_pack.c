@@ -147,10 +147,10 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
     }
 }
 
-/* Draws the live ranges of units of work that follow each other. Most ranges of the first half stay. Some of
- * these end in the middle of the list and leave gaps, most of them too small for later ranges. First uses of
- * the other class learn of ends a little later, but never before the ranges that took the bytes meanwhile have
- * ended. */
+/* Draws live ranges of units of work that follow each other. Of the ranges that are first used in the first half of
+ * the ops, half stay to the end and a quarter end in the middle, where they leave gaps, most of them too small for
+ * later ranges. All other ranges are short. First uses of a range's own class may reuse its bytes once it has ended;
+ * those of other classes may do so only LATER ops later. */
 static void draw_units(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     enum { LATER = 3 };
@@ -326,8 +326,8 @@ static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, u
 
 /* Returns a lower bound of every packing, the larger of two numbers. The first is the most bytes held at one op,
  * `full`. The second counts, for an op before it, the bytes that are not yet free for first uses of a class, plus
- * those of first uses of that class since then that are held at `full`: all of these conflict with one another. An
- * example are buffers that a stream of copies uses in turns. */
+ * those of first uses of that class since then that are held at `full`: all of these conflict with one another.
+ * Buffers that a stream of copies uses in turns are an example. */
 static uint64_t floor_of(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->ops + 1, sizeof *change);

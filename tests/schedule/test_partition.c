@@ -30,9 +30,10 @@ static void make(int64_t *length, const struct partition *partition)
     CHECK_INT("all tokens", sum, partition->tokens);
 }
 
-/* The closed form: with l / (m S) = c, x_1 / S = (-c + sqrt(c^2 + 4 (1 + c) / N)) / 2. Full attention has c = 24 h /
- * (4 S) = 0.375; with N = 8, x_1 is 0.2675 S, and the last piece is 0.0747 S. With halved attention these are 0.75,
- * 0.2245 and 0.0820. */
+/* In a layer the first x tokens take l x + m x^2 flops: l = 24 h^2 for products, m = 4 h for full attention. Of N
+ * pieces with equal flops the first has x_1 = S (-c + sqrt(c^2 + 4 (1 + c) / N)) / 2 tokens, where c = l / (m S). Full
+ * attention has c = 24 h / (4 S) = 0.375; with N = 8, x_1 is 0.2675 S, and the last piece is 0.0747 S. If attention
+ * counts half (m = 2 h), these are 0.75, 0.2245 and 0.0820. */
 static void flops_follow_the_closed_form(void)
 {
     static const struct {

@@ -7,7 +7,7 @@
  * PR_SET_TSC), which the handler answers. It is for Linux on x86-64.
  *
  *     cc -O2 -shared -fPIC -o processor_clock.so processor_clock.c
- *     env LD_PRELOAD=./processor_clock.so python3 ...       (a program run by this one must not be exec'd)
+ *     env LD_PRELOAD=./processor_clock.so python3 ...       (this process must not exec another program)
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "tests/sim/machine.h"
 
 /* Kernels take 1 s each. Live ranges: k0 [0, 2), v0 [1, 3), tail0 from 2 on, keep0 always. part0 is part of
- * another buffer and is not counted. The copy out of k0 starts at 1 s and takes 0.1 s. */
+ * another buffer and is not counted. The copy out of k0 starts at 1 s and ends before 2 s. */
 static const char schedule[] =
     "longhaul schedule 1\n"
     "mesh g=2\n"

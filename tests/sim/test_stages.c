@@ -75,8 +75,8 @@ static struct request layers_request(int pipeline, int64_t pp, int64_t units)
     };
 }
 
-/* Returns the seconds of each shape, (ir.shape_count), on the heap. free_attention: only linear layers take
- * time, whose forward and two backward products are equally long. */
+/* Returns the seconds of each shape, [ir.shape_count + 1], on the heap. free_attention: only matrix products take time;
+ * the forward product of a linear layer and its two backward products are equally long. */
 static double *times_of(const struct world *w, const struct ir *ir, bool free_attention)
 {
     double *work_s = heap_zalloc((size_t)ir->shape_count + 1, sizeof *work_s);

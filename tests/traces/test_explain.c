@@ -165,8 +165,8 @@ static void kernels_slower_by_one_share_are_a_clock_that_fell(void)
     release(&f);
 }
 
-/* If only one sort of kernels is slower, the cause is that sort. An op of a kind that the schedule lacks is
- * stray work. */
+/* If kernels of only one kind are slower, that kind is named as the cause. An op that the schedule lacks (op 7 here) is
+ * stray work, even if the schedule has other ops of its kind. */
 static void one_sort_is_named_and_so_is_stray_work(void)
 {
     struct fixture f;

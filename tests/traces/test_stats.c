@@ -175,7 +175,8 @@ static void roles_follow_from_names(void)
  * activation          5   20        2    0     20, at 1
  * kv                           4   30          30, at 3
  * sum                15   30  34   42   40     42 at 3, of it 10 + 2 + 30
- * At 3 the activation falls before the kv rises, so 36 + 28 is never live. */
+ * The peaks of the categories sum to 60 bytes. But at 3 the activation falls before the kv rises, so 60 bytes are never
+ * live. */
 static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
 {
     struct trace trace = {0};
