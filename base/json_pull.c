@@ -140,7 +140,9 @@ static enum status read_escape(struct json_pull *pull, struct diag *diag)
     }
     const int32_t code = left >= 2 && from[1] == 'u' ? hex4(from + 2, left - 2) : -1;
     if (code < 0)
-        return fail(pull, from, diag, "unknown escape in a string");
+        return fail(
+            pull, from, diag,
+            "unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX are known");
     /* The program's strings are C strings: what follows a NUL would be lost in silence. */
     if (code == 0 && pull->dialect == JSON_STRICT)
         return fail(pull, from, diag, "a string must not hold \\u0000");

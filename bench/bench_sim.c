@@ -379,7 +379,7 @@ static enum status run_round(struct figures *f, const char *name, const struct i
         straight_s = replay_s(ir, cluster, costs, &exact);
         if (isnan(straight_s))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
-                                "the replay has failed");
+                                "the child process that replays the events has failed");
         else
             repeat_add(&f->straight, straight_s);
     }

@@ -200,8 +200,9 @@ enum status calibrate_memory(struct calibrate_problem *problem, struct diag *dia
     double bandwidth = c->cost.device_memory_bytes_per_s;
     if (bandwidth > BANDWIDTH_MOST)
         return diag_error(diag, (struct loc){.name = problem->point[0]->at.name}, STATUS_NO,
-                          "%s: a point moves %.3g TB/s, which no memory does", problem->name,
-                          bandwidth / 1e12);
+                          "%s: a point moves %.3g TB/s, which no memory does; at most %g TB/s are "
+                          "accepted",
+                          problem->name, bandwidth / 1e12, BANDWIDTH_MOST / 1e12);
     size_t families = c->families, numbers = c->numbers, notes = c->notes.size;
     add_shares(problem, false);
     struct diag quiet = {0};

@@ -177,8 +177,8 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
         found = found || strcmp(type, known[i]) == 0;
     if (!found)
         return json_error(at, r->diag,
-                          "RoPE scaling of type '%s' is not known: llama3, yarn, linear and "
-                          "longrope change angles and no work; --ignore %s models the step without "
+                          "RoPE scaling of type '%s' is not known: llama3, yarn, linear, longrope "
+                          "and su change angles and no work; --ignore %s models the step without "
                           "it",
                           type, key);
     diag_note(

@@ -175,7 +175,8 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
                           (long long)table->ranks);
     if (count != table->columns)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
-                          "%zu values; the line above names %zu columns", count, table->columns);
+                          "this row has %zu values, but the line of column names has %zu columns",
+                          count, table->columns);
     if (!parse_i64(words[table->size].text, words[table->size].size, &size) || size < 0)
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no size in bytes",
                           (int)(words[table->size].size < 60 ? words[table->size].size : 60),

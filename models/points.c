@@ -118,8 +118,9 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     const char *key = arena_text(&points->arena, text, (size_t)(equals - text));
     const char *value = arena_text(&points->arena, equals + 1, size - (size_t)(equals - text) - 1);
     if (!utf8_is_valid(key) || !utf8_is_valid(value))
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "this header line is not UTF-8, as the device file made of it has to be");
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "this header line is not UTF-8, but the device file that takes it over must be");
     for (size_t i = reader->header_begin; i < points->header_count; i++)
         if (strcmp(points->header[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
@@ -324,7 +325,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
     enum status status = records_parse(name, data, size, &handler, diag);
     if (status == STATUS_OK && !reader.columns_seen)
         status = diag_error(diag, (struct loc){.name = reader.name}, STATUS_BAD_INPUT,
-                            "has no line of column names; it starts with '%s,%s,%s,...'",
+                            "has no line of column names, which starts with '%s,%s,%s,...'",
                             column_names[0], column_names[1], column_names[2]);
     return status;
 }

@@ -199,9 +199,13 @@ static enum status find_profile(const struct profile **profile, const char *name
             return STATUS_OK;
         }
     }
+    if (strcmp(name, "published") == 0)
+        return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                          "'published' is the profile of a strategy, and a schedule file has no "
+                          "strategy; `longhaul list profiles` has names");
     const char *nearest = diag_nearest(name, names, count);
     return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
-                      "a file has no strategy, and so no profile '%s'%s%s%s", name,
+                      "there is no profile '%s'%s%s%s", name,
                       nearest != NULL ? "; did you mean '" : "; `longhaul list profiles` has names",
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }

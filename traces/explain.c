@@ -423,10 +423,11 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
         for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
             sum_s += e->rank[i].predicted_s[part];
         if (!(sum_s > 0))
-            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                              "rank %u is not in the prediction, which holds one of equal ranks; "
-                              "predict with --exact to have all ranks",
-                              e->rank[i].rank);
+            return diag_error(
+                diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                "rank %u is not in the prediction, which has only one of all equal ranks; "
+                "predict with --exact to have all ranks",
+                e->rank[i].rank);
     }
     return STATUS_OK;
 }

@@ -123,10 +123,11 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
     }
     if (single)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                      "rank %u is not in the prediction, which holds one of equal ranks; predict "
-                      "with --exact to have all ranks",
-                      rank);
+    return diag_error(
+        diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+        "rank %u is not in the prediction, which has only one of all equal ranks; predict "
+        "with --exact to have all ranks",
+        rank);
 }
 
 enum status foreign_open(struct foreign *f, const struct trace *predicted,

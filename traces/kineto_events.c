@@ -349,8 +349,8 @@ static enum status keep(struct reader *r, const struct draft *draft)
         return fail(r, "the event that ends here lacks 'name', 'ts' or 'dur'");
     if (fabs(draft->start_us) > TIME_LIMIT_US || draft->duration_us < 0 ||
         draft->duration_us > TIME_LIMIT_US)
-        return fail(r, "the event that ends here has a time that cannot be: 'ts' and 'dur' are "
-                       "microseconds, 'dur' from 0 on");
+        return fail(r, "the event that ends here has an impossible time: 'ts' and 'dur' are "
+                       "microseconds, at most 1e18, 'dur' from 0 on");
     if (events->count == UINT32_MAX - 1)
         return fail(r, "too many events: at most 4294967294");
     if (events->count == events->capacity) {
@@ -398,7 +398,7 @@ static enum status read_events(struct reader *r)
     enum status status;
     while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
         if (token != JSON_OBJECT)
-            return fail(r, "expected an event: a list of objects");
+            return fail(r, "expected an event, which is an object {...}");
         if ((status = read_event(r)) != STATUS_OK)
             return status;
     }

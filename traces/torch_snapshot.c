@@ -342,13 +342,13 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
         root->kind == PICKLE_LIST ? root : pickle_find(root, "segments");
     if (segments == NULL || segments->kind != PICKLE_LIST) {
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "is a pickle, and no snapshot of PyTorch's: it has no 'segments'");
+                            "is a pickle, but not a snapshot of PyTorch's: it has no 'segments'");
         goto out;
     }
     for (const struct pickle_item *i = items(segments); i != NULL; i = i->next)
         if (pickle_find(i->value, "total_size") == NULL) {
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                                "is a pickle, and no snapshot of PyTorch's: a segment has no "
+                                "is a pickle, but not a snapshot of PyTorch's: a segment has no "
                                 "'total_size'");
             goto out;
         }

@@ -71,8 +71,9 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (!parse_i64(record->field[last], record->size[last], &length) || length < 1 ||
         length > LENGTH_MAX)
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
-                          "'%s' is not a document's length in tokens, a whole number above 0",
-                          record->field[last]);
+                          "'%s' is not a document's length in tokens, a whole number from 1 to "
+                          "%lld",
+                          record->field[last], (long long)LENGTH_MAX);
     if (last > 0 && !parse_i64(record->field[0], record->size[0], &batch))
         return diag_error(diag, record->at, STATUS_BAD_INPUT, "'%s' is not the number of a batch",
                           record->field[0]);
@@ -131,8 +132,8 @@ static enum status open_lognormal(struct lengths *l, const char *text, struct di
     if (!read_pair(text, true, &l->sigma, &median) || !(l->sigma >= 0 && l->sigma <= 10) ||
         median > LENGTH_MAX)
         return diag_error(diag, here, STATUS_BAD_INPUT,
-                          "'%s' is not lognormal:MEDIAN,SIGMA with the median in tokens and sigma "
-                          "from 0 to 10, such as lognormal:2K,1.5",
+                          "'%s' is not lognormal:MEDIAN,SIGMA with the median in tokens, at most "
+                          "1024G, and sigma from 0 to 10, such as lognormal:2K,1.5",
                           l->name);
     l->median = (double)median;
     return STATUS_OK;
@@ -185,8 +186,9 @@ static enum status read_bin(void *context, const struct record *record, struct d
         upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "a row of a histogram is FROM,UPTO,SHARE: lengths in tokens with 1 <= "
-                          "FROM <= UPTO, and "
-                          "the share of documents between them, 0 or more");
+                          "FROM <= UPTO <= %lld, and the share of documents between them, 0 or "
+                          "more",
+                          (long long)LENGTH_MAX);
     if (l->count == bins->capacity) {
         bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
         l->length = heap_realloc(l->length, bins->capacity, sizeof *l->length);

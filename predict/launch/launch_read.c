@@ -78,7 +78,7 @@ static enum status read_yaml(struct launch *launch, const char *name, const char
         framework = LAUNCH_TRAINER;
     if (status == STATUS_OK && framework == LAUNCH_FRAMEWORKS)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "this YAML is of no kind that is read: Accelerate's has "
+                            "this YAML file is of no kind that is read: Accelerate's has "
                             "distributed_type, TRL's model_name_or_path, llm-foundry's "
                             "global_train_batch_size");
     if (status == STATUS_OK)
@@ -280,7 +280,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     if (status == STATUS_OK && settings.count == 0)
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "no command that starts a training is found: a program (x.py, or -m "
-                            "module) with arguments, or arguments alone");
+                            "module) with arguments, or only arguments");
     if (status == STATUS_OK)
         status = launch_take(launch, framework_of(&settings), &settings, diag);
     if (status == STATUS_OK)

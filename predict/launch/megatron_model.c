@@ -211,16 +211,19 @@ enum status megatron_check_degrees(const struct launch *l, struct launch_given g
     for (size_t i = 0; i < ARRAY_LEN(degrees); i++)
         if (launch_said(l, degrees[i].field) && (launch_count(l, degrees[i].field, 1) < 1 ||
                                                  launch_count(l, degrees[i].field, 1) > 1 << 20))
-            return launch_bad(l, degrees[i].field, diag, "a %s degree is at least 1",
-                              degrees[i].what);
+            return launch_bad(l, degrees[i].field, diag, "a %s degree is from 1 to %d",
+                              degrees[i].what, 1 << 20);
     int64_t ranks = d->tp * d->pp;
     if (ranks > 1 << 20 || (ranks *= d->cp * d->hp) > 1 << 20)
-        return launch_bad(l, LAUNCH_TP, diag, "the degrees make more ranks than are modelled");
+        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                          "the degrees of the file make more than %d ranks, the most that are "
+                          "modelled",
+                          1 << 20);
     if (given.gpus > 0 && given.gpus % ranks != 0)
         return diag_error(
             diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
             "%lld GPUs%s are no multiple of tp %lld x pp %lld x cp %lld = %lld, which the file "
-            "asks for; --gpus %lld would do, or more",
+            "asks for; --gpus %lld would do, or a multiple of it",
             (long long)given.gpus, given.gpus == launch_gpus(l) ? ", as the file starts them," : "",
             (long long)d->tp, (long long)d->pp, (long long)(d->cp * d->hp), (long long)ranks,
             (long long)ranks);

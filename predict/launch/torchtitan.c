@@ -323,9 +323,11 @@ static enum status weight_options(struct launch *l, struct launch_given given,
     int64_t copies = launch_count(l, LAUNCH_DP_REPLICATE, 1);
     int64_t shard = launch_count(l, LAUNCH_DP_SHARD, -1), rest = d->tp * d->pp * d->cp;
     *dp = 0;
-    if (copies < 1 || shard == 0 || shard < -1 || copies > 1 << 20 || shard > 1 << 20)
-        return launch_bad(l, copies < 1 ? LAUNCH_DP_REPLICATE : LAUNCH_DP_SHARD, diag,
-                          "a degree is at least 1, or -1 for the ranks that are left");
+    if (copies < 1 || copies > 1 << 20)
+        return launch_bad(l, LAUNCH_DP_REPLICATE, diag, "a degree is from 1 to %d", 1 << 20);
+    if (shard == 0 || shard < -1 || shard > 1 << 20)
+        return launch_bad(l, LAUNCH_DP_SHARD, diag,
+                          "a degree is from 1 to %d, or -1 for the ranks that are left", 1 << 20);
     if (shard > 0 && given.gpus > 0 && given.gpus != copies * shard * rest)
         return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                           "%lld GPUs, and the degrees of the file make %lld: --gpus %lld would do",
@@ -334,7 +336,7 @@ static enum status weight_options(struct launch *l, struct launch_given given,
     if (shard < 0 && given.gpus > 0 && given.gpus % (copies * rest) != 0)
         return diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                           "%lld GPUs are no multiple of the %lld ranks that the degrees of the "
-                          "file make; --gpus %lld would do, or more",
+                          "file make; --gpus %lld would do, or a multiple of it",
                           (long long)given.gpus, (long long)(copies * rest),
                           (long long)(copies * rest));
     if (shard < 0 && given.gpus > 0)
@@ -409,9 +411,12 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
     static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
         if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
-            status = launch_bad(l, degrees[i], diag, "a degree is at least 1");
+            status = launch_bad(l, degrees[i], diag, "a degree is from 1 to %d", 1 << 16);
     if (status == STATUS_OK && (double)d.tp * (double)d.pp * (double)d.cp > 1 << 20)
-        status = launch_bad(l, LAUNCH_TP, diag, "the degrees make more ranks than are modelled");
+        status = diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                            "the degrees of the file make more than %d ranks, the most that are "
+                            "modelled",
+                            1 << 20);
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);

@@ -105,13 +105,15 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
     struct range range = {0};
     if (!range_parse(&range, of, text))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                          "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)",
-                          axis->key, axis->given);
+                          "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
+                          axis->key, axis->given,
+                          of == AXIS_WHOLE ? ", or A..B for every whole number" : "");
     if (!(range.from <= range.to) || !(range.step > (range.factor ? 1 : 0)) ||
         !(range.from > 0 || !range.factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                          "%s: the range '%s' does not grow from its start to its end", axis->key,
-                          axis->given);
+                          "%s: the range '%s' does not grow: A..B needs A <= B and A > 0 with a "
+                          "factor above 1, or A <= B with a summand above 0",
+                          axis->key, axis->given);
     bool whole = of != AXIS_NUMBERS;
     double last = range.to * (1 + 1e-12); /* 0.1..0.3:+0.1 ends at 0.3 */
     for (size_t i = 0;; i++) {
@@ -121,7 +123,7 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
             return STATUS_OK;
         if (whole && value != floor(value))
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                              "%s: a step of the range '%s' is %g, which is not whole", axis->key,
+                              "%s: a value of the range '%s' is %g, which is not whole", axis->key,
                               axis->given, value);
         enum status status = add_value(axis, print_number(arena, of, value), diag);
         if (status != STATUS_OK)

@@ -170,10 +170,10 @@ static enum status choose(struct leave_one_out *r, const struct validation *v, s
         r->table[r->tables++] = at;
     }
     if (r->tables < 2)
-        return diag_error(
-            diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
-            "needs rows of two tables of %s or more, but there are rows of %zu; leave --table out",
-            source, r->tables);
+        return diag_error(diag, (struct loc){.name = "--leave-one-out"}, STATUS_BAD_INPUT,
+                          "needs rows from at least two tables of %s, but the rows come from %zu; "
+                          "leave --table out",
+                          source, r->tables);
     return STATUS_OK;
 }
 

@@ -47,7 +47,7 @@ static enum status check_pair(const struct sim_plan *plan, uint32_t group, uint3
             return diag_error(
                 diag, at, STATUS_BAD_INPUT,
                 "op %u (%s, %lld bytes) of role %s meets op %u (%s, %lld bytes) of role %s on "
-                "group %s",
+                "group %s: kind and sizes must be the same",
                 op_a, plan_kind_name(ir, op_a), (long long)work_payload_bytes(work_a), role_a->name,
                 op_b, plan_kind_name(ir, op_b), (long long)work_payload_bytes(work_b), role_b->name,
                 ir->group[group].name);

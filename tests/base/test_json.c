@@ -233,7 +233,9 @@ static void what_is_no_json_is_refused_with_its_place(void)
         {"no exponent", TEXT("[1e]"), "1:4: error: expected a digit, found ']'"},
         {"NUL in a string", TEXT("\"a\0b\""), "1:3: error: byte 0x00 must be escaped in a string"},
         {"escaped NUL", TEXT("\"a\\u0000\""), "1:3: error: a string must not hold \\u0000"},
-        {"unknown escape", TEXT("\"\\x41\""), "1:2: error: unknown escape in a string"},
+        {"unknown escape", TEXT("\"\\x41\""),
+         "1:2: error: unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX "
+         "are known"},
         {"invalid UTF-8", TEXT("\"\xff\""),
          "1:2: error: a string must be UTF-8: byte 0xff cannot stand here"},
         {"overlong UTF-8", TEXT("\"\xc0\x80\""),

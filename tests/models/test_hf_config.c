@@ -446,7 +446,8 @@ static const struct {
      "all but every N-th; --ignore layer_types models the layers as without this key\n"},
     {"scaled angles", "{" LLAMA ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}}", NULL,
      "c.json:1: error: rope_scaling: RoPE scaling of type 'dynamic' is not known: llama3, yarn, "
-     "linear and longrope change angles and no work; --ignore rope_scaling models the step without "
+     "linear, longrope and su change angles and no work; --ignore rope_scaling models the step "
+     "without "
      "it\n"},
     {"activation", "{" LLAMA ", \"hidden_act\": \"gelu\"}", NULL,
      "c.json:1: error: hidden_act: activation 'gelu' is not modelled in a gated FFN: silu and "

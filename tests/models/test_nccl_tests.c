@@ -84,7 +84,7 @@ static const struct {
     {"no ranks", STARTING("all_reduce_perf") COLUMNS ROW("262144"),
      "n.txt:3: error: 0 ranks are listed above; a message needs two\n"},
     {"a short row", STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
-     "n.txt:5: error: 4 values; the line above names 13 columns\n"},
+     "n.txt:5: error: this row has 4 values, but the line of column names has 13 columns\n"},
     {"a size that no memory has",
      STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("0777777777777777777"),
      "n.txt:5: error: a size of 777777777777777777 bytes; messages of at most 1125899906842624 (1 "

@@ -42,16 +42,18 @@ static const struct {
     const char *label, *text, *message;
 } wrong[] = {
     {"no columns", "# a=b\n",
-     "p.csv: error: has no line of column names; it starts with 'measured,kind,params,...'\n"},
+     "p.csv: error: has no line of column names, which starts with 'measured,kind,params,...'\n"},
     {"another column", "measured,sort\n", "p.csv:1: error: column 2 is 'sort', expected 'kind'\n"},
     {"a header below", COLUMNS "# a=b\n",
      "p.csv:2: error: a header line (# key=value) must stand above the column names\n"},
     {"a header without a value", "# a b\n" COLUMNS,
      "p.csv:1: error: a header line is '# key=value'\n"},
     {"a device that is no UTF-8", "# device=GPU \xe9\n" COLUMNS,
-     "p.csv:1: error: this header line is not UTF-8, as the device file made of it has to be\n"},
+     "p.csv:1: error: this header line is not UTF-8, but the device file that takes it over must "
+     "be\n"},
     {"a date cut within a character", "# x=y\n# date=2025\xc3\n" COLUMNS,
-     "p.csv:2: error: this header line is not UTF-8, as the device file made of it has to be\n"},
+     "p.csv:2: error: this header line is not UTF-8, but the device file that takes it over must "
+     "be\n"},
     {"a key twice", "# a=b\n# a=c\n" COLUMNS, "p.csv:2: error: header key 'a' stands twice\n"},
     {"nodes in words", "# nodes=many\n" COLUMNS,
      "p.csv:1: error: nodes=many: expected a number from 1 to 65535\n"},

@@ -55,7 +55,7 @@ static const struct {
      "ops second\nop 2 all_to_all comm group=g bytes=8 reads b0 writes b0\n"
      "op 3 all_gather comm group=g bytes=8 reads b0 writes b0\n",
      "t.ir: error: op 0 (all_gather, 8 bytes) of role first meets op 2 (all_to_all, 8 bytes) of "
-     "role second on group g\n"},
+     "role second on group g: kind and sizes must be the same\n"},
     {"a collective that others do not have", "mesh g=2\ngroup g axes=g\n", two_roles,
      "ops first\nop 0 all_gather comm group=g bytes=8 reads a0 writes a0\n"
      "ops second\nop 1 fill compute count=1 writes b0\n",

@@ -195,9 +195,10 @@ static void a_rank_that_is_not_predicted_is_refused(void)
 {
     struct fixture f;
     CHECK_INT("explain", explain(&f, PREDICTED, SLOW_LINK("2")), STATUS_BAD_INPUT);
-    CHECK_TEXT("message", f.diag.text,
-               "m.csv: error: rank 2 is not in the prediction, which holds one of equal ranks; "
-               "predict with --exact to have all ranks\n");
+    CHECK_TEXT(
+        "message", f.diag.text,
+        "m.csv: error: rank 2 is not in the prediction, which has only one of all equal ranks; "
+        "predict with --exact to have all ranks\n");
     release(&f);
 }
 

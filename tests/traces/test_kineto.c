@@ -330,7 +330,9 @@ static void real_recordings_are_read_whole(void)
     }
 }
 
-#define BAD_ESCAPE "t.json:1:3: error: unknown escape in a string\n"
+#define BAD_ESCAPE                                                                                 \
+    "t.json:1:3: error: unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and "        \
+    "\\uXXXX are known\n"
 #define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
 #define NO_ROWS                                                                                    \
     "t.json: error: no operators or kernels of the PyTorch profiler (categories cpu_op, kernel, "  \
@@ -338,8 +340,8 @@ static void real_recordings_are_read_whole(void)
 #define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
 #define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
 #define BAD_TIME                                                                                   \
-    "t.json:1:86: error: the event that ends here has a time that cannot be: 'ts' and 'dur' are "  \
-    "microseconds, 'dur' from 0 on\n"
+    "t.json:1:86: error: the event that ends here has an impossible time: 'ts' and 'dur' are "     \
+    "microseconds, at most 1e18, 'dur' from 0 on\n"
 
 static void hostile_text_gives_one_message(void)
 {
@@ -362,7 +364,7 @@ static void hostile_text_gives_one_message(void)
          "t.json:2:1: error: this string does not end on its line\n"},
         {"no events", "{\"a\":[1,2]}", NOT_OURS},
         {"a scalar", "17", NOT_OURS},
-        {"not objects", "[1]", "t.json:1:2: error: expected an event: a list of objects\n"},
+        {"not objects", "[1]", "t.json:1:2: error: expected an event, which is an object {...}\n"},
         {"no rows", "[{\"ph\":\"X\",\"cat\":\"python_function\"}]", NO_ROWS},
         {"no time", "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":NaN,\"dur\":1}]",
          NO_TIME},
@@ -388,7 +390,7 @@ static void nesting_is_limited(void)
         text_putc(&text, '[');
     CHECK_INT("brackets", parse(&trace, text.data, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("one bracket only", diag.text,
-               "t.json:1:2: error: expected an event: a list of objects\n");
+               "t.json:1:2: error: expected an event, which is an object {...}\n");
     diag_clear(&diag);
     text.size = 0;
     text_puts(&text, "{\"a\":");
