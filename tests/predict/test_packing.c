@@ -155,8 +155,9 @@ static double most_pairs(const struct packed_batch *batch, uint32_t groups)
     return most;
 }
 
-/* Balancing never raises the pairs of the largest rank or micro-batch and loses no document; in most tries it
- * lowers the largest rank's pairs. */
+/* No balance raises the pairs of the rank that has most or changes the pairs of the batch. BALANCE_PAIRS moves no pairs
+ * between ranks and does not raise those of the largest micro-batch; BALANCE_RANKS lowers those of the largest rank in
+ * more than a third of the tries. */
 static void balance_never_raises_the_largest(void)
 {
     enum { SEED = 20261125, TRIES = 200 };

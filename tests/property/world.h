@@ -48,9 +48,9 @@ static inline void world_release(struct world *w)
     *w = (struct world){0};
 }
 
-/* Builds the schedule of `request` on a cluster of 8 GPUs or as many as its ranks, with the costs of an A100.
- * as: the profile to use instead of the request's; NULL: the request's. Returns false, with a failed check,
- * when it cannot be built. */
+/* Builds the schedule of `request` on a cluster of 8 GPUs, or of as many as its ranks if these are more, with the
+ * costs of an A100. as: the profile to use instead of the request's; NULL: the request's. Returns false, with a failed
+ * check, when it cannot be built. */
 static inline bool world_build(struct world *w, const char *cluster, const struct request *request,
                                const struct profile *as)
 {
@@ -124,7 +124,7 @@ static inline bool world_make_stages(struct world *w, struct check_random *rando
     return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
 }
 
-/* Makes a world of 8 to 64 ranks, whose data-parallel degree is at least four times that of a small request; a
+/* Makes a world of 8 to 128 ranks, whose data-parallel degree is at least four times that of a small request; up to a
  * third of the worlds have pipeline stages. Shards of HSDP may span several copies of the small request's
  * ranks. */
 static inline bool world_make_replicas(struct world *w, struct check_random *random)

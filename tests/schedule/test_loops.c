@@ -37,8 +37,8 @@ static bool flatten(struct text *out, const char *text, size_t size)
     "stream compute compute\n"                                                                     \
     "stream d2h d2h\n"
 
-/* Three layers of two ops each, after an op that the first layer refers to as if it were in the layer before
- * it. */
+/* A loop over layers 1 and 2, each of two ops. By the alias, ops 7 and 9 outside the loop stand for the two ops of
+ * layer 0: layer 1 waits for op 7, and the buffer of layer 0 is free after op 9. */
 static const char looped[] =
     HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
          "loop B L=0..2\n"

@@ -68,7 +68,8 @@ static struct sent sent_of(const struct ir *ir, enum work_kind kind, enum phase 
 
 /* In the forward 8 stages exchange q and the output, and 2 exchange k and v. In the backward 8 stages exchange
  * the gradients of the output and of q, and 2 those of k and v; the exchanges of recomputed q, k and v are not
- * counted. The bytes are those of Ulysses: 2 n h, and 2 n h_kv for each of k and v. */
+ * counted. The bytes are those of Ulysses, for n tokens of a rank in 16 bits: 2 n h for each of q and the output, and
+ * 2 n h_kv for each of k and v (h_kv: their width). */
 static void stages_send_what_ulysses_sends(void)
 {
     struct ir stages = {0}, ulysses = {0};

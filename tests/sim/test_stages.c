@@ -295,8 +295,8 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
 }
 
 /* Two stages, forward only, units of t and messages of m seconds. If the host continues at once, a message is sent
- * while the next unit runs, and the step takes t + m + N t. If the host waits for the message, the next unit starts
- * when the message has arrived: N (t + m) + t. */
+ * while the next unit runs, and the step takes t + m + N t, or t + N m + t if messages take longer than units. If the
+ * host waits for the message, the next unit starts when the message has arrived: N (t + m) + t. */
 static void a_host_that_awaits_messages_exposes_them(void)
 {
     static const double parts[] = {0, 0.25, 1.5}; /* m / t */
