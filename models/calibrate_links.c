@@ -487,9 +487,10 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
     put_network(&fields, links, cluster);
     put_pageable(&fields, links);
     if (fields.count == 0 && !device)
-        return diag_error(diag, (struct loc){.name = base}, STATUS_NO,
-                          "no point measures copies, or messages over a switch or a network that "
-                          "this cluster has");
+        return diag_error(
+            diag, (struct loc){.name = base}, STATUS_NO,
+            "no point measures copies, messages of ranks on one GPU, or messages over "
+            "a switch or a network that this cluster has");
     text_puts(out, "{\n    \"name\": ");
     calibrate_put_string(out, name);
     text_puts(out, ",\n    \"summary\": ");

@@ -167,9 +167,9 @@ static enum status wait_some(struct workers *w, struct diag *diag)
     for (size_t i = 0; i < count; i++)
         fds[i] = (struct pollfd){.fd = w->child[i].fd, .events = POLLIN};
     if (poll(fds, (nfds_t)count, -1) < 0)
-        return errno == EINTR
-                   ? STATUS_OK
-                   : diag_error(diag, nowhere, STATUS_SYSTEM, "cannot poll: %s", strerror(errno));
+        return errno == EINTR ? STATUS_OK
+                              : diag_error(diag, nowhere, STATUS_SYSTEM,
+                                           "cannot wait for child processes: %s", strerror(errno));
     enum status status = STATUS_OK;
     for (size_t i = count; i-- > 0;) { /* backwards: a child that goes is replaced by the last */
         if (fds[i].revents == 0)
