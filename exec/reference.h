@@ -78,7 +78,7 @@ struct reference_batch {
 };
 
 /* Computes *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,
- * more tokens than learned positions, and a batch that counts nothing are errors. */
+ * more tokens than learned positions, and a batch without a counted label are errors. */
 enum status reference_loss(struct reference *reference, const struct reference_batch *batch,
                            double *loss, struct diag *diag);
 
@@ -98,7 +98,7 @@ struct reference_adamw {
     double lr, beta1, beta2, eps, weight_decay;
 };
 
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2) as torch.optim.AdamW has it, on every tensor:
+/* Updates every tensor by AdamW (Loshchilov and Hutter 2019, algorithm 2) as torch.optim.AdamW has it:
  *   p -= lr weight_decay p
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
  *   p -= lr / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + eps)

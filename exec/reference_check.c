@@ -107,8 +107,8 @@ double reference_check_row_off(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].off);
 }
 
-/* Compares a part with the reference. moved NULL: compares the collected tensors; otherwise `moved`, the reference
- * whose results were rounded. */
+/* Compares a part of every tensor with the reference. moved NULL: compares the collected tensors and sets `off`;
+ * otherwise compares `moved`, the reference whose results were rounded, and raises the error's `moved`. */
 static void look_at_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
@@ -192,8 +192,9 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
     return verdict;
 }
 
-/* Sets *far if it is unlikely that further roundings would move the reference as far as the error. The limit is 20
- * times: the chance that one of four normal variables is 20 times as large as the other three is 10^-4. */
+/* Sets *far if the error is beyond the tolerance and more than 20 times the largest move so far, so that a further
+ * rounding is unlikely to move the reference as far. It is called after three roundings or more: the chance that a
+ * normal variable is 20 times as large as three others is 10^-4. */
 static void far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;

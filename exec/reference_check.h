@@ -29,14 +29,15 @@
  * keep the rounding of what cancels.
  *
  * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
- * terms that it is summed from, and a norm over 8 columns that are nearly alike divides what rounding
- * left by next to nothing. How much depends on every number of the model, so it is measured: the
+ * terms that it is summed from, and a norm over 8 columns that are nearly equal divides the rounding
+ * error by a very small number. How much depends on every number of the model, so it is measured: the
  * reference takes the step again with every result rounded at random as the schedule stores it
  * (exec/reference.h), up to REFERENCE_CHECK_ROUNDINGS times, and the second term is REFERENCE_CHECK_MOVES times
  * the most that this moved the tensor (for the norm: the norm of how far all gradients moved). It is
  * measured only where the first term is exceeded, and never allows more than REFERENCE_CHECK_MOST of the
- * largest element: where rounding moves a tensor by more, any schedule would do, and the verdict is
- * that this type cannot tell. */
+ * largest element: where rounding moves a tensor by more, any schedule would pass, and the verdict is
+ * "undecided". A verdict "wrong" becomes "undecided" too if REFERENCE_CHECK_MOVES times the move of the norm
+ * exceeds REFERENCE_CHECK_MOST. If replicas differ, the verdict is always "wrong". */
 #ifndef EXEC_REFERENCE_CHECK_H
 #define EXEC_REFERENCE_CHECK_H
 
@@ -123,9 +124,9 @@ struct reference_check {
 };
 
 /* Checks one training step. options: warmup and steps are taken as 0 and 1, model and adamw as those of the
- * model and reference_check_adamw. STATUS_OK: both steps were computed, and check->agrees says whether they
- * agree; STATUS_NO: the run itself failed (exec/exec.h). *check must be empty; release it
- * in either case. */
+ * model and reference_check_adamw. STATUS_OK: the schedule and the reference computed the step, and
+ * check->agrees says whether they agree; STATUS_NO: the run failed (exec/exec.h); other statuses: the input
+ * or the machine does not allow the run. *check must be empty; release it in any case. */
 enum status reference_check_step(struct reference_check *check, const struct ir *ir,
                                  const char *name, const struct transformer *model, uint64_t seed,
                                  const struct exec_options *options, struct diag *diag);
@@ -137,8 +138,8 @@ enum status reference_check_tokens(struct reference_check *check, const struct i
                                    const struct exec_options *options, struct diag *diag);
 void reference_check_release(struct reference_check *check);
 
-/* Adds a message per disagreement: the loss, replicas, the norm, and each part with its worst tensor. Returns
- * STATUS_NO, or STATUS_OK if everything agrees. */
+/* Adds a message per disagreement: the loss, replicas, the norm, and each part with its worst tensor; and one if the
+ * verdict is undecided. Returns STATUS_NO, or STATUS_OK if everything agrees. */
 enum status reference_check_explain(const struct reference_check *check, const char *name,
                                     struct diag *diag);
 

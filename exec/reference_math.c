@@ -157,8 +157,8 @@ static void dots(double *row, const double *a, const double *bt, size_t dim, siz
     add_product(row, a, 0, 1, bt, stride, 1, count, dim);
 }
 
-/* Sets the scores of keys that query i does not see, in skipped blocks, or before its window or document, to minus
- * infinity. */
+/* Sets the scores of those keys up to i that query i does not see to minus infinity: tokens of earlier chunks that are
+ * not kept, and keys before its window or its document. */
 static void hide(const struct reference_heads *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)

@@ -31,8 +31,8 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows);
 
-/* Turns every head of x, (rows, heads, dim), in place; the row's number is its position.
- * sign -1 turns back, which is also the gradient. */
+/* Applies RoPE with base `theta` to every head of x, (rows, heads, dim), in place; the row's number is its
+ * position. sign is 1, or -1 for the inverse rotation, which is also the gradient. */
 void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim);
 
 struct reference_heads {
@@ -57,8 +57,8 @@ double *reference_activation(struct arena *arena, enum activation activation, co
 void reference_activation_backward(enum activation activation, double *dx, const double *dy,
                                    const double *x, size_t rows, size_t cols);
 
-/* Returns the sum over rows of -log softmax(logits)[label], label -1 left out, and puts the
- * gradient of that sum times scale in the place of the logits, (rows, vocab). */
+/* Returns the sum over rows of -log softmax(logits)[label], without rows of label -1, and overwrites
+ * the logits, (rows, vocab), with the gradient of `scale` times that sum (0 in rows of label -1). */
 double reference_cross_entropy(double *logits, const int32_t *labels, double scale, size_t rows,
                                size_t vocab);
 

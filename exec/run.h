@@ -47,8 +47,8 @@ struct exec_run {
 
 /* Returns the seconds of the monotonic clock. */
 double run_now(void);
-/* Records the first failure, "rank R: op N (kind, stream S): ...", and stops the run. op may be
- * IR_NONE. Any thread may call it. */
+/* Records the first failure, "rank R: op N (kind, stream S, layer L) ...", and stops the run. rank or
+ * op may be IR_NONE: the message then lacks it. Any thread may call it. */
 void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Records a failure that is no fault of the schedule or its kernels: the run ends with STATUS_SYSTEM. */
@@ -70,7 +70,7 @@ static inline struct op_time *run_time(struct exec_run *run, uint32_t rank, uint
 }
 /* Fills *call with an op and the addresses of its operands on a rank. */
 void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
-/* Writes "op 12 (all_reduce on comm.reduce, layer 3)" into text. */
+/* Writes "op 12 (all_reduce, stream comm.reduce, layer 3)" into text. */
 void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "exec/run.h"
 
-/* Writes into text the chain of waits from the first op that has not ended to its cause, or until it closes a cycle:
+/* Writes into text the chain of waits from the first op that has not ended, of the first rank of this process that has
+ * one, to its cause, or until it closes a cycle or has 8 ops:
  * "rank 0: op 7 (all_reduce, stream comm) waits for rank 1 in group dp; rank 1: ...". Ops may continue meanwhile; the
  * text describes one moment. */
 void stall_explain(struct exec_run *run, char *text, size_t size);

@@ -17,17 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of the first step. Training starts as if it had run before, with moments of matching size, so that AdamW
- * does not divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and so that moments in the
- * wrong place are noticed. */
+/* Unless options.fresh is set, training with a reference starts as if it had run before: its first step has the number
+ * TRAINING_STEP, and the first moments are about TRAINING_MOMENT, the second ones about its square. So AdamW does not
+ * divide by rounding noise where a gradient is 0 (a bias of keys without RoPE), and moments in the wrong place are
+ * noticed. */
 #define TRAINING_MOMENT 1e-2
 enum { TRAINING_STEP = 3 };
 
 struct training_options {
     uint64_t seed;  /* of the weights */
     bool fresh;     /* start from moments 0 */
-    bool reference; /* keep the model's tensors; without them the numbers of a run mean nothing,
-                       only its times */
+    bool reference; /* keep the model's tensors; without them only the times of a run have a
+                       meaning, not its loss and tensors */
     bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
 };
 
@@ -44,8 +45,9 @@ struct training {
     double *loss;                     /* (steps) of the last run, warm-up included */
 };
 
-/* Makes a model with seeded weights for every tensor of the schedule. The message
- * of a failure names what does not fit. model may be NULL without options.reference. */
+/* Checks the schedule's bindings. With options.reference also makes a reference of the model and checks that
+ * its tensors are those of the schedule. The message of a failure names what does not fit. model may be NULL
+ * without options.reference. */
 enum status training_init(struct training *training, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag);
@@ -55,17 +57,17 @@ void training_release(struct training *training);
  * rows, the tensor that contains it; NULL: there is none. */
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
-/* Runs options.warmup + options.steps steps (exec/exec.h), which read as many batches of
- * training.tokens. */
+/* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. They read as
+ * many batches of training.tokens. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 
-/* Takes `steps` steps of the reference, each followed by AdamW, from the same start, and writes their losses into
- * loss[0..steps). The reference's tensors keep the result. */
+/* Takes `steps` steps of the reference, each with training_update(), from the same start, and writes their losses
+ * into loss[0..steps). The reference's tensors keep the result. */
 enum status training_reference(struct training *training, const struct exec_adamw *adamw,
                                uint32_t steps, double *loss, struct diag *diag);
 
-/* Repeats the AdamW update of a single step from the same start with other constants. It uses the gradients that
+/* Repeats training_update() of a single step from the same start with other constants. It uses the gradients that
  * training_reference() left, which must not have been clipped. */
 void training_reference_update(struct training *training, const struct exec_adamw *adamw);
 
@@ -81,8 +83,9 @@ enum status training_rounded(const struct training *training, struct reference *
 /* True if the schedule clips its gradients by their norm. */
 bool training_clips(const struct ir *ir);
 
-/* Applies to given gradients what the schedule does with its own: clipping, if it clips, and AdamW. Afterwards the
- * gradients are as the schedule leaves them: scaled, if it scales them before AdamW reads them. */
+/* Applies to given gradients what the schedule does with its own: clipping, if it clips, AdamW, and rounding of
+ * parameters and moments to bf16, if its moments are bf16. Afterwards the gradients are as the schedule leaves them:
+ * scaled, if it has CLIP ops. */
 void training_update(struct reference *reference, const struct ir *ir,
                      const struct exec_adamw *adamw, int64_t step);
 

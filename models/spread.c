@@ -23,8 +23,8 @@ const char *spread_part_name(enum spread_part part)
     return names[part];
 }
 
-/* Finds the part to which a number of struct device_cost belongs. Returns false if it belongs to none, since it
- * describes the form of a kernel or comes from a data sheet. */
+/* Finds the part to which a number of struct device_cost belongs. Returns false if it belongs to none: sizes of tiles,
+ * and all numbers of the device (data sheet, power, jitter) but the start of a kernel. */
 static bool find_part(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};
@@ -44,7 +44,7 @@ static bool find_part(const struct cost_param *param, enum spread_part *part)
     case COST_CPU:
         *part = SPREAD_HOST_WORK;
         return true;
-    default: /* of the device, all but one are of its data sheet */
+    default: /* COST_DEVICE: only the start of a kernel belongs to a part */
         *part = SPREAD_STARTS;
         return strcmp(param->field, "kernel_start_s") == 0;
     }

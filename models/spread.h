@@ -1,11 +1,11 @@
 /* models/spread.h: how far the numbers of a machine may be wrong, and the machine with some of its numbers changed
  * that far.
  *
- * A number that `calibrate` fitted on the machine has a spread in its file: its relative standard deviation, as far as
- * what it predicts shows it (docs/accuracy/intervals.md). Numbers without a spread come from a preset. Numbers that the
- * same points determine form a part: the errors of the numbers of one part are taken as equal, and those of different
- * parts as independent. Numbers of data sheets and of a kernel's form (sizes of tiles) belong to no part, because
- * `calibrate` does not fit them. */
+ * A number that `calibrate` fitted on the machine has a spread in its file: the relative standard deviation of what the
+ * number predicts (docs/accuracy/intervals.md). Numbers without a spread come from a preset. Numbers that the same
+ * points determine form a part: the errors of the numbers of one part are taken as equal, and those of different parts
+ * as independent. Numbers that `calibrate` does not fit belong to no part: those of data sheets, power, jitter and the
+ * sizes of tiles. */
 #ifndef MODELS_SPREAD_H
 #define MODELS_SPREAD_H
 
@@ -41,9 +41,10 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
  * estimated numbers, or is one of the cluster. */
 double spread_of_estimate(const struct device_cost *cost, enum spread_part part);
 
-/* Make the numbers of a part slower: spread_slow_measured() those that were measured, each by its own spread;
- * spread_slow_others() the other numbers of the part, by a factor. Measured shapes of products and attention (struct
- * cost_points) are slowed by the smallest spread of their part; the slowed copies live in the arena. */
+/* Make the numbers of a part slower: spread_slow_measured() those that have a spread, each by the factor exp(its
+ * spread); spread_slow_others() the other numbers of the part, by `factor`. Measured shapes of products and attention
+ * (struct cost_points) are slowed by the smallest spread of their part, or, if the part has no spread, by `factor`. The
+ * slowed copies live in the arena. */
 void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                           enum spread_part part);
 void spread_slow_others(struct device_cost *cost, struct cluster *cluster, struct arena *arena,

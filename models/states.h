@@ -16,16 +16,16 @@ extern const char *const states_names[STATES_COUNT];
 
 enum { STATES_BLOCK = 256 }; /* elements of a block of an 8-bit moment */
 
-/* The dtype of the parameters that AdamW updates, and of each of its two moments. A moment in u8 has the
- * scales of its blocks after its elements. */
+/* Return the dtype of the parameters that AdamW updates, and that of each of its two moments. A moment in u8 has
+ * the scales of its blocks after its elements. */
 enum dtype states_master_dtype(enum states states);
 enum dtype states_moment_dtype(enum states states);
-/* Elements, in that dtype, of one moment of `count` parameters. */
+/* Returns the elements, in that dtype, of one moment of `count` parameters. */
 uint64_t states_moment_elements(enum states states, uint64_t count);
-/* Bytes that AdamW keeps of one parameter in full blocks, the parameter that computation reads and its
- * gradient aside: 12, 4 or 6.03. */
+/* Returns the bytes that AdamW keeps per parameter, without the parameter that computation reads and without its
+ * gradient: 12, 4 or 6.03 (8-bit moments in full blocks). */
 double states_bytes(enum states states);
-/* Bytes that one step of AdamW reads and writes of `count` parameters and their moments. */
+/* Returns the bytes that one step of AdamW reads and writes of `count` parameters and their moments. */
 double states_traffic_bytes(enum states states, uint64_t count);
 
 #endif

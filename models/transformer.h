@@ -1,4 +1,4 @@
-/* models/transformer.h: the shape of a decoder-only transformer, and the work it stands for.
+/* models/transformer.h: the shape of a decoder-only transformer, and counts of its parameters and flops.
  *
  * struct transformer is plain data: sizes and switches, no weights. It comes from a preset,
  * from a file in the schema below, or from a Hugging Face config.json (models/hf_config.h).
@@ -6,7 +6,7 @@
  * the norms to the ends of these two branches, or has them at both: x += norm1_after(wo(...)).
  * Attention is causal. Weights are [rows, cols] = [outputs, inputs], as y = x W^T + b.
  *
- * After transformer_check() every count below fits its type: parameters stay under 10^15.
+ * After transformer_check() every count below fits its type: there are at most 10^15 parameters.
  *
  * The schema of models/presets/transformers/NAME.json (JSON, comments allowed):
  *
@@ -22,8 +22,8 @@
  *     "norm": "rmsnorm", "norm_eps": 1e-5,   // or "layernorm" (which has biases)
  *     "norm_place": "before",                // optional: "before" a branch, "after" it, or "both"
  *     "positions": "rope",                   // or "learned", "none"
- *     "rope_theta": 500000,                  // with rope only
- *     "max_positions": 8192,                 // required with learned; else optional, 0 = no limit
+ *     "rope_theta": 500000,                  // required with rope; else optional
+ *     "max_positions": 8192,                 // required with learned; else optional, no limit
  *     "attention_window": 4096,              // optional: a query sees this many keys, its own included; 0 = all
  *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
  *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
@@ -86,8 +86,8 @@ struct transformer {
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
     int64_t vocab;
-    int64_t max_positions; /* number of rows of the position table when positions are learned; else
-                              for information only, 0 = none */
+    int64_t max_positions; /* number of rows of the position table if positions are learned; else
+                              for information only, 0 = not stated */
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
@@ -109,7 +109,8 @@ struct transformer {
 /* ---- loading ---- */
 
 /* Fills *t from a preset name, or else from the file of that path: a Hugging Face config.json (it
- * has "model_type") or our schema. A name with a '/' or ending in ".json" is a path. ignore lists
+ * has "model_type") or our schema. A name with a '/' or ending in ".json" is a path; another name with a '=' is a
+ * line of fields (transformer_is_line()). ignore lists
  * config.json keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings
  * are copied into arena. The result has passed transformer_check(). An unknown name is an error
  * that gives the nearest preset and the folder presets are in. */
@@ -144,9 +145,9 @@ enum status transformer_presets(const char *const **names, size_t *count, struct
 enum status transformer_override(struct transformer *t, const char *field, const char *value,
                                  struct diag *diag);
 
-/* Fails unless every size is positive and within limits, kv_heads divides heads, head_dim is even under RoPE, the
- * switches fit together, and there are fewer than 10^15 parameters. Messages give the values that would do, and begin
- * with `at`. */
+/* Fails unless every number is within its limits (models/transformer_fields.c), kv_heads divides heads, head_dim is
+ * even and rope_theta above 0 under RoPE, learned positions have max_positions, window and switches fit together, and
+ * there are at most 10^15 parameters. Messages say which values are allowed, and begin with `at`. */
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag);
 
 /* ---- parameters ---- */
@@ -159,7 +160,7 @@ struct tensor_spec {
 
 #define TRANSFORMER_MAX_TENSORS 20 /* room for any of the three lists below */
 
-/* The tensors of one layer in canonical order (those it has of):
+/* Lists the tensors of one layer in this order. Biases, q_norm and k_norm are present only if the model has them:
  *   norm1.weight norm1.bias            [hidden]    where a branch begins with a norm
  *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v rows
  *   wqkv.bias                          [(heads + 2 kv_heads) head_dim]
@@ -210,17 +211,17 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
  * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
-/* Returns the most keys that a query of this layer (counted from 0) sees; 0: no window, it sees all keys before
- * it. */
+/* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: no window, it sees its
+ * own and all earlier keys. */
 int64_t transformer_window(const struct transformer *t, int64_t layer);
 
 /* Counts the layers whose attention has a window. */
 int64_t transformer_windowed_layers(const struct transformer *t);
 
-/* Returns the forward flops of causal attention that count only the pairs which the mask lets through, as the mean
- * over the layers. Under a window of w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In
- * block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept ones of every chunk
- * before. */
+/* Returns the forward flops of one layer's causal attention over one sequence, the mean over the layers, where only
+ * pairs that the window or the block-sparse pattern lets through count.
+ * Under a window of w < s tokens a sequence has s w - w^2 / 2 pairs, in the convention above. In block-sparse attention
+ * a token attends to all earlier tokens of its own chunk, and to the kept ones of every chunk before. */
 double transformer_seen_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

@@ -1,7 +1,7 @@
 /* models/transformer_fields.h: the fields of struct transformer as a table.
  *
- * One row per field that a file or an override may set: its name in the schema, where it
- * lies, what it may hold. The reader of files, transformer_override() and
+ * The table has a row per field that a file or an override may set: its name in the schema, its
+ * offset in the struct and its allowed values. The reader of files, transformer_override() and
  * transformer_check() all walk this table, so that they cannot disagree. */
 #ifndef MODELS_TRANSFORMER_FIELDS_H
 #define MODELS_TRANSFORMER_FIELDS_H

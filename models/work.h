@@ -18,8 +18,8 @@ enum work_kind {
     WORK_KIND_COUNT
 };
 
-/* The class of stream on which a kind runs. ADAMW may also run on a host stream. SYNC kinds are executed by the
- * issuing thread; HOST is a stream of the host's processor. */
+/* The class of stream on which a kind runs. ADAMW and FILL may also run on a HOST stream (of the host's processor), and
+ * a copy on the stream of the other direction. SYNC kinds are executed by the issuing thread. */
 enum stream_class {
     STREAM_COMPUTE,
     STREAM_COMM,
@@ -42,7 +42,7 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
  * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h) */
 enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
- * tanh form for gelu; RELU2: max(x, 0)^2 */
+ * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
@@ -203,8 +203,9 @@ double work_attention_flops(const struct work *work, double pairs);
  * a layer's. Not to be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_op_flops()
  * (schedule/ir/visible.h). */
 double work_flops(const struct work *work);
-/* Returns the bytes read from and written to device memory (host memory for ADAMW on the host) when each operand is
- * touched once. Communication, copies and SYNC kinds count 0: work_payload_bytes() has their bytes. */
+/* Returns the bytes read from and written to device memory (host memory for ops on the host) when each operand is read
+ * or written once, or, in an activation with `touches`, that often in all. An embedding touches the rows of its tokens
+ * only. SYNC kinds, communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */
@@ -222,7 +223,7 @@ bool attention_impl_find(const char *name, size_t size, enum attention_impl *imp
 
 /* Returns the scratch bytes that a kernel needs besides its operands; 0 except for ATTENTION_BACKWARD: the fp32 dQ
  * accumulator and delta, and with fewer kv_heads than heads dK and dV of every query head in 16 bits. This holds for
- * FlashAttention-2 and cuDNN 9.19's plans; FlashAttention-3 is assumed to need the same, and the CPU needs none.
+ * FlashAttention-2 and cuDNN 9.19's plans; the other GPU kernels are assumed to need the same, and the CPU needs none.
  * cuDNN below sm 90 keeps a second accumulator. sm is ten times the compute capability (80, 90). */
 int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work);
 

@@ -8,14 +8,14 @@
 
 /* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a product of the
  * kind's parameters and digits. Communication and copies give bytes instead: "@" is the op's bytes, "@*" times the
- * members of its group, "@/" divided by them. A '~' before the count: in a schedule it may be another. After the
- * count, in this order:
+ * members of its group, "@/" divided by them. A '~' before the count: an op of a schedule may have another count. After
+ * the count, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
  *   ":master", ":moment"   the dtype that the parameter `states` fixes
- *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); without: ":step"
+ *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); none: WORK_TYPE_STEP
  *   ":~f32"                ":float", and f32 in the op of a microbenchmark
- *   "=0"                   the op of a microbenchmark reads the first write's buffer here, in its place
- *   "?p", "?!p"            the operand is there only if parameter p is not 0, or is 0
+ *   "=N"                   a read that a microbenchmark gives the buffer of write N (from 0), updated in place
+ *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0
  *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k k*n n?epilogue m*n:sum=0?accumulate", "m*n:sum"},

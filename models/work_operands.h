@@ -34,8 +34,8 @@ struct work_operand {
     uint64_t count; /* elements or bytes; UINT64_MAX when it is more than 64 bits say */
 };
 
-/* Fills operand[] with the operands of work on one side, in order, and returns their number. members: ranks of the
- * group of communication, 1 for other kinds. Optional operands are the last of their side. */
+/* Fills operand[] with the operands of work on one side, in order, and returns their number. members: the number of
+ * ranks in the group of communication, 1 for other kinds. Optional operands are the last of their side. */
 uint32_t work_operands(const struct work *work, enum work_side side, uint32_t members,
                        struct work_operand operand[static WORK_OPERANDS_MAX]);
 

@@ -4,18 +4,19 @@
  * merged by start). Its items are the rows of heavy work: matrix products, attention, messages, copies. All other
  * rows (norms, element-wise) stand between items, since no two programs split those in the same way. Attention is one
  * item from its first row to its last, whether it is one kernel, products written out or tiles. A row of
- * communication that moves no bytes (copies into and out of a collective's buffer, its launch) belongs to the
- * collective before it.
+ * communication that moves no bytes belongs to a collective: a call and copies into a buffer to the next one, copies
+ * out of a buffer to the last one.
  *
  * Two sequences are aligned by dynamic programming over blocks. A block is one item against up to ALIGN_MANY of the
  * other side, or a pair of equal ones against up to ALIGN_SOME, all of one class, whose amounts (flops from the
  * recorded shapes, bytes) have equal sums. So three projections can match a fused one, and their six backward
- * products its two. Between alignments of equal score, equal phases and equal places in the periodic structure (the
- * layers) decide. The method is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
+ * products its two. An item of unknown amount, as attention always is, matches only one other. Equal phases and equal
+ * places in the periodic structure (the layers) add a little to the score of a block. The method is that of
+ * Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks for letters.
  * Private to traces/foreign.h and the files that include it.
  *
  * The folder traces/ holds the tables of what happened or would happen: timed rows of ops, measurements that others
- * published, and what compares them. */
+ * published, and the code that reads and compares them. */
 #ifndef TRACES_ALIGN_H
 #define TRACES_ALIGN_H
 

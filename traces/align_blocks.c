@@ -1,15 +1,15 @@
-/* The dynamic program. A cell holds the best score of aligning the first i items of one side with the first j items
- * of the other, and the last block or gap of that alignment, so that the alignment can be read backwards from the
- * last cell. */
+/* This file is the dynamic program. Cell (i, j) holds the best score of aligning the first i items of one side with the
+ * first j items of the other, and the last block or gap of that alignment, so that the alignment can be read backwards
+ * from the last cell. */
 #include "traces/align.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. An item that has a partner scores 1, or less if its class has no amount that could be checked. The other
- * scores are small and decide only between alignments that pair equally many items: they favour small blocks, equal
- * phases and equal repeats. */
+/* Scores. An item that has a partner scores SCORE_ITEM, or SCORE_UNCHECKED if the amount of one of the two is unknown
+ * (attention, whose amount is never known, scores SCORE_ITEM). The other scores are small, to decide between alignments
+ * that pair about equally many items: they favour small blocks, equal phases and equal numbers of the repeated unit. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */

@@ -120,8 +120,9 @@ static bool same_token(const struct align_item *a, const struct align_item *b)
 
 enum { PERIOD_MAX = 512 };
 
-/* Returns the period of the items and numbers its repeats. The period is the p for which the longest run with item[i]
- * like item[i + p] covers most items, and the shortest of several; the pattern must occur at least twice. If there is
+/* Returns the period of the items and numbers its repeats. The period is the p for which the longest run in which
+ * item[i] and item[i + p] agree (class, phase, amount) covers most items, and the shortest of several such p; the
+ * pattern must occur at least twice. If there is
  * attention at all, a period must contain it, since every layer does: two equal products in a row are not a layer. */
 static struct compare_period find_period(struct align_item *item, size_t count)
 {

@@ -106,8 +106,8 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
 
 /* --- what copies and messages leave open --- */
 
-/* Compares the exposed times of each measured rank with those of its predicted rank, or of the predicted rank that
- * represents all. */
+/* Adds the busy and exposed times of each measured rank, and those of its predicted rank or of the predicted rank that
+ * represents all, to the means in c->exposed. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

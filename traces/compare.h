@@ -42,8 +42,8 @@ struct compare_memory {
     double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
 };
 
-/* The time that copies, or messages, of a rank take in one step, and the part of it that no kernel hides; means over
- * the compared ranks. */
+/* Seconds in one step in which the streams of one role (copies, messages) of a rank are busy, and the part of them in
+ * which no compute stream is; means over the compared ranks. */
 struct compare_exposed {
     double predicted_busy_s, predicted_s;
     double measured_busy_s, measured_s;
@@ -79,8 +79,8 @@ struct comparison {
 void comparison_release(struct comparison *comparison);
 
 /* Joins our own traces. A prediction of a single rank of several represents all ranks (equal ranks are simulated
- * once); name is the measured trace's, for messages. It is an error if the traces are of different ranks or have no
- * rows. */
+ * once); name is the measured trace's, for messages. It is an error if a trace has no rows, if no measured rank is
+ * predicted, or if a measured rank is not below the number of ranks in the prediction's header. */
 enum status compare_own(struct comparison *comparison, const struct trace *predicted,
                         const struct trace *measured, const char *name, struct diag *diag);
 
@@ -119,15 +119,16 @@ size_t compare_ops(const struct comparison *comparison, struct compare_op **ops)
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
-/* Returns VERDICT_WITHIN if the step time and all peaks of memory that both sides have are within +-tolerance
- * (0.15: 15 %) and planned arenas agree to the byte; VERDICT_NONE if too little was matched. */
+/* Returns VERDICT_NONE if less than COMPARE_MATCH_MIN was matched; VERDICT_WITHIN if the step time and all peaks of
+ * memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas agree to the byte; else
+ * VERDICT_BEYOND. */
 enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
 double compare_step_s(const struct trace *trace, double otherwise_s);
 
-/* Appends an all-zero pair and returns it. Only compare_own.c and compare_foreign.c call this and
- * comparison_finish(). */
+/* comparison_add() appends an all-zero pair and returns it; comparison_finish() compares memory and exposed times once
+ * all pairs are there. Only compare_own.c and compare_foreign.c call these two. */
 struct compare_pair *comparison_add(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);

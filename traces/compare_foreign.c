@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A match in one step, before medians are taken. It is identified by the first row and the number of rows on the
- * predicted side: equal values in two steps mean the same pair. */
+/* A match in one step, before medians are taken. It is identified by lane, class, phase, and the first row
+ * and number of rows on the predicted side: equal values in two steps mean the same pair. */
 struct match {
     uint32_t lane, row, rows; /* predicted */
     uint8_t class, phase;

@@ -151,8 +151,8 @@ static void find_span(const struct explain_row *row, size_t count, double span_s
     }
 }
 
-/* Adds each step of each rank to the explanation, as measured or as predicted parts. A predicted rank that represents
- * all ranks is added to each of them. */
+/* Adds the parts of each step of each rank to the measured or the predicted seconds of the explanation, and returns the
+ * number of steps. A predicted rank that represents all ranks is added to each of them. */
 static size_t tile_all(struct explanation *e, const struct explain_rows *rows, bool foreign,
                        bool is_measured, bool stands_for_all)
 {

@@ -2,8 +2,9 @@
  * minus the predicted seconds by kind of time, and the causes of these differences.
  *
  * Every instant of a rank's step belongs to one part, found from the rows only, so that recordings of other programs
- * are treated like our own: a kernel, by its class, while one runs; else a message that moves bytes; else a copy;
- * else a message that waits for the last of its ranks; else idle time. The parts of a rank add up to its step.
+ * are treated like our own: a kernel, by its class, while one runs; else a message that moves bytes; else a copy (or
+ * work on a host stream); else a message that waits for the last of its ranks; else idle time, or, once the last row of
+ * the rank has ended, a wait for other ranks. The parts of a rank add up to its step.
  *
  * A waiting rank does not show why it waits. So the difference is explained on the rank that waits least, for which
  * the others wait: excess time that only this rank has is its own (a late rank, a slow link), and excess time that

@@ -103,8 +103,8 @@ static void shift_clocks(struct explain_rows *rows, struct explain_row *const *l
     }
 }
 
-/* Finds the time at which each message starts to move: when its last rank arrives. A row that ended before that time
- * did not wait for that rank. */
+/* Finds the time at which each message starts to move: when its last rank arrives. A row that ended before a rank
+ * arrived did not wait for that rank. */
 static void find_moves(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
@@ -155,8 +155,8 @@ static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t p
     return 2;
 }
 
-/* Adds an interval to the parts of the rows that run in it. Kernels that run at the same time get equal shares; if
- * there is no kernel, the first other row gets all of it. */
+/* Adds an interval to the parts of the rows that run in it. Kernels that run at the same time get equal shares.
+ * Without a kernel messages get all of it, else copies, else waits, else idle time. */
 static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};

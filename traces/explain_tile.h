@@ -22,8 +22,8 @@ struct explain_rows {
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own; clocks are
- * shifted so that messages end at the same time on all their ranks. */
+/* Orders the rows and finds when messages start to move. together: each rank has a clock of its own; first, clocks are
+ * shifted so that messages end at the same time on all their ranks (in the median over messages). */
 void explain_order_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 

@@ -15,13 +15,13 @@
  *   measured_step_s       seconds of one step
  *   unit_published, value_published   what was printed: "tgs" (tokens/s/GPU) or "step_ms"
  *   second_metric, second_value       what else was printed (EXTERNAL_METRICS); both or neither
- *   as_run                "yes", or what is only the nearest thing that `args` can express
+ *   as_run                "yes", or the choices of the run that `args` only approximates: "nearest: ..."
  *   args                  words as a shell reads them; files that they name are relative to the CSV's folder
  *   note                  what is odd about the row, or not stated
  *
- * The reader refuses what cannot be meant: a number that is missing or not positive, an unknown metric, an id
- * that is given twice, a row without args. Degrees may be empty. Every row keeps the text of its columns as
- * written, so that it can be printed again beside a prediction. */
+ * The reader refuses a row without id, source, gpu, framework or args, a number that is missing or not positive
+ * (degrees may be empty), an unknown unit or metric, and an id that is given twice. Every row
+ * keeps the text of its columns as written, so that it can be printed again beside a prediction. */
 #ifndef TRACES_EXTERNAL_H
 #define TRACES_EXTERNAL_H
 

@@ -35,7 +35,8 @@ struct foreign_step {
 };
 
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
- * for messages. It is an error if a trace has no rows, or the prediction lacks that rank. */
+ * for messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the recorded
+ * one; a single predicted rank represents all. */
 enum status foreign_open(struct foreign *foreign, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag);
 void foreign_close(struct foreign *foreign);

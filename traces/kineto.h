@@ -4,13 +4,16 @@
  * the CPU are, on a stream per thread ("cpu.1"). Of nested operators the outermost that does work itself is the row,
  * so that no time counts twice.
  *
- * kind is the recorded name, and region its class (traces/kernel_class.h). phase is taken from the autograd engine
- * and the optimizer around the row, or is empty where these were not recorded. flops are those of recorded input
- * shapes, 0 if unknown; bytes are those of copies and collectives. step is the number of the profiler's step, op a
- * running number; times start at 0.
+ * kind is the recorded name, and region its class (traces/kernel_class.h; all but messages and copies in the
+ * optimizer's phase are of class optimizer). phase is "backward" or "recompute" inside the autograd engine, "optimizer"
+ * inside an optimizer, else "forward"; it is empty for a kernel whose operator is unknown. flops are those of matrix
+ * products, from recorded input shapes, 0 if unknown; bytes are those of copies and collectives. step is the number of
+ * the profiler's step (0 if none was recorded; rows outside the recorded steps are left out), op a running number;
+ * times count from the first event.
  *
- * Kernels take class, phase and shape from the operator that launched them, which the recording names by the
- * "correlation" of the launch, or else by "External id". The header has "made_by" and, for distributed runs, "ranks".
+ * Kernels take class (except messages and copies), phase, step and flops from the operator that launched them, which
+ * the recording names by the "correlation" of the launch, or else by "External id". The header has "made_by" and, for
+ * distributed runs, "ranks".
  * The format is that of pytorch/kineto, libkineto/src/output_json.cpp. */
 #ifndef TRACES_KINETO_H
 #define TRACES_KINETO_H

@@ -134,8 +134,8 @@ static void add_wait(const struct maker *m, const struct kineto_event *call,
     step->of[CALL_WAIT].call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
 }
 
-/* Adds the start of a kernel, in one of two ways: if its stream was empty when its launch began, the time since then;
- * if the kernel before it still ran when the launch had ended, the time since that kernel's end. */
+/* Adds the start of a kernel, in one of two ways: if its stream was empty when its launch began, the time from then to
+ * the kernel's start; if the kernel before it still ran when the launch had ended, the time from that kernel's end. */
 static void add_start(const struct maker *m, const struct kineto_event *call, uint32_t kernel,
                       struct kineto_issue *issue)
 {

@@ -3,7 +3,8 @@
  * A call of the CUDA runtime or driver and the kernel or copy that it started have the same "correlation". The calls of
  * all threads of the process form one sequence, since one thread issues at a time: the forward pass and the optimizer
  * on the main thread, the backward pass on the autograd engine's. The time between the end of a call and the start of
- * the next one is the framework's, and counts for the next one.
+ * the next one is the framework's, and counts for the next one. A call that starts no work and does not wait is part of
+ * the framework's time.
  *
  * Left out are pauses (times over 1 ms, as when the next batch is loaded), the first call of a step, calls that the
  * GPU held (a launch into a full queue, a copy of pageable memory), and launches of graphs. */
@@ -29,8 +30,8 @@ struct kineto_issue_step {
     struct kineto_calls of[CALL_COUNT];
     size_t held, pauses;
     double pause_s;
-    /* The number of launches at a time at which their stream was empty, and the sum of the times from the start of
-     * the call to the start of the kernel. */
+    /* The number of launches that found their stream empty, and the sum of the times from the start of such a call to
+     * the start of its kernel. */
     size_t idle_starts;
     double idle_start_s;
 };

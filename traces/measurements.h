@@ -103,7 +103,7 @@ struct measurement {
     enum measurement_metric metric;
     bool is_number; /* false: text[MEASUREMENT_VALUE] is the value ("OOM", "model does not fit") */
     double value;   /* in the unit of the row */
-    /* The factor that converts the metric's unit: value * scale is in s, bytes, tokens, tokens/s/GPU or a pure
+    /* The factor that converts from the row's unit: value * scale is in s, bytes, tokens, tokens/s/GPU or a pure
      * number. It is 1 for an unknown metric. */
     double scale;
 };
@@ -158,7 +158,7 @@ struct measurement_result {
 };
 
 /* Prints all rows as they were read, with result[i] of row i in the columns predicted,
- * relative_error and status. Numbers have six significant digits. */
+ * relative_error and status. Numbers have six significant digits, whole predicted ones all their digits. */
 void measurements_print(const struct measurements *measurements,
                         const struct measurement_result *result, struct text *out);
 enum status measurements_save(const struct measurements *measurements,

@@ -1,9 +1,9 @@
 /* traces/perfetto.h: a trace as Chrome trace-event JSON, for ui.perfetto.dev and chrome://tracing.
  *
- * A process per rank (pid is the rank) with a thread per stream, named and in the order compute,
- * communication, copies, host; one complete event per op with its op id, layer, chunk, step,
- * phase, region, bytes and flops as arguments, as far as the op has them; a counter per
- * memory and category and one for each memory's sum. The header of the trace is under
+ * Each rank is a process (pid is the rank) with a named thread per stream, in the order compute,
+ * communication, copies, host, others. Each op is a complete event with its op id, layer, chunk, step,
+ * phase, region, bytes and flops as arguments, as far as the op has them. Each rank has a counter per
+ * memory and category, and one for each memory's sum. The header of the trace is under
  * "otherData". Times are microseconds with three decimals; starts and ends are rounded
  * separately, so ops without a gap between them have none in the file. */
 #ifndef TRACES_PERFETTO_H

@@ -3,8 +3,8 @@
  * A recording of another program is aligned with the prediction as in compare_foreign() (traces/align.h). A match is
  * either a block of that alignment (products, attention, messages, copies: some predicted rows and the recorded time
  * for them), or the rows between two blocks: all predicted rows there whose class makes no items, with the total time
- * of the recorded rows there; optimizer rows are matched separately. Recorded time without a predicted row is a
- * stray. */
+ * of the recorded rows there. Optimizer rows between two blocks are a match of their own if both sides have some.
+ * Recorded rows without predicted ones, and those between blocks whose name says no class, are strays. */
 #ifndef TRACES_ROW_MATCHES_H
 #define TRACES_ROW_MATCHES_H
 

@@ -212,8 +212,8 @@ double stats_overlap(const struct stats_rank *rank)
 
 /* ---- memory ---- */
 
-/* Computes the statistics of one memory of one rank from rows row[0..count) in order of time. live[] and slot[] have
- * room for every label; slot[] is all zero before and after. */
+/* Computes the statistics of one memory of one rank from rows row[0..count) in order of time. slot[] has room for
+ * every label and is all zero before and after. */
 static void measure_memory(struct trace_stats *stats, const struct trace *trace,
                            const uint32_t *row, size_t count, uint32_t *slot)
 {

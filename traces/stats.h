@@ -1,8 +1,8 @@
 /* traces/stats.h: statistics of a trace per rank: busy streams, exposed work, peak memory.
  *
  * A stream is busy while any of its ops runs; ops that overlap on one stream count once. A
- * stream's role follows from its name: the role's name ("compute", "comm", "h2d", "d2h", "host"),
- * by itself or followed by '.' or a digit ("comm.cp", "compute2"). Waits of the host (kinds host_sync and
+ * stream's role follows from its name: the role's name ("compute", "comm", "h2d", "d2h", "offload",
+ * "host"), by itself or followed by '.' or a digit ("comm.cp", "compute2"). Waits of the host (kinds host_sync and
  * barrier) are rows of the stream that is waited for, and do not make it busy.
  *
  * Memory rows are changes: bytes are live from the time of the row until the next row of the same

@@ -144,9 +144,9 @@ static int64_t find_device(const struct pickle_value *segments)
     return most;
 }
 
-/* Changes since the failed allocation. A snapshot is dumped where the exception is caught, and by then the frames
- * that the exception left have released their tensors: the activations of a step. So the events after the failure are
- * undone. */
+/* The blocks that changed after the last failed allocation. A snapshot is dumped where the exception is caught, and by
+ * then the frames that the exception left have released their tensors: the activations of a step. So the events after
+ * the failure are undone. */
 struct since {
     const struct pickle_item *begin; /* of the trace: the last failure; NULL: none */
     const struct pickle_item *trace;
@@ -289,7 +289,7 @@ static void add_blocks(struct torch_snapshot *s, struct sites *sites, const stru
 }
 
 /* Adds the blocks that were in use at the failure and have been freed since, each under the stack that allocated it,
- * if the history reaches back to that allocation. */
+ * or, if the history does not reach back to that allocation, under the one that freed it. */
 static void add_freed(struct torch_snapshot *s, struct sites *sites, const struct since *since)
 {
     for (const struct pickle_item *i = since->trace; since->freed_count > 0 && i != since->begin;

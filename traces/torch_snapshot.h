@@ -1,7 +1,7 @@
 /* traces/torch_snapshot.h: reads memory snapshots of PyTorch (torch.cuda.memory._dump_snapshot()).
  *
- * A snapshot is a pickle of the caching allocator's segments with their blocks, and of the last
- * allocations and frees, among them the one that failed. docs/why.md says what is read. */
+ * A snapshot is a pickle of the caching allocator's segments with their blocks, and of its last
+ * events: allocations, failed ones too, and frees. docs/why.md says what is read. */
 #ifndef TRACES_TORCH_SNAPSHOT_H
 #define TRACES_TORCH_SNAPSHOT_H
 
