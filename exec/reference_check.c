@@ -270,7 +270,8 @@ static void start(struct reference_check *a, const struct ir *ir)
 
 /* ---- the calls ---- */
 
-/* A schedule that binds no buffer of the step could not be compared with anything. */
+/* Fails if the schedule lacks a binding without which it cannot be compared: tokens, labels, loss, parameters or
+ * gradients. */
 static enum status check_bound(const struct ir *ir, const char *name, struct diag *diag)
 {
     static const enum binding_kind needed[] = {BINDING_TOKENS, BINDING_LABELS, BINDING_LOSS,

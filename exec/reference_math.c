@@ -9,7 +9,7 @@ static double *matrix(struct arena *arena, size_t rows, size_t cols)
     return arena_array(arena, rows * cols, sizeof(double));
 }
 
-/* (cols, rows) from (rows, cols), whose rows begin `stride` elements apart. */
+/* Returns the transpose, (cols, rows), of x, (rows, cols), whose rows begin `stride` elements apart. */
 static double *transposed(const double *x, size_t rows, size_t cols, size_t stride)
 {
     double *y = heap_alloc(rows * cols, sizeof *y);

@@ -172,7 +172,7 @@ static double *prepared(struct arena *arena, struct storage *to, const struct tr
     return y;
 }
 
-/* Returns the gradient before prepared() from the one after it, d, which is spoilt. */
+/* Returns the gradient before prepared() from the one after it, d, which is overwritten. */
 static double *unprepared(struct arena *arena, struct storage *to, const struct transformer *t,
                           const struct reference_affine *norm, double *d, const double *plain,
                           size_t s, size_t heads)
@@ -347,7 +347,7 @@ static double head(struct storage *to, const struct reference_affine *p, const d
     return loss;
 }
 
-/* For each token where its document begins. */
+/* Returns the first token of the document of each token; NULL without a list. */
 static int64_t *document_begins(struct arena *arena, const struct document_list *list, size_t s)
 {
     if (list == NULL)

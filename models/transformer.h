@@ -78,10 +78,10 @@ extern const char *const norm_place_names[NORM_PLACE_COUNT];
 extern const char *const positions_names[POSITIONS_COUNT];
 
 struct transformer {
-    const char *name;   /* preset name, or the file it was read from */
+    const char *name;   /* "name" of a file in our schema; else made of the path or sizes */
     const char *source; /* where the values are from, for people; may be NULL */
     const char *note;   /* what is odd about it; may be NULL */
-    const char *proxy;  /* parts of the model for which it stands, left out; NULL: none */
+    const char *proxy;  /* parts of the real model that a dense proxy lacks; NULL: no proxy */
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
@@ -136,7 +136,7 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
                               const char *data, size_t size, struct diag *diag);
 
-/* The presets' names in alphabetical order, read from their folder, in arena. */
+/* Lists the presets' names in alphabetical order, read from their folder, in arena. */
 enum status transformer_presets(const char *const **names, size_t *count, struct arena *arena,
                                 struct diag *diag);
 

@@ -79,7 +79,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_BARRIER] = {"", ""},
 };
 
-/* Counts that do not fit stay UINT64_MAX, as those with a negative factor. */
+/* Returns a b; UINT64_MAX if b is negative or the product does not fit. */
 static uint64_t times(uint64_t a, int64_t b)
 {
     uint64_t product;

@@ -26,12 +26,12 @@ struct work_operand {
     uint32_t formula_size;
     bool in_bytes;  /* the count is of bytes: of communication and copies */
     bool optional;  /* may be left out */
-    bool rare;      /* optional, and left out of an op that a microbenchmark makes up */
-    bool any_count; /* a schedule's op may have another count than the usual one, which this is */
+    bool rare;      /* optional, and left out of the op of a microbenchmark */
+    bool any_count; /* `count` is the usual one: an op of a schedule may have another */
     uint8_t type;   /* enum work_type */
-    uint8_t dtype;  /* enum dtype of an op that is made up; DTYPE_COUNT: the one it computes in */
-    int8_t over;    /* of a read: the write whose buffer it is, when brought up to date; or -1 */
-    uint64_t count; /* elements or bytes; UINT64_MAX when it is more than 64 bits say */
+    uint8_t dtype;  /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
+    int8_t over;    /* of a read: the write that may update its buffer in place; -1: none */
+    uint64_t count; /* elements or bytes; UINT64_MAX if it does not fit */
 };
 
 /* Fills operand[] with the operands of work on one side, in order, and returns their number. members: the number of

@@ -52,7 +52,7 @@ static void match_block(struct aligned *f, uint32_t lane, const struct align_seq
     add_match(f, match);
 }
 
-/* The items of one class and phase between two blocks. */
+/* The rows of one class and phase between two blocks. */
 struct bucket {
     uint32_t row, rows[2];
     double seconds[2]; /* predicted, measured */
@@ -149,7 +149,7 @@ static bool same_match(const struct match *a, const struct match *b)
            a->phase == b->phase;
 }
 
-/* A match that most steps do not have is dropped: its rows count as unmatched. */
+/* Makes pairs of the matches. A match that at most half of the steps have is dropped: its rows count as unmatched. */
 static void add_pairs(struct aligned *f, uint32_t rank)
 {
     static const char *const phases[ALIGN_PHASE_COUNT] = {"", "forward", "recompute", "backward",

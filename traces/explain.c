@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kernels of several sorts are slower for one reason if their shares of extra time differ by no more than this. */
+/* Kernels of all sorts are slower for one reason (the clock) if their shares of extra time differ by less than ALIKE
+ * times the mean share, which exceeds SLOWER_LEAST. Sorts with less than SORT_LEAST of the kernels' time are ignored. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
 const char *explain_part_name(enum explain_part part)
@@ -299,7 +300,7 @@ static void add_common_kernels(struct explanation *e, const double *common)
                                common[part] > 0 ? "longer" : "less"));
 }
 
-/* Parts in which no kernel of the schedule runs. */
+/* Adds a cause for a part in which no kernel of the schedule runs. */
 static void add_open(struct explanation *e, int part, double seconds, int64_t rank)
 {
     static const char *const names[EXPLAIN_PART_COUNT] = {

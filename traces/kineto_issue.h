@@ -23,7 +23,7 @@ struct kineto_calls {
         call_s; /* sum: of the calls; of waits from the end of what they waited for to their own */
     double before_s; /* sum: between them and the calls before them */
     size_t
-        operators; /* with which before_s began: operators that launch several kernels count once */
+        operators; /* that made these calls: an operator with several launches in a row counts once */
 };
 
 struct kineto_issue_step {

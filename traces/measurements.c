@@ -154,7 +154,7 @@ static enum status read_options(struct arena *arena, const struct record *record
     size_t pairs = 1;
     for (const char *c = at; *c; c++)
         pairs += *c == ';';
-    /* Two of a kind are found by looking at all before: keep hostile rows from being slow. */
+    /* Each key is compared with all before it, so the limit keeps a row of many options from being slow. */
     enum { PAIR_LIMIT = 256 };
     if (pairs > PAIR_LIMIT)
         return records_field_error(record, column_names[MEASUREMENT_OPTIONS], diag,
@@ -279,7 +279,7 @@ enum status measurements_load(struct measurements *measurements, const char *pat
 
 /* ---- printing ---- */
 
-/* Why, on one line: it may be messages, which are one line each. */
+/* Appends `why` on one line: it may hold several messages, each on a line of its own. */
 static void put_why(struct text *out, const char *why)
 {
     size_t size = strlen(why);

@@ -1,6 +1,6 @@
 /* traces/pickle.h: reads and writes Python pickles of plain data.
  *
- * The reader takes protocols 2 to 5 with None, booleans, whole numbers (in 64 bits), floats, texts, bytes,
+ * The reader takes protocols 2 to 5 with None, booleans, whole numbers (clamped to 64 bits), floats, texts, bytes,
  * lists, tuples and dictionaries, also with values that are shared. It refuses a pickle that names a class or
  * calls a function, so no code of a pickle ever runs. The writer writes protocol 2, which every Python 3
  * reads.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows between blocks are of two sorts, which are matched apart. */
+/* Rows between blocks are of two sorts (match_gap()). */
 enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
 struct maker {
@@ -100,7 +100,7 @@ static void match_sort(struct maker *maker, const struct gap *p, const struct ga
     }
 }
 
-/* Optimizers apart where both sides have them; what only one side calls so is work like the rest. */
+/* Matches optimizer rows apart from others if both sides have some; else all rows of the gap are one match. */
 static void match_gap(struct maker *maker, const struct gap *p, const struct gap *m)
 {
     bool apart = count_sort(p, BETWEEN_OPTIMIZER) > 0 && count_sort(m, BETWEEN_OPTIMIZER) > 0;

@@ -28,7 +28,7 @@ static const struct pickle_item *items(const struct pickle_value *list)
 
 /* ---- where blocks come from ---- */
 
-/* Frames of the framework and of its C++ say how, those of the model say where. */
+/* True for files of PyTorch, DeepSpeed and C++: the site of a block is the innermost frame in any other file. */
 static bool is_of_framework(const char *file)
 {
     static const char *const parts[] = {"/torch/", "/deepspeed/", "/c10/", "/aten/", "??"};
@@ -153,7 +153,7 @@ struct since {
     struct change {
         uint64_t address, bytes;
         const struct pickle_value *event;
-        const struct pickle_value *took; /* of freed: what had taken it, where that is known */
+        const struct pickle_value *took; /* of freed: the event that allocated it; NULL: unknown */
     } * freed, *taken;                   /* freed: by address, once sorted, and each address once */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
@@ -201,7 +201,8 @@ static const struct change *find_change(const struct change *list, size_t count,
     return NULL;
 }
 
-/* An address that was taken and freed again after the failure was free then, and is. */
+/* Notes a free after the failure. A block that was also allocated after the failure was free then, so both events are
+ * dropped. */
 static void note_free(struct since *since, const struct pickle_value *event)
 {
     const struct change *taken =
@@ -246,7 +247,7 @@ static void find_failure(struct torch_snapshot *s, struct since *since,
         }
 }
 
-/* The largest piece of a block that is free now and was free at the failure. */
+/* Raises largest_free to the largest piece of these bytes that no block freed since the failure covers. */
 static void add_free(struct torch_snapshot *s, const struct since *since, uint64_t address,
                      uint64_t bytes)
 {
