@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* Kernels of all sorts are slower for one reason (the clock) if their shares of extra time differ by less than ALIKE
- * times the mean share, which exceeds SLOWER_LEAST. Sorts with less than SORT_LEAST of the kernels' time are ignored. */
+ * times the mean share, which exceeds SLOWER_LEAST. Sorts with less than SORT_LEAST of the kernels' time do not
+ * count. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
 const char *explain_part_name(enum explain_part part)

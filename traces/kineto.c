@@ -11,9 +11,9 @@
 
 /* The properties that an event takes from the events that enclose it. */
 struct context {
-    uint32_t owner; /* the outermost event around that does something, or itself; NONE */
+    uint32_t owner; /* the outermost operator around that does work, or itself; NONE */
     uint32_t inner; /* the innermost operator around, or itself; NONE */
-    uint16_t phase; /* label; PHASE_UNSEEN: nothing around said so */
+    uint16_t phase; /* label; "forward" unless an event around has another phase */
 };
 
 #define NONE UINT32_MAX
@@ -343,7 +343,8 @@ static void build(struct builder *b, struct kineto_issue *issue)
     free(b->class);
 }
 
-/* Labels are few in a real recording: names repeat in every layer and step. */
+/* Labels that are kept free for phases and classes. Names of a real recording need few labels, since they repeat in
+ * every layer and step. */
 enum { LABEL_ROOM = 64 };
 
 enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,

@@ -41,7 +41,8 @@ struct kineto_issue {
     struct kineto_issue_step *step;
     size_t count;
     size_t graphs; /* launches of graphs */
-    /* Times between a kernel and the one before it on its stream, of kernels that were launched before that one ended. */
+    /* Times between the end of a kernel and the start of the next one on its stream, if the launch of the next one had
+     * returned by then. */
     double *queued_gap_s;
     size_t queued;
 };
