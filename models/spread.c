@@ -24,7 +24,7 @@ const char *spread_part_name(enum spread_part part)
 }
 
 /* Finds the part to which a number of struct device_cost belongs. Returns false if it belongs to none: sizes of tiles,
- * and all numbers of the device (data sheet, power, jitter) but the start of a kernel. */
+ * and the device's numbers (data sheet, power, jitter) except the start of a kernel. */
 static bool find_part(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};

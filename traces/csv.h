@@ -6,8 +6,8 @@
  * double, so reading and printing again gives the same bytes, and layer, chunk and step are -1
  * where there is none.
  *
- * The reader is strict: columns are exactly these and in order, numbers fill their fields and are
- * within TRACE_NUMBER_LIMIT, no op ends before it starts, and the last row ends in a line end (a
+ * The reader is strict: columns are exactly these and in order, a numeric field holds nothing but
+ * a number within TRACE_NUMBER_LIMIT, no op ends before it starts, and the last row ends in a line end (a
  * file without one was cut off). Rows may come in any order. Both files of one run are read into
  * one trace; a header key that contradicts the trace's is an error, since rows of two runs do not
  * belong together. */
