@@ -205,8 +205,8 @@ double work_attention_flops(const struct work *work, double pairs);
 double work_flops(const struct work *work);
 /* Returns the bytes read from and written to device memory (host memory for ops on the host) when each operand is read
  * or written once, or, in an activation with `touches`, that often in all. An embedding touches only the rows of its
- * tokens; its backward first clears the whole table if it does not add to an earlier gradient. SYNC kinds, communication
- * and copies count 0: work_payload_bytes() has the bytes of the latter two. */
+ * tokens; its backward first clears the whole table if it does not add to an earlier gradient. SYNC kinds,
+ * communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
 double work_memory_bytes(const struct work *work);
 
 /* Implementations of attention; cost parameters and hidden memory differ. */
