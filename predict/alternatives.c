@@ -12,8 +12,8 @@
 
 enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
-/* Limits of all predictions for one request together: the most ops (a processor builds and simulates half a million
- * to three million ops a second), and the least number of predictions. */
+/* Limits of the predictions in each search for one further option: the most ops of all of them together (a processor
+ * builds and simulates half a million to three million ops a second), and the least number of predictions. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option is named only if it shortens the step to less than this share. */
@@ -176,8 +176,9 @@ static double bound_of(const struct trials *trials, const struct perturbation *p
     return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
 }
 
-/* Keeps the `tries` perturbations with the lowest bounds, in the order of the table, and drops those whose bound is
- * not below `most`. Returns the number of perturbations that remain, counted from trials->perturbation[first]. */
+/* Keeps, of trials->perturbation[first] to [count - 1], the `tries` with the lowest bounds, in the order of the table,
+ * and drops those that are refused or whose bound is not below `most`. Returns the new count, which includes the
+ * `first` perturbations before them. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {

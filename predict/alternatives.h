@@ -2,9 +2,9 @@
  * options, predicted.
  *
  * If a request fits in memory, every option of a short table is tried by itself, and the fastest that fits is named.
- * If it does not fit, options are added one by one, each time the one that lowers the need most, until it fits. To
- * bound the time for large schedules, only as many options are predicted as keep the number of their ops below a
- * limit: those with the lowest bounds (predict/bounds.h).
+ * If it does not fit, up to four options are added one by one, each time the one that lowers the need most, until it
+ * fits. To bound the time for large schedules, only as many options are predicted at a time as keep the number of their
+ * ops below a limit, but two at least: those with the lowest bounds (predict/bounds.h).
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options
  * and prints nothing. */
@@ -22,7 +22,7 @@ struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": none is better */
     struct verdict verdict; /* with these options */
     double step_s;          /* 0: not simulated */
-    size_t tried;           /* options that were predicted */
+    size_t tried;           /* options that were predicted, or that their bound rules out */
     size_t left_out;        /* options that were not: each takes as long as the request itself */
     double ideal_step_s;    /* the request itself with profile ideal; 0: not known */
 };
@@ -43,9 +43,10 @@ enum { REMEDIES_MAX = 160 };
 /* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
-/* Finds all remedies by the same short table, fastest first: options with which the GPU's memory holds at most
- * `most_bytes`, and with which host memory suffices, too. Two options are combined only if together they are faster
- * than each that suffices by itself. remedy[] has room for REMEDIES_MAX. */
+/* Finds all remedies by the same short table without attention kernels, fastest first: options with which a GPU's
+ * allocator holds at most `most_bytes` (alternatives_inside()), and with which host memory suffices, too. Two options
+ * together are a remedy only if they are faster by 0.5 % than each of them that suffices by itself. remedy[] has room
+ * for REMEDIES_MAX. */
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
                               const struct prediction *base, const struct request *request,
                               uint64_t most_bytes, struct diag *diag);

@@ -31,8 +31,9 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Seconds of a device per flop: of a product, and of attention forward and backward. With recomputation, attention's
- * forward counts again; other recomputation does not count, since an ideal framework may leave some of it out. */
+/* Seconds of a device: product_s for a flop of a product; attention_s for a flop of attention's forward and the 2.5
+ * flops of its backward. If whole layers are recomputed (`full`, `offload`), attention's forward counts twice; no other
+ * recomputation counts, since an ideal framework may leave some of it out. */
 struct rates {
     double product_s, attention_s;
 };
@@ -51,7 +52,7 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
 }
 
 /* Returns the seconds of one device for tokens [0, end) of a sequence in all layers: three times the forward's
- * products, attention's forward of `seen` flops, and its backward of 2.5 times as many. */
+ * products, and attention, whose forward has `seen` flops in each layer, with its backward (struct rates). */
 static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
 {
     const struct transformer *t = c->model;
@@ -72,8 +73,8 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
         return (all + head) / ranks;
     /* The last stage has the most layers and the head. It starts after the first unit's forward has passed the stages
      * before it, and after its end those stages still run that unit's backward: the first subsequence of every
-     * micro-batch is first forward and last backward. With packed documents, that subsequence may have hardly any
-     * attention. */
+     * micro-batch is first forward and last backward. With packed documents no attention of that subsequence counts,
+     * since it may have hardly any. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
@@ -122,8 +123,8 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* Bytes per token of its stage that one layer of a rank saves for the backward and that may be offloaded, for each
- * tensor, as the list of ops has them. */
+/* The bytes that one layer of a rank saves for the backward and that may be offloaded, of each tensor, divided by the
+ * tokens of the subsequence (those of all tensor and head ranks together). They are found in a small list of ops. */
 struct kept_of_token {
     double bytes[ROWS_MAX];
     uint32_t count;
@@ -192,8 +193,10 @@ static double leaving_share(const struct choices *c, uint32_t i, double bytes)
                                         : c->offload_ratio;
 }
 
-/* Returns the bytes on the device and on the host. The number of offloaded bytes is rounded up to the grain, so the
- * bound stays a lower bound; smaller tensors stay on the device, as does the output of the last layer. */
+/* Returns lower bounds of the bytes on the device and on the host. On the device, a subsequence may offload one grain
+ * (profile->offload_grain) more than its share, since offloaded bytes are rounded up. On the host, only tensors of a
+ * grain or more count, of all layers but one, and nothing of the last subsequence. Other activations than `keep` and
+ * `ratio` have only keys and values. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);

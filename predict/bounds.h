@@ -5,23 +5,26 @@
 
 #include "predict/setup/setup.h"
 
-/* Returns a lower bound of the step in seconds: the computation of the busiest stage at the rates of the largest
- * work, plus the time until the first unit reaches that stage, plus the time after its gradients have left it.
- * Lengths of subsequences in `choices` must be set. */
+/* Returns a lower bound of the step in seconds. In a pipeline of one chunk per stage it is the computation of the
+ * busiest stage at the rates of the largest work, plus the time until the first unit reaches that stage, plus the time
+ * after its gradients have left it; otherwise all computation over all ranks. Lengths of subsequences in `choices`
+ * must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
-/* bound_state_bytes() returns the bytes of a GPU's share of the parameters and of the process' context;
- * bound_optimizer_bytes() returns those of its share of the optimizer's states. */
+/* bound_state_bytes() returns the bytes of a GPU's share of the parameters, plus those of the process' context;
+ * bound_optimizer_bytes() returns those of its share of the optimizer's states, 0 if they are on the host. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);
 double bound_optimizer_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences: the inputs of all
- * layers, unless they are offloaded. With subsequences: all keys and values of a sequence, and the other saved
- * activations that are not offloaded, M = A_(N-1) + sum of (1 - alpha_i) A_i (schedule/pipeline/ratios.h). */
+ * layers, unless they are offloaded. With subsequences: all keys and values of a sequence, and with activations `keep`
+ * and `ratio` the other saved activations that are not offloaded, M = A_(N-1) + sum of (1 - alpha_i) A_i
+ * (schedule/pipeline/ratios.h). 0 for other pipelines, for which no bound is known. */
 double bound_kept_bytes(const struct choices *choices);
 
-/* Returns, for each GPU, the bytes of activations that must be in host memory at once: the inputs of all layers but
- * the last, if they are offloaded, and the sum of alpha_i A_i over all subsequences but the last. */
+/* Returns, for each GPU, the bytes of activations that must be in host memory at once. Without stages and
+ * subsequences: the inputs of all layers but the last, if they are offloaded. With subsequences: the sum of
+ * alpha_i A_i over all of them but the last. 0 for other pipelines. */
 double bound_host_bytes(const struct choices *choices);
 
 #endif

@@ -96,8 +96,8 @@ static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, u
     return runs;
 }
 
-/* Fills the rows of corresponding shapes with the mean of the times of the ranks. Returns false if all had that time
- * already. */
+/* Fills the rows of shapes that are counterparts with the mean of their times over the places that run them. Returns
+ * false if all of these had that time already. */
 static bool make_even(double **even, const double *const *seconds, const struct shape_row *row,
                       size_t count, const bool *runs, uint32_t places)
 {

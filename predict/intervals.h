@@ -24,8 +24,9 @@ struct interval_run similarity_run(const struct similarity *similarity);
 
 /* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
  * There are none for a part of a model, none for ideal hardware or profile ideal (no measured run is similar), and
- * none if no residuals are found. For times on a machine with measured or estimated numbers there are none unless
- * spreads_find() has been called. Plain bytes: the struct can be copied between processes. */
+ * none if no residuals are found. Times have none before spreads_find() on a machine with measured numbers, and on a
+ * device with estimated numbers of which there is no measured run. Plain bytes: the struct can be copied between
+ * processes. */
 struct intervals {
     struct similarity like;
     struct interval of[RESIDUAL_COUNT];
@@ -51,8 +52,9 @@ void intervals_put_ends(struct text *out, double low, double high);
 void intervals_put_from(struct text *out, const struct intervals *intervals);
 
 /* Appends what an interval rests on: measured runs, "24 runs of 2 sources on a100". For times, if numbers of the
- * machine were measured, these come first: "65 % of the step goes with figures that were measured on this machine:
- * products (within 16 %); not measured are links within a node (35 % of it), which are judged by 24 runs ...". */
+ * machine were measured, these come first: "65 % of the step goes with figures that were measured on this machine,
+ * whose spreads move it by this much: products 16 %; not measured are links within a node (35 % of it), which are
+ * judged by 24 runs ...". */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of);
 

@@ -62,7 +62,7 @@ struct prediction_result {
     double hfu;                 /* a fraction: executed flops instead of the model's */
     /* How certain times and memory are: by measured runs of the same class, and, if spreads_find() was called, by
      * numbers that were measured on the machine. */
-    struct intervals intervals; /* on a measured machine of times only after spreads_find() */
+    struct intervals intervals; /* with measured numbers, times have one only after spreads_find() */
 
     /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
     bool has_causes;

@@ -12,9 +12,10 @@
  * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that arrives
  * last.
  *
- * The time of a step in which no row runs is the time to start ops: in a recording on processors it is the operators'
- * dispatch, shared equally by all ops; on a GPU it is the median gap between a kernel and the one before it on its
- * stream, of kernels that were launched before that one ended. */
+ * The time between rows is the time to start ops. In a recording on processors it is the operators' dispatch: the time
+ * of a step in which no row runs, shared equally by all kernels. On a GPU it is the median gap between a kernel and the
+ * one before it on its stream, of kernels that were launched before that one ended; in a trace of ours it is the
+ * median gap between consecutive rows of a stream. Gaps of 50 us and more do not count. */
 #ifndef PREDICT_OBSERVE_H
 #define PREDICT_OBSERVE_H
 
@@ -59,8 +60,9 @@ enum status observed_add(struct observed *observed, const struct prediction *pre
                          const struct trace *trace, bool foreign, const struct kineto_issue *issue,
                          const char *name, struct diag *diag);
 
-/* Appends a point for every shape of the schedule that was measured, and one for the start of an op. name stands for
- * the points in messages. Lists in *notes the kinds that cannot become points. */
+/* Appends a point for every measured shape of the schedule on which a number of a device or cluster file depends, and
+ * one for the start of an op. name stands for the points in messages. Lists in *notes the kinds of work that become no
+ * points because the profile runs them as chains of kernels. */
 void observed_points(const struct observed *observed, const struct prediction *prediction,
                      const char *name, struct points *points, struct text *notes);
 

@@ -34,8 +34,9 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Returns the seconds between the ends of two consecutive synchronisations of the host, between which there is an
- * exchange (or, if `fetches`, the fetches of a phase). */
+/* Returns the seconds of rank 0 between the ends of consecutive synchronisations of the host, summed over all pairs of
+ * them between which there is an exchange (or, if `fetches`, a fetch of the phase). The start of the step counts as the
+ * first synchronisation. */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {
@@ -56,8 +57,9 @@ static double between_waits(const struct prediction *p, const struct sim_result 
     return sum;
 }
 
-/* Returns the seconds from the end of the operator's inputs, or from the first op of a layer, to the end of the last
- * op; for layers on several stages, the sum over the stages. */
+/* Returns the seconds to the end of the operator's or layer's last op on any rank: for an operator from the end of the
+ * last op that makes its inputs, for a layer from the start of its first op. For SCOPE_LAYERS and beyond, returns the
+ * seconds of the whole simulated step. */
 static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;

@@ -104,14 +104,14 @@ static unsigned memories_of(const struct prediction *p)
     return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
 }
 
-/* The lengths of samples, which are tried from the shortest to the longest. A step is sampled if its list is long:
- * longer than LONG_LIST ops for its memory, and than LONG_TO_SIMULATE for its time, since the scheduler is fast on
- * shorter ones. */
+/* The lengths of samples, in layers or units, which are tried from the shortest to the longest. A step is sampled if
+ * its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
+ * lists are simulated fast. */
 static const uint32_t sample_lengths[] = {9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds a sample that represents the whole list, of the length with index `length` in sample_lengths or a longer
- * one. */
+ * one. Returns false if the list is short, if the caller wants the whole list, or if it has no such sample. */
 static bool make_sample(struct prediction *p, size_t length)
 {
     if (p->whole || compose_ops_at_most(&p->choices) < LONG_LIST)
@@ -519,8 +519,8 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank: of all kernels; of the kernels that belong to a unit; of the first unit's forward; of the last
- * unit's backward; and of issuing all ops on its host. */
+/* Seconds of one rank: of all kernels; of the kernels of layers that belong to a unit; of these, in the forward of the
+ * first unit; of these, in the backward of the unit that runs backward last; and of issuing all ops on its host. */
 struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };

@@ -91,8 +91,10 @@ enum status prediction_time(struct prediction *prediction, bool exact, struct di
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
                                        bool exact, struct diag *diag);
 
-/* Returns a lower bound, in seconds, of the step that prediction_memory() built: the larger of two sums, the kernels
- * of a rank's processors and the host's issue of all ops, and the largest over the first rank of each role. */
+/* Returns a lower bound, in seconds, of the step that prediction_memory() built. For the first rank of each role it
+ * takes the sum of the rank's kernels, and the sum of its host's time to issue all ops. In a pipeline of one chunk per
+ * stage it also takes the kernels of a stage's units, plus the first unit's forward on the stages before it and the
+ * last unit's backward there. The bound is the largest of all these. */
 double prediction_bound_s(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */

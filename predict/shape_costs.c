@@ -55,8 +55,9 @@ static void add_step(const struct prediction *p, struct shape_costs *costs)
             costs->issue_s[i] += seconds;
 }
 
-/* Adds the framework's time for exchanges and shifts of lists of tensors. An all-to-all has one tensor for each rank
- * of the group; each is copied out, and another one is allocated for the result. */
+/* Adds the framework's time for all-to-alls and shifts, which take lists of tensors (the profile's host_per_list_s). An
+ * all-to-all has one tensor for each rank of the group; each is copied out, and another one is allocated for the
+ * result. */
 static void add_lists(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;

@@ -68,7 +68,7 @@ static enum status step_on(double *step_s, const struct trial *trial, const stru
 
 /* Chooses how trials are simulated: ranks of long rings run the same work (sim/even/even.h), which suffices since
  * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
- * again in this way. */
+ * again in this way. If a rank is slowed, or there are no long rings, trials are simulated like the prediction. */
 static enum status choose_simulation(struct trial *trial, const struct prediction *p, bool exact)
 {
     *trial = (struct trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};

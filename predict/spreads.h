@@ -19,8 +19,8 @@ struct spreads {
     double spread[SPREAD_PART_COUNT]; /* of the measured numbers of a part; 0: none was measured */
     /* Logarithm of the step with the part's measured numbers slower by their spreads over the step as it is. */
     double measured[SPREAD_PART_COUNT];
-    /* For each part, the share of the step that depends on its unmeasured numbers: the relative growth of the step
-     * divided by the factor by which they are slowed. */
+    /* For each part, the share of the step that depends on its unmeasured numbers: the logarithm of the step's growth
+     * if they are slowed by a factor, divided by the logarithm of that factor; 0 or more. */
     double others[SPREAD_PART_COUNT];
     double estimated
         [SPREAD_PART_COUNT]; /* relative error of these, where they are estimates; else 0 */
@@ -35,8 +35,9 @@ double spreads_unmeasured(const struct spreads *spreads);
 /* True if a number of the machine was measured on it, or its device's products are an estimate. */
 bool spreads_matter(const struct setup *setup);
 
-/* Simulates the step again, in child processes, with each part of the machine's numbers changed. Does nothing unless
- * spreads_matter(). The prediction must have been simulated. */
+/* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads
+ * all-zero, without a simulation, on ideal hardware and unless spreads_matter(). STATUS_NO: with some numbers changed
+ * the step cannot be simulated. The prediction must have been simulated. */
 enum status spreads_find(struct spreads *spreads, const struct prediction *prediction, bool exact,
                          struct diag *diag);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step of which more ops would be simulated, over all classes of ranks, is estimated from LEAST_LAYERS layers, or
- * from as many as have so few ops. */
+/* If more than LONG_STEP_OPS ops of a step would be simulated, over all classes of ranks, the step is estimated from as
+ * many layers as have about that many ops, but from LEAST_LAYERS layers at least. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct job {
@@ -93,9 +93,10 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
     return (double)(windowed < layers ? layers - windowed : layers);
 }
 
-/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. Stages
- * of a pipeline wait for each other in ways that do not grow by the layer, and so do layers that offload different
- * shares. */
+/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. All are
+ * simulated if the first step was short, was a sample or was part of a model, if windows begin at a later layer, or if
+ * the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait for
+ * each other, and with offload ratios: there, times do not grow in proportion to the layers. */
 static int64_t layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;

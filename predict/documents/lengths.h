@@ -1,7 +1,7 @@
 /* predict/documents/lengths.h: lengths of documents, one after the other: from a file, or drawn from a distribution.
  *
  * A file has a length in tokens on each line, under an optional heading `length`, or it is CSV with the columns
- * `batch,length`, whose rows of one batch are next to each other. A list of lengths that has been used up begins
+ * `batch,length`, in ascending order of batches ("sampled batches"). A list of lengths that has been used up begins
  * again; sampled batches do not. Distributions are lognormal:MEDIAN,SIGMA (the length's logarithm is normal),
  * zipf:S,MAX (1 to MAX tokens, the probability of a length is proportional to length^-S) and histogram:FILE. The
  * latter is CSV with the columns `from,upto,share`: a share of all documents, in any unit, has lengths from `from`

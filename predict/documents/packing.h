@@ -3,10 +3,12 @@
  * Policies:
  *   first-fit  a document goes into the first sequence with room for it; one longer than a sequence loses its end
  *   best-fit   the same, into the sequence with the least room that suffices
- *   buckets    the same as first-fit, but a sequence takes only documents of one class of lengths (a power of two)
+ *   buckets    the same as first-fit, but a sequence takes only documents of one class of lengths (2^k to 2^(k+1) - 1)
  *   truncate   documents follow each other, and each is cut where a sequence ends; the rest begins the next sequence
- * A step is full at the first document that finds no place; that document begins the next step. What stays free at the
- * end of a sequence is padding, one more document to attention, as are tokens that round documents up to a multiple.
+ * A step is full at the first document that finds no place; that document, or what is left of it, begins the next step.
+ * A sampled batch of a file is one step: it fails if it does not fit. What stays free at the end of a sequence is
+ * padding, which attention treats as one more document. Tokens that round a document up to a multiple are padding, too,
+ * and belong to that document.
  *
  * Pairs are those of causal attention in each document (length (length + 1) / 2), padding included: what a rank
  * computes. Windows of the model are not counted. */
@@ -30,7 +32,7 @@ enum packing_policy {
 extern const char *const packing_names[PACKING_COUNT];
 
 /* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences over
- * its micro-batches, so that these have equal pairs, and begins with the largest. RANKS: in addition, sequences are
+ * its micro-batches, so that these have about equal pairs, and begins with the largest. RANKS: in addition, sequences are
  * first distributed over the ranks in the same way. Sequences are assigned largest first, each to the part with the
  * fewest pairs so far; if that does not lower the largest part, the order stays as packed.
  * DYNAMIC_CP, more context ranks for long documents, is known by name only: it is not modelled. */

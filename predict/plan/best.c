@@ -203,8 +203,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* fits: some length fits. never: no repair can make any length fit, because host memory is too small, and repairs
- * reduce that only if shares of activations are offloaded (tests/cli/test_space.c). */
+/* Whether a length fits. never: no repair can make this length fit, because it needs too much host memory, and repairs
+ * reduce that need only if shares of activations are offloaded (tests/cli/test_space.c). */
 struct reach {
     bool fits, never;
 };
@@ -426,7 +426,7 @@ static bool is_skipped(struct search *s, size_t i)
 }
 
 /* Raises the bounds of steps with many micro-batches, which take long to predict, to times extrapolated from shorter
- * steps (predict/plan/shortened.h). Candidates that have been skipped stay skipped. */
+ * steps (predict/plan/shortened.h), less SHORTENED_ERROR. Candidates that have been skipped stay skipped. */
 static enum status estimate_all(struct search *s, struct loss_part *part)
 {
     struct candidate *row = s->best->space.row, *copy;
@@ -507,8 +507,9 @@ static size_t part_by_subsequences(struct space *space)
     return others;
 }
 
-/* Fills a row for every candidate, in their order. Candidates with subsequences come last: many of their steps, which
- * take long to predict, are then known to be no better than the best one so far. */
+/* Fills a row for every candidate, and ranks the rows. Unless the longest sequence is sought, candidates with
+ * subsequences are tried last: many of their steps, which take long to predict, are then known to be no better than the
+ * best one so far. */
 static enum status search(struct best *best, struct setup *setup, const struct space_open *open,
                           struct diag *diag)
 {

@@ -1,9 +1,10 @@
 /* predict/plan/best.h: the best of a space of configurations, by branch and bound.
  *
  * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed size, so that the
- * same question gives the same answer on any number of cores. Each candidate is built, and the work of its busiest
- * stream is a second bound. Only if this bound is below the best step so far is its memory judged, and only if it fits
- * is it simulated. The search ends when the next candidate cannot be better.
+ * same question gives the same answer on any number of cores. Each candidate is built, and prediction_bound_s() is a
+ * second bound of its step. Only if this bound is below the best step so far is its memory judged, and only if it fits
+ * is it simulated. Candidates whose first bound is no better than the best step are not built. For GOAL_LONGEST the
+ * bounds are bytes, and each candidate is asked only whether it fits a longer sequence than the best one so far.
  *
  * Over packed documents the search compares the typical batch of each sample, and keeps every outcome within
  * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */

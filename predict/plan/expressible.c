@@ -202,8 +202,9 @@ static bool has_f16(const struct choices *c)
     return c->dtype == DTYPE_F16;
 }
 
-/* True if every rank holds whole weights: there is nothing to shard over, or shards have one rank. FSDP casts only
- * parameters that it shards, so these would stay float32. */
+/* True if every rank of a stage holds all weights of its tensor share: there is no other rank to shard over, or HSDP
+ * shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these would stay
+ * float32. */
 static bool has_whole_weights(const struct choices *c)
 {
     bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;

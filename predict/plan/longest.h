@@ -35,15 +35,17 @@ enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked ab
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
 int64_t longest_long(int64_t ranks);
 
-/* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens, or of the next larger
- * number into which they can be cut, up to 4G tokens (32 chunks). Open degrees are filled for a length that all
- * degrees divide, and keep that value. An error means that the choices allow no length. */
+/* Fills *ladder with the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
+ * allow these, of the smallest multiple of 1K that they allow. The lengths end at 4G tokens, or at 32 chunks for a
+ * sequence in chunks; they begin with the first that has two chunks, and a token for each piece of the loss and of the
+ * feed-forward part on every rank. Open degrees are filled for a length that all degrees divide, and keep that value.
+ * An error means that the choices allow no length. */
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag);
 
 struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
-    /* the shortest length that is known not to fit: the one after `tokens`, unless `ended`; 0: all lengths of the
-     * ladder fit */
+    /* the shortest length that is known not to fit: the one after `tokens`, unless `ended`; 0: none is known, and
+     * unless `ended` all lengths of the ladder fit */
     int64_t next;
     struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
     struct reserved reserved;  /* of tokens */

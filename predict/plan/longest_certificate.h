@@ -23,7 +23,7 @@ struct longest_certificate {
     struct prediction at, beyond;       /* simulated; empty where there is none */
     struct flip flip[ALTERNATIVES_MAX]; /* longest first */
     size_t flips;
-    bool flips_asked; /* false: schedules are too large to search each option */
+    bool flips_asked; /* false: schedules are too large to search each option, or all lengths fit */
 };
 
 /* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `brief`; release it in either

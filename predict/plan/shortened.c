@@ -9,8 +9,8 @@ static int64_t enough(const struct choices *c)
     return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
 }
 
-/* Returns the number of micro-batches of the shorter step; 0 if a shorter step would save nothing, or if
- * micro-batches have different documents. */
+/* Returns the number of micro-batches of the shorter step; 0 if the request is refused, if its step has less than 1.5
+ * times the micro-batches of the two shorter steps together, or if micro-batches have different documents. */
 static int64_t few_of(struct choices *c, const struct request *request)
 {
     if (compose_resolve(c, request, NULL, NULL) != STATUS_OK || c->documents != NULL)

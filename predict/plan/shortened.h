@@ -13,8 +13,9 @@
 /* The largest error of such a time, as a share of the step (tests/cli/test_space.c). */
 #define SHORTENED_ERROR 0.01
 
-/* Returns the seconds of the request's step, extrapolated from a shorter step; 0: the request is refused, has packed
- * documents, or has a step less than 1.5 times as large as the shorter one. */
+/* Returns the seconds of the request's step, extrapolated from two shorter steps; 0: the request is refused, has packed
+ * documents, or its step has less than 1.5 times the micro-batches of the two shorter steps together; or these could
+ * not be predicted. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not

@@ -207,8 +207,8 @@ static struct values open_values(int given, int count)
     return given >= 0 ? (struct values){given, given} : (struct values){0, count - 1};
 }
 
-/* True if the search covers this policy for weights. A strategy of subsequences has policies of its own: Megatron's
- * sharded optimizer if there is something to shard, and offload ratios instead of recomputation. Other policies are
+/* True if the user's options allow the own policies of a strategy of subsequences. These are `weights` (Megatron's
+ * sharded optimizer, if there is something to shard) and offload ratios instead of recomputation. Other policies are
  * searched only if the user named the strategy. */
 static bool has_own_policies(const struct request *given, int weights)
 {
@@ -218,10 +218,10 @@ static bool has_own_policies(const struct request *given, int weights)
 
 static void walk_pieces(struct walk *w, struct request request)
 {
-    /* PIECES: the most subsequences of a sequence whose length is searched for. UNITS_*: the most units of a step,
-     * which grows with the number of stages: with that many the bubble is 3 %, and more only make schedules longer.
-     * The longest subsequences are always tried: with many micro-batches all of them make more units than this, and
-     * they may be the only ones that fit. */
+    /* PIECES: the number of subsequences of a sequence whose length is searched for, unless the user gives it.
+     * UNITS_*: the most units of a step: 32 for each stage, with which the bubble is 3 %, but from 64 to 256; more only
+     * make schedules longer. The longest subsequences are always tried, since with many micro-batches subsequences of
+     * every length may make more units than this. */
     enum { PIECES = 64, UNITS_LEAST = 64, UNITS_OF_STAGE = 32, UNITS_MOST = 256 };
     int64_t most = UNITS_OF_STAGE * request.pp;
     most = most < UNITS_LEAST ? UNITS_LEAST : most > UNITS_MOST ? UNITS_MOST : most;
@@ -273,8 +273,9 @@ static void walk_policies(struct walk *w, struct request request)
                 add(w, &request);
 }
 
-/* Tries the chunk lengths that cut a sequence into 2 to 32 chunks; if there is none, the strategy's own length,
- * provided that the user named the strategy. */
+/* Tries the chunk lengths of FPDT: the user's, if there is one; 512K tokens, if the length of the sequence is searched
+ * for; otherwise the powers of two from 32K to 512K that cut the sequence into 2 to 32 chunks, and the strategy's
+ * default. Other strategies have no chunks. */
 static void walk_chunks(struct walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };

@@ -1,8 +1,8 @@
 /* predict/plan/space.h: the configurations that a plan may choose from, and the bounds of each.
  *
- * Bounds are closed forms that no schedule can beat: the flops that the model and the chosen
- * recomputation need at the device's peak, and the bytes of states and layer inputs that must lie in
- * device memory. docs/planning.md derives them. */
+ * Bounds are closed forms that no schedule can beat (predict/bounds.h): the computation at the rates
+ * of the largest work, and the bytes of states and saved activations that must lie in device memory.
+ * docs/planning.md derives them. */
 #ifndef PREDICT_PLAN_SPACE_H
 #define PREDICT_PLAN_SPACE_H
 
@@ -18,7 +18,7 @@ struct candidate {
     struct request
         request; /* every degree given; documents are those of the sample's typical batch */
     const struct sample *sample; /* NULL: each sequence is one document */
-    uint8_t strategy;            /* row of compose_strategies(): its family */
+    uint8_t strategy;            /* row of compose_strategies() */
     double tokens;               /* of a step, without padding */
     double bound_s;              /* no step is shorter */
     double least_bytes;          /* no GPU needs less */

@@ -46,8 +46,8 @@ enum status setup_fill(struct setup *setup, struct diag *diag);
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
 /* Load the parts of a setup. setup_load_model(): a model by name, with the keys to ignore and the fields to set.
- * setup_load_cluster(): a cluster of that many nodes and GPUs, with its costs. setup_open_request(): a request with
- * all choices open. */
+ * setup_load_cluster(): a cluster of that many nodes and GPUs (0: as its file says), with its costs.
+ * setup_open_request(): a request with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

@@ -79,8 +79,9 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Returns the seconds to transfer the weights of one layer to a stage. If stages hold parts, a stage's own part is
- * not sent, except at the first use in a step, when the owner sends all parts. */
+/* Returns the seconds to transfer the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
+ * parts, a stage's own part is not sent, except in the forward of subsequence 0 and of the first one of the last group,
+ * when the owner sends all parts. */
 static double remote_weights_s(const struct choices *c, const struct costs *costs,
                                const struct task *task, double stages, bool forward)
 {
@@ -90,8 +91,9 @@ static double remote_weights_s(const struct choices *c, const struct costs *cost
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Returns the seconds of a task's last piece, which attends to the most keys. Its backward has twice the products and
- * one and a half times the collectives (the input of a product is gathered once more, for the weights' gradient). */
+/* Returns the seconds of a task's last piece, which attends to the most keys, in all layers of its chunk and, in the
+ * last chunk, in the head. The backward has twice the products and one and a half times the collectives (the input of a
+ * product is gathered once more, for the weights' gradient). */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)
 {
