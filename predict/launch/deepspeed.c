@@ -1,4 +1,4 @@
-/* DeepSpeed: the JSON configuration (deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py) and the
+/* Translates DeepSpeed's JSON configuration (deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py) and the
  * arguments of Megatron-DeepSpeed (megatron/arguments.py). */
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"

@@ -2,9 +2,9 @@
  *
  * A framework's settings are a table: each row names a setting and the field that it sets, or says that it has
  * no effect on a step, or that it is not modelled and how much that may matter. The tables are used in both
- * directions: launch_read() fills fields from files, and launch_print() writes fields. Two functions per
- * framework, side by side in its file, translate between fields and choices: one from fields to options, one
- * from choices to fields.
+ * directions: launch_read() fills fields from files, and launch_print() writes fields. In a framework's file,
+ * one function translates fields into options; for the frameworks that launch_print() writes (torchtitan,
+ * Megatron-LM, DeepSpeed) another one translates choices into fields.
  *
  * No setting is dropped in silence: a setting that no row names is listed as unknown. docs/launching.md lists the
  * settings and the versions of the frameworks.

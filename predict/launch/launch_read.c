@@ -125,8 +125,9 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* Returns the index of the word after which a program's arguments begin: "x.py", or the module after the last -m
- * (launchers are modules, too). 0: there is none. */
+/* Returns the index of the word after which a program's arguments begin: the first "x.py", the subcommand of `trl`, or
+ * the module after -m that is no launcher, whichever comes first. 0: there is none, or the command is a test, `echo`,
+ * `cp` or the like. */
 static size_t find_program(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",

@@ -165,7 +165,7 @@ static void context_fields(struct launch *l, const struct choices *c)
     }
 }
 
-/* Sets the fields of sharded weights and of the optimizer's place, with those that they require: Megatron-FSDP
+/* Sets the fields of sharded weights, overlap and the optimizer's place, with those that they require: Megatron-FSDP
  * requires its checkpoint format and no fusion of gradient accumulation; the optimizer on the host requires the
  * precision-aware optimizer, which requires the distributed one. */
 static void weight_fields(struct launch *l, const struct choices *c)

@@ -137,8 +137,8 @@ static void read_biases(const struct launch *l, struct transformer *m)
     m->bias_qkv = all || launch_on(l, LAUNCH_QKV_BIAS);
 }
 
-/* Returns Megatron's default width: 4 h, for SwiGLU two thirds of it in multiples of 64; Megatron-DeepSpeed's is the
- * same. */
+/* Returns Megatron's default width of the feed-forward part: 4 h, for SwiGLU two thirds of it, rounded down to a
+ * multiple of 64. Megatron-DeepSpeed's is the same. */
 static int64_t default_ffn(const struct launch *l, int64_t hidden)
 {
     if (!launch_on(l, LAUNCH_SWIGLU))

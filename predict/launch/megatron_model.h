@@ -6,7 +6,7 @@
 #include "predict/launch/launch_parts.h"
 
 /* Sets the fields of a model that both frameworks call by the same name: sizes, SwiGLU, biases, the head, the base of
- * rotations. */
+ * rotary embeddings. */
 void megatron_model_fields(struct launch *launch, const struct transformer *model);
 /* Sets the fields of length, batch, tensor ranks and stages. */
 void megatron_batch_fields(struct launch *launch, const struct choices *choices);

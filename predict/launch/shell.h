@@ -7,8 +7,9 @@
  * there are.
  *
  * Not run: commands in $( ) and ` `, loops, case, tests of files, and `if` over any of these. A word that depends on
- * them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). A variable that
- * the script does not set is open too, as are its positional arguments $1, ...; "$@" is empty. */
+ * them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). Commands inside a
+ * loop, a case or such an `if` are listed once, as unsure. A variable that the script does not set is open too, as are
+ * its positional arguments $1, ...; "$@" is empty. */
 #ifndef PREDICT_LAUNCH_SHELL_H
 #define PREDICT_LAUNCH_SHELL_H
 

@@ -183,8 +183,9 @@ static void part_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
- * over data and context ranks. By default, torchtitan keeps gathered weights between forward and backward if there
- * are pipeline stages; those of the head it always keeps. */
+ * over data and context ranks. Also sets whether weights are gathered again for the backward: always with ZeRO-3 and
+ * HSDP, else never. By torchtitan's default policy they would not be if there are pipeline stages, and those of the
+ * head never. */
 static void rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);

@@ -1,5 +1,5 @@
-/* Hugging Face: Accelerate's configuration (accelerate/commands/config), and the settings of TRL and of Trainer
- * (transformers/training_args.py, trl/trainer/sft_config.py), in YAML or as arguments. */
+/* Reads settings of Hugging Face: Accelerate's configuration (accelerate/commands/config), and the settings of TRL and
+ * of Trainer (transformers/training_args.py, trl/trainer/sft_config.py), in YAML or as arguments. */
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 

@@ -2,7 +2,8 @@
  *
  * A unit is the tokens of a rank times the hidden width. In the forward a step of the block holds the tensors that it
  * makes: the input, q with k and v, what all-to-alls receive, the operands of attention, the widest tensor between the
- * products of the feed-forward part. In the backward it holds these and their gradients. FPDT's Table 2 counts so.
+ * products of the feed-forward part. In the backward it holds these and their gradients, but of what all-to-alls
+ * receive only the gradients count. FPDT's Table 2 counts so.
  * Tensors in another data type than that of computation (log-sum-exps, statistics) are not counted.
  *
  * The folder predict/reproduce/ reproduces figures and tables of papers from a catalogue, and judges the claims that

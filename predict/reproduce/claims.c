@@ -93,8 +93,8 @@ static double better(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Returns the best of the selected points that agree with `like` in every coordinate that the selection does not
- * fix. */
+/* Returns the highest predicted and the highest published value (of->lowest: the lowest ones) of the selected points
+ * that agree with `like` in every coordinate that the selection leaves free; of->each leaves series and x free. */
 static struct side side_of(const struct reproduction *r, size_t entry,
                            const struct point_selector *of, const struct reproduction_point *like)
 {

@@ -1,7 +1,8 @@
 /* predict/reproduce/outcome.h: the outcome of an entry: a state and a sentence.
  *
  * An entry with published numbers is matched if the mean of the absolute errors is at most 5 %, the worst at most 15
- * %, and every verdict and longest length is right. Entries without numbers are judged by their claims. */
+ * %, every verdict and longest length is right, and every point could be predicted. Entries without numbers are judged
+ * by their claims. */
 #ifndef PREDICT_REPRODUCE_OUTCOME_H
 #define PREDICT_REPRODUCE_OUTCOME_H
 

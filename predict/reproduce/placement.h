@@ -2,8 +2,8 @@
  * catalogue.
  *
  * In a pattern "{seq_len}" stands for a column or an option of a row of measurements, and "{seq}" and "{case}" for an
- * axis and the case of a grid. Numbers of tokens are written like "512K". A column or option that a row lacks becomes
- * an empty text. */
+ * axis and the case of a grid. Whole numbers of "{seq_len}" and "{chunk}" are written like "512K". A column or option
+ * that a row lacks becomes an empty text. */
 #ifndef PREDICT_REPRODUCE_PLACEMENT_H
 #define PREDICT_REPRODUCE_PLACEMENT_H
 

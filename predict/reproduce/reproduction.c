@@ -284,8 +284,8 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     }
 }
 
-/* Compares a predicted value with a published one. Lengths and verdicts are right or wrong, and so is what is predicted
- * not to fit. */
+/* Compares a predicted value with a published one. Lengths and verdicts are right or wrong; another value is wrong if
+ * the step is predicted not to fit. All others have a relative error, unless the published value is 0. */
 static void judge_published(struct reproduction_point *point)
 {
     bool exact = point->measure == MEASURE_LONGEST || point->measure == MEASURE_FITS;

@@ -1,8 +1,8 @@
 /* predict/sweep/axes.h: a grid: every combination of the values of its axes.
  *
  * The values of an axis are a list "a,b,c" (separated by ';' if the text has one, for values that contain commas),
- * or, for numbers, "A..B:xF" (each F times the one before) or "A..B:+S" (each S more than the one before); B is
- * included if a step meets it. The first axis changes slowest.
+ * or, for numbers, "A..B:xF" (each F times the one before) or "A..B:+S" (each S more than the one before; whole
+ * numbers may leave out ":+1"); B is included if a step meets it. The first axis changes slowest.
  *
  * The folder predict/sweep/ predicts every point of a grid of options. */
 #ifndef PREDICT_SWEEP_AXES_H

@@ -4,9 +4,11 @@
  *   T      = T_exchange + (cp / w) T_window
  *   T_window = (w - 1) max(T_tile, T_inner) + max(T_tile, T_outer)
  *
- * Tiles run at one share of the device's peak, and messages at nominal rates. The formula applies to the forward, and
- * to the backward with 2.5 times the flops and twice the bytes. Matrix products run at the same share. Latencies, the
- * host, memory-bound work and moving weights are left out.
+ * Here cp are the ranks of the ring, and w those of an inner ring; T_exchange is the time of the all-to-alls. With
+ * cp = 1, T = T_exchange + T_tile. Tiles run at one share of the device's peak, and messages at nominal rates. The
+ * formula applies to the forward, and to the backward with 2.5 times the flops, twice the bytes of the ring and the
+ * same all-to-alls. Matrix products run at the same share. Latencies, the host, memory-bound work and moving weights
+ * are left out.
  *
  * The folder predict/validate/ predicts training steps and figures that others measured, and takes the
  * differences. */

@@ -1,12 +1,13 @@
 /* predict/validate/external_validation.h: predicts training steps that others measured, from the options in their
  * rows.
  *
- * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
- * prediction, made in a child process. A measured run did fit in memory: a prediction that says otherwise is a wrong
- * verdict, and its time is scored nevertheless.
+ * A row's `args` are options of the command `predict`, which the caller reads. Rows of one file with the same args,
+ * GPUs, length and batch share a prediction, made in a child process. A measured run did fit in memory: a prediction
+ * that says otherwise is a wrong verdict, and its time is scored nevertheless.
  *
- * All errors are of speed: measured / predicted - 1 of seconds, predicted / measured - 1 of tokens per second. A
- * positive error means that the step is predicted faster than measured. */
+ * Errors of times are of speed: measured / predicted - 1 of seconds, predicted / measured - 1 of tokens per second. A
+ * positive error means that the step is predicted faster than measured. Errors of memory are predicted / measured
+ * - 1. */
 #ifndef PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
 #define PREDICT_VALIDATE_EXTERNAL_VALIDATION_H
 

@@ -21,8 +21,8 @@ struct leave_one_out {
             [LEAVE_ONE_OUT_NUMBERS]; /* logarithms of the numbers' factors */
 };
 
-/* Fits without each table in turn and fills *result. STATUS_BAD_INPUT: fewer than two tables have rows that count.
- * Release *result in either case. */
+/* Fits without each table in turn, and to all tables, and fills *result. STATUS_BAD_INPUT: fewer than two tables, or
+ * more than LEAVE_ONE_OUT_TABLES, have rows that count. Release *result in either case. */
 enum status leave_one_out_make(struct leave_one_out *result, const struct validation *validation,
                                struct diag *diag);
 void leave_one_out_release(struct leave_one_out *result);

@@ -63,8 +63,8 @@ static const struct named zeros[] = {
     {"1", CHOICE_WEIGHTS_ZERO1},
     {"2", CHOICE_WEIGHTS_ZERO2},
     {"3", CHOICE_WEIGHTS_ZERO3},
-    /* prefetching one block with ZeRO-3 means that two blocks are gathered at a time; the source does not say over
-     * which ranks the weights are cut: here over all, dp x sp */
+    /* "partial" prefetches one block with ZeRO-3, so that two blocks are gathered at a time. The source does not say
+     * over which ranks the weights are sharded: here over all, dp x sp. */
     {"partial", CHOICE_WEIGHTS_ZERO3},
 };
 static const struct named placements[] = {

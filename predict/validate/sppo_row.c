@@ -55,7 +55,7 @@ static int offload_of(const char *name)
 }
 
 /* Returns the SPPO system to which a row belongs; -1: an unknown one. Stages share subsequences only with adaptive
- * offload, which is SPPO's default. */
+ * offload. That is the default of a row that names no offload, but a speed-up must name one. */
 static int system_of(const struct measurement *row)
 {
     const char *multiplex = measurement_option(row, "multiplex");

@@ -1,5 +1,5 @@
-/* predict/validate/subsequence_row.h: predicts published bytes and seconds of one layer's saved activations and of
- * its subsequences. */
+/* predict/validate/subsequence_row.h: predicts published bytes of saved activations, of a sequence in all layers or of
+ * its first and last subsequence in one layer, and the seconds to copy the latter to the host. */
 #ifndef PREDICT_VALIDATE_SUBSEQUENCE_ROW_H
 #define PREDICT_VALIDATE_SUBSEQUENCE_ROW_H
 

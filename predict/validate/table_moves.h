@@ -7,8 +7,8 @@
 /* The share by which a number falls and rises. */
 #define TABLE_MOVES_STEP 0.1
 
-/* The tables, each given by its first row that counts, and by how much the mean error of each grows when a number is
- * lowered [0] and raised [1]. */
+/* The tables, one for each source, table and metric, each given by its first row that counts; and by how much the mean
+ * absolute error of each grows when a number is lowered [0] and raised [1]. */
 struct table_moves {
     size_t *first, tables;
     double *by[2];

@@ -21,7 +21,7 @@ void validation_release(struct validation *v)
 /* ---- one run ---- */
 
 /* Searches for the longest length that fits. Papers double lengths, so the ladder has the printed length, its halves
- * down to MEASURED_SHORTEST and, if `above`, its doubles. */
+ * down to MEASURED_SHORTEST and, if `above`, its doubles up to LONGEST. */
 static void search(const struct setup *setup, bool above, struct run_answer *answer,
                    struct diag *diag)
 {
