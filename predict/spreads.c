@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By what numbers that were not measured are slowed to find the share of the step that goes with them. */
+/* The factor by which numbers that were not measured are slowed, to find the share of the step that depends on them. */
 static const double SLOWER = 1.1;
 
 double spreads_unmeasured(const struct spreads *spreads)

@@ -24,7 +24,7 @@ void shell_release(struct shell_script *script)
 
 /* ---- assignments ---- */
 
-/* Appends what a part that may not run would have added. */
+/* Returns an open part that stands for what a part of the script would add if the condition of s->open_line holds. */
 static const char *open_mark(const struct shell_reader *s)
 {
     return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);

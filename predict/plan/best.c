@@ -191,7 +191,7 @@ static bool lacks_room(const struct setup *setup, const struct choices *c)
            on_node * bound_host_bytes(c) > host;
 }
 
-/* True if the list of a request would be too long; no list is needed to tell. */
+/* True if bounds show, without a schedule, that the length of a request does not fit. */
 static bool is_too_long(const struct setup *setup, const struct request *asked)
 {
     struct choices c;
@@ -314,7 +314,7 @@ static int faster_first(const void *left, const void *right)
     return a->least_bytes != b->least_bytes ? (a->least_bytes < b->least_bytes ? -1 : 1) : 0;
 }
 
-/* Orders by the bytes that do not grow with the length, fewest first, and candidates that keep no inputs first. */
+/* Orders by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the length. */
 static int roomier_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;

@@ -69,7 +69,7 @@ static int64_t least_tokens(const struct request *request, const struct choices 
 enum status ladder_of(struct ladder *ladder, struct request *request, struct diag *diag)
 {
     enum { STEPS_MAX = 4096 };
-    static const int64_t prime = 10007; /* a length that is a multiple of it by no chance */
+    static const int64_t prime = 10007; /* so that no degree divides a length only by chance */
     struct choices choices;
     struct transformer model = *request->model;
     struct request asked = *request;

@@ -3,7 +3,7 @@
 #include "predict/prediction.h"
 #include "schedule/config/resolve_config.h"
 
-/* Returns the number of micro-batches that fill a pipeline, with one that still runs among them, and one more. */
+/* Returns the number of micro-batches of the longer of two short steps, both of which fill the pipeline. */
 static int64_t enough(const struct choices *c)
 {
     return 2 + (c->pp + c->subsequences - 1) / c->subsequences;

@@ -66,7 +66,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
     else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
         id->weights = CHOICE_WEIGHTS_ZERO3;
     id->shard = id->weights == CHOICE_WEIGHTS_HSDP ? c->shard : 0;
-    /* of one unit nothing leaves */
+    /* of one unit nothing is offloaded */
     id->activations = c->activations;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
         id->activations = CHOICE_ACTIVATIONS_KEEP;
@@ -93,9 +93,9 @@ struct walk {
     uint8_t strategy;
     const struct strategy *row;
     bool
-        beyond; /* what was given may be a combination that is searched only where it is asked for */
+        beyond; /* also combinations that are searched only if the user's options ask for them */
     bool
-        corners; /* only what a degree of 1 leaves of a strategy; else only what it leaves nothing of */
+        corners; /* only what degrees of 1 reduce to a simpler strategy (is_corner()); else only the others */
     struct identity *seen; /* of the rows that were added */
     size_t count, capacity;
 };

@@ -152,7 +152,8 @@ static enum status pack(const struct sample **sample, struct samples *samples,
     return status;
 }
 
-/* Packed steps taken as micro-batches of larger ones, four each: the slowest by their mean, on average. */
+/* Takes every four packed steps as micro-batches of a larger step; returns the slowest of four over their mean, on
+ * average over the larger steps. */
 static double slowest_of_4(const double *step_s, size_t count)
 {
     double sum = 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A claim about which series is best holds by less where the one that the paper names is within this of it. */
+/* A claim about which series is best holds by less if the series that the paper names is within this share of it. */
 #define NEARLY_BEST 0.02
 
 const char *const claim_verdict_names[CLAIM_VERDICT_COUNT] = {"holds", "holds by less",

@@ -127,7 +127,7 @@ void outcome_put(struct text *out, const struct entry_outcome *o)
     }
 }
 
-/* Appends the points with the largest errors. */
+/* Appends the point with the largest error. */
 static void put_worst(struct text *out, const struct reproduction *r, size_t e)
 {
     const struct reproduction_point *worst = NULL;

@@ -65,7 +65,7 @@ struct setup_change {
 };
 void setup_apply(struct setup *setup, const struct setup_change *change);
 
-/* Makes attention block-sparse: only its own queries see a share of each chunk's keys. */
+/* Makes attention block-sparse: that share of each chunk's keys is seen only by the queries of the same chunk. */
 void setup_sparsity(struct setup *setup, int64_t chunk, double share);
 
 #endif

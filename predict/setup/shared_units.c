@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A predicted gain below this is none: what the replay leaves out is of that size. */
+/* Sharing counts as faster only if it shortens the step to less than this share: the replay is no more accurate. */
 #define WORTH 0.998
 
 /* ---- what a layer costs a rank ---- */

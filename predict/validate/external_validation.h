@@ -54,7 +54,7 @@ enum status external_validation_run(struct external_validation *validation,
                                     struct diag *diag);
 void external_validation_release(struct external_validation *validation);
 
-/* True if a row was measured on the device `name`: the row's own name, or its family ("a100" of "a100_80gb"). */
+/* True if a row was measured on the device `name`: the row's own name, or its kind ("a100" of "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
 /* Returns the name of the predicted figure with which a row's second metric is compared; NULL: none. *scored: the two
