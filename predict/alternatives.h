@@ -40,7 +40,8 @@ struct remedy {
 
 enum { REMEDIES_MAX = 160 };
 
-/* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets. */
+/* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets and
+ * tables. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
 /* Finds all remedies by the same short table without attention kernels, fastest first: options with which a GPU's

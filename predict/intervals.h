@@ -38,7 +38,7 @@ struct intervals intervals_of(const struct prediction *prediction);
 /* True if there is an interval for this figure. */
 bool intervals_known(const struct intervals *intervals, enum residual_of of);
 
-/* Appends "54.3 to 80.6": a value's interval in units of unit_s or unit bytes, three digits each. */
+/* Appends "54.3 to 80.6": the ends of a value's interval, divided by `unit`, with three digits each. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
 /* If there is an interval, appends `before`, the text of intervals_put() and a bracket: " (90 %: 54.3 to 80.6)". */

@@ -52,7 +52,8 @@ static enum sort sort_of(enum work_kind kind)
     }
 }
 
-/* Finds whether some instance of a group has members in one node, and whether some has members in several. */
+/* Finds whether some instance of a group has neighbours in one domain of the fabric (one or several nodes), and whether
+ * some has neighbours in different ones. */
 static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
                        bool *within, bool *between)
 {

@@ -52,7 +52,7 @@ struct prediction_result {
         peak_bytes; /* of tensors on the device that is fullest, at its fullest moment; and of what: */
     uint64_t peak_category_bytes[CATEGORY_COUNT];
     double
-        step_s; /* the step; with request.scope a part of it: from the part's first op to its last */
+        step_s; /* the step; with request.scope a part of it (operator_times.h, elapsed_s) */
     double tokens_per_s_gpu;
 
     /* Whether the prediction is of a whole step; mfu, hfu and intervals are known only then. */

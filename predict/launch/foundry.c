@@ -1,4 +1,4 @@
-/* llm-foundry's YAML (scripts/train/yamls): MPT and Hugging Face models under Composer's FSDP. */
+/* Reads llm-foundry's YAML (scripts/train/yamls): MPT and Hugging Face models under Composer's FSDP. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
 
@@ -48,7 +48,7 @@ static const struct launch_row rows[] = {
 /* clang-format on */
 const struct launch_table launch_foundry_table = {rows, ARRAY_LEN(rows)};
 
-/* MPT: LayerNorm, GELU, a tied head; ALiBi or learned positions, of which neither changes the products. */
+/* Adds the option "model". MPT has LayerNorm, GELU and a tied head; its positions are rotary, learned or ALiBi. */
 static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     if (launch_has_option(l, "model") || !launch_said(l, LAUNCH_HIDDEN))

@@ -1,4 +1,4 @@
-/* The model of a launch file as the option --model. */
+/* Makes the option --model from the model of a launch file. */
 #include "predict/launch/launch_parts.h"
 
 #include <math.h>

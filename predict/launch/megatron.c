@@ -1,4 +1,5 @@
-/* Megatron-LM, megatron/training/arguments.py: core 0.7 to 0.14, and the names that earlier versions had. */
+/* Translates Megatron-LM's arguments (megatron/training/arguments.py) by the names of core 0.7 to 0.14, and of earlier
+ * versions. */
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 
@@ -146,7 +147,7 @@ static bool is_sharded(const struct choices *c)
     return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
 }
 
-/* Copies of the shards. */
+/* Returns the number of copies of the shards. */
 static uint32_t shard_copies(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_sharing(c) / c->shard : 1;

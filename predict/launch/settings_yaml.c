@@ -1,4 +1,4 @@
-/* YAML through libyaml: its events, flattened. */
+/* Reads YAML: flattens the events of libyaml. */
 #include "predict/launch/settings.h"
 
 #include <string.h>

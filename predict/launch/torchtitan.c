@@ -1,4 +1,4 @@
-/* torchtitan, torchtitan/config/job_config.py: the names of 0.2, and those that 0.1 and earlier had. */
+/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, and of 0.1 and earlier. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
 
@@ -164,7 +164,7 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_ZB_V] = "ZBVZeroBubble",
 };
 
-/* The layers of each part: what the framework would choose itself weighs embedding and head as layers. */
+/* Sets the layers of each part, since the framework's own choice counts the embedding and the head as layers. */
 static void part_fields(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunks(c);

@@ -108,7 +108,7 @@ static bool says_zero(const struct launch *l)
            l->has[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* The words of Accelerate's sharding, and the numbers that older files have. */
+/* True if a file gives this sharding by its name in Accelerate, or by the number that older files have. */
 static bool shards_as(const struct launch *l, const char *name, const char *number)
 {
     return launch_is(l, LAUNCH_SHARDING, name) || launch_is(l, LAUNCH_SHARDING, number) ||
@@ -160,7 +160,7 @@ static enum status weight_options(struct launch *l, struct launch_given given,
     return STATUS_OK;
 }
 
-/* Trainer's optimizers. */
+/* Adds the option for the states of Trainer's optimizer, or a remark on another optimizer than AdamW. */
 static void state_options(struct launch *l)
 {
     if (!launch_said(l, LAUNCH_OPTIMIZER))

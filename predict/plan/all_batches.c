@@ -180,7 +180,7 @@ static void explain_one(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-/* Simulates the contenders, and the best of each strategy, for the causes of their times. */
+/* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
 static enum status explain(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};

@@ -82,7 +82,8 @@ void best_release(struct best *best);
 /* Sorts the rows, best first; of equal ones the one that was tried first. */
 void best_rank(struct best *best);
 
-/* True if a comes before b in the ranking: of those that were simulated, the ones predicted on more batches. */
+/* True if a comes before b in the ranking: a was simulated and b was not; or both were, and a is longer (GOAL_LONGEST),
+ * was predicted on more batches, or has the higher rate, in this order. */
 bool best_is_better(enum goal goal, const struct outcome *a, const struct outcome *b);
 
 #endif

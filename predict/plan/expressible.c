@@ -63,7 +63,7 @@ static bool has_heads_in_parts(const struct choices *c)
     return has_heads(c) && (c->tp > 1 || c->pp > 1);
 }
 
-/* TransformerEngine's a2a: key and value heads of a tensor rank divide over the head ranks. */
+/* TransformerEngine's a2a requires that the key and value heads of a tensor rank divide over the head ranks. */
 static bool has_copied_heads(const struct choices *c)
 {
     return has_heads(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
@@ -266,7 +266,7 @@ static bool has_ffn_chunks(const struct choices *c)
     return c->ffn_chunks > 1;
 }
 
-/* FPDT's code has pieces of its own. */
+/* With FPDT, its code decides how many pieces the loss and the feed-forward part have. */
 static bool has_other_loss_chunks(const struct choices *c)
 {
     return has_chunks(c) ? c->loss_chunks != resolve_usual_pieces(c).loss : has_loss_chunks(c);
@@ -294,7 +294,7 @@ static bool is_not_torchtitan(const struct choices *c)
     return !has_profile(c, "torchtitan");
 }
 
-/* Its rings and exchanges are TransformerEngine's. */
+/* The rings and exchanges of Megatron-LM are TransformerEngine's. */
 static bool is_not_megatron(const struct choices *c)
 {
     bool shared = has_ring(c) || has_heads(c);
@@ -339,7 +339,7 @@ static bool has_attention_windows(const struct choices *c)
     return c->model->attention_window > 0;
 }
 
-/* Branches that are not Llama's or GPT's; torchtitan's llama3 is asked by is_not_llama(). */
+/* Branches that are not Llama's or GPT's; for torchtitan, is_not_llama() checks this. */
 static bool has_other_branches(const struct choices *c)
 {
     const struct transformer *m = c->model;

@@ -28,7 +28,7 @@ struct run_answer {
     struct similarity like;
     double step_s, tokens_per_s_gpu;
     double mfu, mfu_other; /* by the source's convention; with the other factor for recomputation */
-    struct operator_times operator;        /* of scope attention */
+    struct operator_times operator;        /* of a part of the model (--scope) */
     struct sppo_answer sppo;               /* of SPPO's speed-ups and lengths */
     struct subsequence_answer subsequence; /* of rows about saved activations */
     bool has_baseline;
