@@ -76,8 +76,8 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
 }
 
 /* Finds a factor for each kind of work on its predicted time, such that the predicted times of all gaps between
- * products and attentions come as near as possible to the measured ones. Kinds whose predicted times have the same
- * ratio in every gap keep that ratio. */
+ * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
+ * same ratio in every gap keep that ratio. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
                          const struct prediction *p, double factor[WORK_KIND_COUNT])
 {

@@ -5,7 +5,8 @@
  * recordings one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
  * step gives seconds to each op of the schedule: a trace of ours names its ops; any other is aligned with the
  * prediction (traces/row_matches.h), and time that several ops share is divided among them in proportion to their
- * predicted times. Time between products and attentions belongs to memory-bound work, of several kinds in each gap.
+ * predicted times. Time between blocks (products, attention, messages and copies that were aligned) belongs to
+ * memory-bound work, of several kinds in each gap.
  * So one factor per kind is fitted such that all gaps agree (multiplicative updates, Lucy, Astronomical Journal 79
  * (1974)), and the time of each gap is then divided by the corrected times.
  *

@@ -14,9 +14,9 @@
 typedef void workers_function(void *context, size_t job, void *result);
 
 /* Runs jobs 0 to count - 1. results holds count * result_size bytes. progress, if not NULL, has begun, and its
- * count goes on from progress->base. A child that dies leaves an error that names its job, and ends the run with STATUS_SYSTEM
- * when all other jobs are done. After a signal that base/interrupt.h has noted, children are ended and results of
- * jobs that were not done stay zero. */
+ * count goes on from progress->base. A child that dies leaves an error that names its job, and ends the run with
+ * STATUS_SYSTEM when all other jobs are done. After a signal that base/interrupt.h has noted, children are ended
+ * and results of jobs that were not done stay zero. */
 enum status workers_run(size_t count, size_t result_size, workers_function *function, void *context,
                         void *results, struct progress *progress, struct diag *diag);
 
