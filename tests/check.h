@@ -1,4 +1,4 @@
-/* tests/check.h: the frame of every test file, over CUnit.
+/* tests/check.h: the test framework of every test file, built on CUnit.
  *
  *     static void two_gflop_take_two_seconds(void)
  *     {
@@ -10,7 +10,7 @@
  *     };
  *     CHECK_MAIN("cost", cases)
  *
- * A check that fails prints its label, the value it got and the value it wanted, and the case goes on.
+ * A check that fails prints its label and what it got and wanted (CHECK prints its condition), and the case goes on.
  * CUnit's own CU_ASSERT macros can be used as well. Arguments of the program select cases: only those
  * whose name contains one of the arguments run. */
 #ifndef TESTS_CHECK_H
@@ -66,7 +66,7 @@ const char *check_path(const char *relative);
 const char *check_temp_dir(void);
 
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;
- * the seed is printed when a check fails. */
+ * the seed is printed at the end if a case failed and a generator was made. */
 struct check_random {
     uint64_t state;
 };

@@ -1,5 +1,5 @@
-/* tests/base/test_file_set.c: files of a set appear together: however the program ends, it leaves all of them
- * or none. */
+/* tests/base/test_file_set.c: a new folder appears with all files of a set, or not at all, however the program ends.
+ * If files of an existing folder are only partly replaced, the last file of the set is missing. */
 #include "base/file_set.h"
 #include "tests/check.h"
 

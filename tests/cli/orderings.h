@@ -1,5 +1,6 @@
-/* tests/cli/orderings.h: checks the order of SPPO's variants by predicted speed, in the configurations of Table 4 of
- * its paper. docs/accuracy/sppo.md has the figures. Included by test files only. */
+/* tests/cli/orderings.h: checks, in the configurations of Table 4 of SPPO's paper, the order of SPPO's variants by
+ * predicted speed, which of them fit into memory, and how many subsequences stages share. docs/accuracy/sppo.md has
+ * the figures. Included by test files only. */
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 

@@ -163,7 +163,7 @@ static int count_files(void)
 }
 
 /* Runs the command in a child process, as the program would; its output goes to the files `output` and
- * `messages`. */
+ * `messages`. Returns its exit status, or -1. */
 static int run_command(int argc, char **argv)
 {
     pid_t child;

@@ -1,5 +1,5 @@
-/* tests/cli/test_space.c: configurations that a plan skips without a simulation could not have been better than
- * its result. */
+/* tests/cli/test_space.c: the estimates by which `plan` skips configurations without simulating them are bounds, or
+ * are close to the simulation; and the search for the longest sequence finds it, also when it is interrupted. */
 #include "base/interrupt.h"
 #include "cli/plan/longest_report.h"
 #include "predict/bounds.h"

@@ -123,8 +123,8 @@ static const struct {
      "op 1 h2d h2d bytes=16 blocking=1 guard g>=1 waits 0 reads c0 writes b0\n"},
 };
 
-/* Op 2 depends on op 0 only through the host: if the host issued it, it would fail, and the message would say
- * so. */
+/* The injected fault makes the run fail when the host issues op 2. Op 1 must keep the host from issuing it, since op 0
+ * never ends; so the message must be that of a stall. */
 static void a_host_is_held_by_waits_on_other_streams(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(holders); i++) {

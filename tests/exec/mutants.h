@@ -4,8 +4,8 @@
  * A mutant is a finished schedule of compose with one change. A fault of order or memory (a dropped wait, an
  * early free, moved bytes) stays as it is: the file is wrong. A fault of meaning (a shifted view, a wrong mask,
  * an op left out) comes in two forms: as it is, or with waits, lifetimes and arena derived anew from the
- * changed ops, as if the emission had been wrong and the later passes right. Only the numbers can reveal a
- * fault of the second form. Included by test files only. */
+ * changed ops, as if the emission had been wrong and the later passes right. Many faults of the second form
+ * can be revealed only by the numeric check. Included by test files only. */
 #ifndef TESTS_EXEC_MUTANTS_H
 #define TESTS_EXEC_MUTANTS_H
 

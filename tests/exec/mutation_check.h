@@ -1,10 +1,10 @@
 /* tests/exec/mutation_check.h: counts which mutants are caught by the verifier, by the numeric check, by both
  * or by neither.
  *
- * A mutant that neither catches is equivalent when it can be shown to compute the same: its outputs equal the
- * original's to the last bit on two inputs, and no two ops that access a common byte of memory, one of them
- * writing, may run in another order. Every other mutant that neither catches has survived. Included by test
- * files only. */
+ * A mutant that neither catches is equivalent when it can be shown to compute the same: on two seeds, its loss,
+ * norm and errors equal the original's to the last bit, and no two ops of a role that access a common byte of
+ * memory, one of them writing, may run in either order. Every other mutant that neither catches has survived.
+ * Included by test files only. */
 #ifndef TESTS_EXEC_MUTATION_CHECK_H
 #define TESTS_EXEC_MUTATION_CHECK_H
 
@@ -188,8 +188,8 @@ static inline bool one_mutant(struct tally *tally, int kind, struct check_random
     return false;
 }
 
-/* Makes `count` mutants, prints the table, and checks that at least 99 % of those that are not equivalent were
- * caught. */
+/* Makes `count` mutants, prints the table, and checks that all were made and that at least 99 % of those that are
+ * not equivalent were caught. */
 static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};

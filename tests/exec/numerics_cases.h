@@ -1,6 +1,6 @@
-/* tests/exec/numerics_cases.h: compares every kind of work on the CUDA backend with the CPU backend, in each
- * dtype, and attention by each implementation. Runs on a GPU and on the emulated device. Included by test files
- * only. */
+/* tests/exec/numerics_cases.h: compares every kind of computation on the CUDA backend with the CPU backend, in
+ * fp32, bf16 and fp16, and attention by each implementation. Runs on a GPU and on the emulated device.
+ * Included by test files only. */
 #ifndef TESTS_EXEC_NUMERICS_CASES_H
 #define TESTS_EXEC_NUMERICS_CASES_H
 
@@ -75,8 +75,8 @@ static void every_kind_computes_what_the_processor_does(void)
                            EXEC_ATTENTION_AUTO, numerics_tolerance(dtypes[d]));
 }
 
-/* The fused kernels take 16-bit types only; attention by matrix products takes all. Both are compared with the
- * CPU. */
+/* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not the window.
+ * Both are compared with the CPU. */
 static void attention_computes_what_the_processor_does(void)
 {
     const int64_t n = 32 * numerics_scale;

@@ -50,7 +50,7 @@ static void tensors_go_out_in_parts_and_come_back(void)
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
         CHECK("v", memcmp(v, got_v, sizeof v) == 0);
         /* grad[0:6] is the half of w on every rank: the sum over dp of twice what shards 0, 1 and 2 hold there.
-         * Element 0 of tp 0 is 2 (1 + u's first + v's second), one term per shard. */
+         * Element 0 of tp 0 is 2 (1 + u's first + v's third), one term per shard. */
         CHECK_CLOSE("partial sums are added", g_w[0], 2 * (1 + 101 + 203), 0);
         CHECK_INT("replicas", (int64_t)b.replicas_differ, 0);
     }
@@ -109,8 +109,8 @@ static void see(const char *text, struct seen *seen)
     "buffer all_positions hbm i32 [4] input bind=positions gathered=hp\n"                          \
     "buffer a0 hbm f32 [4] activation persistent\nop 0 fill compute count=4 writes a0\n"
 
-/* Context rank 0 owns tokens 0 1 6 7 of 8 and rank 1 owns 2 3 4 5; dp rank 1 has sequences 2 and 3. A rank's
- * number is dp 4 + cp 2 + hp. */
+/* Context rank 0 owns tokens 0 1 6 7 of 8 and context rank 1 owns 2 3 4 5; each of its two head ranks has two of the
+ * four. dp rank 0 has sequences 0 and 1, dp rank 1 has 2 and 3. A rank's number is 4 dp + 2 cp + hp. */
 static void tokens_follow_the_layout(void)
 {
     struct seen seen = {.name = "tokens"};

@@ -1,5 +1,5 @@
-/* tests/exec/test_bootstrap_thread.c: the processes of a run find each other and exchange small messages. Here
- * the processes are threads. */
+/* tests/exec/test_bootstrap_thread.c: the processes of a run learn their ranks from the launcher's environment, find
+ * each other and exchange small messages. Here the processes are threads. */
 #include "exec/bootstrap.h"
 
 #include "tests/check.h"

@@ -142,8 +142,8 @@ static void backward_agrees_with_differences(void)
     }
 }
 
-/* Attention to pieces of the keys, merged, equals attention to all keys at once, also when a piece or a row is
- * empty. */
+/* Attention to pieces of the keys, merged, equals attention to all keys at once, also where a query sees no key of a
+ * piece, or no key at all. Pieces without keys are skipped. */
 static void pieces_merge_into_the_whole(void)
 {
     enum { Q = 10, KV = 12, HEADS = 2, DIM = 4, ALL = Q * HEADS * DIM };

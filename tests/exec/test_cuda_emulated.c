@@ -15,7 +15,7 @@
 #include "tests/exec/numerics_cases.h"
 
 /* One of EVERY schedules that cover all pairs is run; test_cuda_emulated_nightly.c runs all. The address sanitizer
- * makes a schedule four times as slow, so with it a third as many are run. */
+ * makes a schedule four times as slow, so with it a third as many schedules and half as many mutants are run. */
 #ifdef __SANITIZE_ADDRESS__
 enum { MUTANTS = 8, EVERY = 120 };
 #else

@@ -29,8 +29,8 @@ static const char text[] = "longhaul schedule 1\n"
                            "op 5 all_gather comm group=one bytes=16 reads b0 writes b0\n"
                            "op 6 adamw host count=4 reads w d m v writes w m v\n";
 
-/* Numbers of rows. LAUNCHED: kernels and copies on the device, which are copies and fills on each rank, and a receive
- * on rank 1. WORKED: ops that did work. */
+/* LAUNCHED: the ops with work on the device, for which CUPTI has a record: a copy and two fills on each of two ranks,
+ * and the receive on rank 1. WORKED: the rows of the trace, one for each op of a rank that is not guarded out there. */
 enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 
 static const struct {

@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_gradients_gpu.c: schedules whose ranks share a GPU: gradients, mutants, and how rounding
- * grows with the length of a ring. */
+/* tests/exec/test_cuda_gradients_gpu.c: schedules whose ranks share a GPU: gradients, also by both implementations of
+ * attention, mutants, and how rounding grows with the length of a ring. */
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
 #include "tests/exec/gpu.h"

@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_kernels.c: compares every kernel of the CUDA backend, compiled for the CPU, with the CPU
- * backend's, over random shapes and dtypes. */
+/* tests/exec/test_cuda_kernels.c: compares every kind of work that has a kernel in the CUDA backend, compiled for the
+ * CPU, with the CPU backend, over random shapes in fp32, bf16 and fp16. */
 #include "exec/cuda/compute.h"
 
 #include "exec/cpu/kernels.h"
@@ -28,8 +28,8 @@ static float draw_float(void)
     return (float)draw(-2000000, 2000000) * 1e-6f;
 }
 
-/* Returns a random size for a parameter of this name: small, odd, a multiple of eight, or beyond a block's
- * threads. */
+/* Returns a random value for a parameter of this name, 0 if the name is not listed. Numbers of columns are small, odd,
+ * multiples of eight, or larger than a block. */
 static int64_t draw_parameter(const char *name)
 {
     static const struct {
@@ -310,8 +310,8 @@ static void kernels_compute_what_the_processor_does(void)
     emulator_backwards = 0;
 }
 
-/* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library, and no other kind
- * has. */
+/* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
+ * is. */
 static void every_kind_has_a_row(void)
 {
     static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
@@ -326,8 +326,8 @@ static void every_kind_has_a_row(void)
     }
 }
 
-/* One token fills the batch, as padding does. The row of its gradient must be the sum in ascending order of
- * positions, bit for bit, whatever the order of threads. */
+/* One token fills all or nine tenths of the batch, as padding does. The row of its gradient must be the sum in
+ * ascending order of positions, bit for bit, whatever the order of threads. */
 static void a_frequent_token_is_summed_in_order(void)
 {
     enum { ROWS = 777, COLS = 3, VOCAB = 5 };

@@ -1,5 +1,5 @@
 /* tests/exec/test_cuda_kernels_launch.c: the emulated device refuses the launches that a real one refuses, and
- * every kernel of the CUDA backend is launched within these limits, however long a sequence is. */
+ * the CUDA backend launches its kernels within these limits, for sequences of up to 16 Mi tokens. */
 #include "exec/cuda/compute.h"
 #include "exec/microbench_operands.h"
 #include "tests/check.h"

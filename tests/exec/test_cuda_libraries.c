@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_libraries.c: the installed libraries of NVIDIA have every function that the backend
- * calls, and records of CUPTI are joined to ops. */
+/* tests/exec/test_cuda_libraries.c: libraries are found, also in a wheel of Python; the installed libraries of NVIDIA
+ * have every function that the backend calls; and records of CUPTI are joined to ops. */
 #include "base/text.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/library.h"
@@ -106,8 +106,8 @@ static void a_library_of_a_wheel_is_found(void)
     diag_release(&diag);
 }
 
-/* The test's records: op 7 launches two kernels, op 3 a copy; one record belongs to no op; ops 9 and 10 have records
- * without valid times. */
+/* The test's records: op 7 has two and op 3 has one. One record belongs to no op. Op 8 has no record, one of op 9's two
+ * has no times, and op 10's ends before it starts, so these three ops are left out. */
 static void records_are_joined_to_ops(void)
 {
     struct cupti_record record[] = {{12, 500, 900}, {11, 100, 400}, {13, 50, 60}, {99, 1, 2000},

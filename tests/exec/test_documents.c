@@ -1,5 +1,5 @@
-/* tests/exec/test_documents.c: gradients of steps over packed documents equal the reference's with the same
- * documents. */
+/* tests/exec/test_documents.c: steps over packed documents, and steps with sliding windows in rings and chunks, compute
+ * the reference's loss, gradients, parameters and moments. */
 #include "tests/exec/matrix.h"
 
 enum { SEQ = 48 };
@@ -153,7 +153,7 @@ static void documents_compute_the_reference(void)
 }
 
 /* Sliding windows in rings and chunks compute the reference, too: windows that end within a slice, reach into
- * the next, and span several. Blocks that no query sees are skipped. */
+ * the next, and span several. Schedules skip blocks that no query sees. */
 static void windows_in_tiles_compute_the_reference(void)
 {
     static const int64_t windows[] = {3, 8, 20};

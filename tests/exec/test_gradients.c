@@ -91,8 +91,8 @@ static void sparse_chunks_compute_the_reference(void)
     }
 }
 
-/* Checks layers with sliding windows in every strategy that supports them; the reference has the same mask. A window
- * of 5 ends within a subsequence, one of 21 spans two. */
+/* Checks layers with sliding windows in every strategy without rings or chunks (test_documents.c has those); the
+ * reference has the same mask. A window of 5 ends within a subsequence, one of 21 spans two. */
 static void layers_with_windows_compute_the_reference(void)
 {
     static const struct {
@@ -130,8 +130,10 @@ static void layers_with_windows_compute_the_reference(void)
     }
 }
 
-/* Layers of Gemma 3 (norms at both ends of a branch, GEGLU, norms of q and k, two of three layers with windows), OLMo 2
- * (norms at the ends only, norms over all heads) and Nemotron (squared ReLU, LayerNorm), in every strategy. */
+/* Layers like those of Gemma 3 (norms at both ends of a branch, GEGLU, norms of q and k, two of three layers with
+ * windows), OLMo 2 (norms at the ends only, norms of q and k over all heads) and Nemotron (squared ReLU, LayerNorm), in
+ * every strategy that supports them: with tensor ranks and upipe not norms over all heads, and with upipe not a single
+ * K/V head. */
 static void layers_of_other_families_compute_the_reference(void)
 {
     struct transformer gemma = shapes[4], olmo = shapes[1], nemotron = shapes[2];

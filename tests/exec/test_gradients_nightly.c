@@ -1,5 +1,6 @@
-/* tests/exec/test_gradients_nightly.c: every legal product of the registries, ranks and degrees computes exact
- * gradients. Models, sizes and numbers of pieces are drawn for each product; CHECK_SEED changes the draws. */
+/* tests/exec/test_gradients_nightly.c: every legal product of the factors from strategy to subsequences (matrix.h)
+ * computes exact gradients. The other factors, such as model, tp and sizes, are drawn for each product; CHECK_SEED
+ * changes the draws. */
 #include "tests/exec/matrix.h"
 
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */

@@ -1,5 +1,6 @@
-/* tests/exec/test_microbench.c: every kind can be timed, a point describes what was timed, and emulated links
- * are as slow as requested. No test checks how fast anything is. */
+/* tests/exec/test_microbench.c: every kind except send, recv and barrier can be timed, a point describes what was
+ * timed, emulated links are as slow as requested, and a set of benchmarks can be stopped. No test checks how fast
+ * anything is. */
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
@@ -305,8 +306,8 @@ static double true_s(const struct device_cost *cost, const struct microbench_cas
     }
 }
 
-/* Checks that the first points of a set can be fitted, however few they are: the base gives what they do not
- * determine, and the whole quick set determines everything. */
+/* Fits the first points of a set, few or many. The base gives the numbers that they do not determine, so the device
+ * file can always be read. More points than the quick set has determine every number. */
 static void points_of_a_set_that_was_stopped_are_fitted(void)
 {
     for (size_t s = 0; s < ARRAY_LEN(sets); s++) {
@@ -365,7 +366,7 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
     }
 }
 
-/* A case whose overhead is at most that of the first case never exceeds the limit, and cheap cases still run
+/* If no case has a larger overhead than the first one, the time spent stays within the limit. Cheap cases still run
  * when expensive ones no longer fit. */
 static void a_limit_of_time_is_kept(void)
 {

@@ -1,5 +1,5 @@
 /* tests/exec/test_mutations_nightly.c: 2,300 broken schedules in f32 and 690 in bf16, where the check allows
- * for rounding. Each survivor is listed. CHECK_SEED changes the schedules. */
+ * for rounding. Each survivor and each equivalent mutant is listed. CHECK_SEED changes the schedules. */
 #include "tests/exec/mutation_check.h"
 
 static void broken_schedules_are_found(void)

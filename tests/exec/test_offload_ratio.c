@@ -1,5 +1,6 @@
-/* tests/exec/test_offload_ratio.c: activations that are offloaded by ratio return unchanged. Each pipeline,
- * with tensors that are split, with and without the waits of an implementation, computes the reference's step. */
+/* tests/exec/test_offload_ratio.c: activations that are offloaded by ratio return unchanged. All pipelines but TeraPipe
+ * and Seq1F1B, also with tensors of which only a part is offloaded, with and without a profile's waits for copies
+ * (offload_waits), compute the reference's step. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"

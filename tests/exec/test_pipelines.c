@@ -152,8 +152,7 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
         }
 }
 
-/* Checks subsequences, with stages and without, also with 16-bit dtypes, where gradients of keys are summed in
- * fp32. */
+/* Checks subsequences, with stages and without, in fp32 and in bf16, where gradients of keys are summed in fp32. */
 static void subsequences_compute_the_reference(void)
 {
     for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
@@ -242,8 +241,8 @@ static void lengths_may_differ(void)
     }
 }
 
-/* Numbers of subsequences that are shared: all, all of the first, some of the first and of the last, one of the
- * last. */
+/* Numbers of first and last subsequences that are shared: all of both, all of the first, one of the first and two of
+ * the last, one of the last. */
 static const struct shared_units extents[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 2}, {0, 1}};
 

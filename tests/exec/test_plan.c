@@ -1,5 +1,5 @@
-/* tests/exec/test_plan.c: a schedule that cannot run is refused before anything runs, with a message that says
- * what would be right. */
+/* tests/exec/test_plan.c: a schedule that cannot run is refused before anything runs, with a message that names the
+ * fault; sends and receives of a channel are matched in order. */
 #include "exec/plan.h"
 #include "tests/exec/hand.h"
 

@@ -143,7 +143,7 @@ static double max_abs(const double *x, size_t count)
 /* The step of the central difference of order 4, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. Its truncation error is
  * h^4 / 30 times the fifth derivative: at 1e-3, 5e-4, 3e-4 and 2e-4 the worst difference seen fell as h^4, from
  * 1.5e-8 to 2.3e-11. Its rounding error, some ulp of a loss near 3 divided by h, is 1e-11. Gradients here are 1e-3 to
- * 1, so a missing or a wrong term would be larger by many orders. */
+ * 1, so a missing or a wrong term would make a difference larger by orders of magnitude. */
 #define H 2e-4
 #define DIFFERENCE_TOLERANCE 1e-10
 

@@ -1,5 +1,5 @@
 /* tests/exec/test_reference_check.c: the tolerance rule of exec/reference_check.h where sums have few terms:
- * models of 4 to 12 columns, in every dtype. */
+ * models of 4 to 24 columns. */
 #include "exec/reference_check.h"
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"

@@ -1,5 +1,5 @@
-/* tests/exec/test_step.c: whole training steps. Every product of choices computes the reference's loss,
- * gradients and parameters, and every element is written before it is read. */
+/* tests/exec/test_step.c: whole training steps. The listed configurations compute the reference's loss, gradients and
+ * parameters, and write every element before they read it. */
 #include "tests/exec/step.h"
 
 enum { OPEN = -1 }; /* the strategy's default */

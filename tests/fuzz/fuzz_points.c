@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_points.c: whatever the text, either points are read, which print and read back to the same
- * bytes, or there is exactly one message. Points are also calibrated: every fit ends, with numbers or a
- * refusal. */
+ * bytes, or there is exactly one message. Up to 256 points are also used to calibrate: every fit ends, with numbers or
+ * a refusal. */
 #include "models/calibrate.h"
 #include "models/calibrate_links.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* tests/models/cluster_fixture.h: loads a cluster with its messages, and removes from messages what depends on
- * the place of the source tree. Included by test files only. */
+/* tests/models/cluster_fixture.h: loads a cluster, and removes from messages what depends on the folder of the source
+ * tree. Included by test files only. */
 #ifndef TESTS_MODELS_CLUSTER_FIXTURE_H
 #define TESTS_MODELS_CLUSTER_FIXTURE_H
 

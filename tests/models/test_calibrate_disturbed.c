@@ -1,5 +1,5 @@
-/* tests/models/test_calibrate_disturbed.c: calibration says when other programs disturbed the points, and fits their
- * fastest runs instead, or leaves the numbers of the base device. */
+/* tests/models/test_calibrate_disturbed.c: calibration says when other programs disturbed the points. With the option
+ * despite_noise it fits their fastest runs instead, or leaves the numbers of the base device. */
 #include "tests/models/calibrate_fixture.h"
 
 #include <string.h>

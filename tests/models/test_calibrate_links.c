@@ -60,7 +60,7 @@ static void latency_and_bandwidth_of_links_come_back(void)
     fixture_release(&f);
 }
 
-/* The links that one GPU can measure: between ranks that share it, in both directions at once, from and to
+/* One GPU can measure three kinds of links: between ranks that share it, to and from the host at once, and from and to
  * pageable memory. */
 static void links_of_one_gpu_come_back(void)
 {

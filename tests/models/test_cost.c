@@ -1,4 +1,4 @@
-/* tests/models/test_cost.c: costs of cases that can be computed by hand, and laws of costs.
+/* tests/models/test_cost.c: costs of cases that can be computed by hand, and general properties of costs.
  * test_cost_published.c compares with published points. */
 #include "models/states.h"
 #include "tests/models/cost_fixture.h"
@@ -42,7 +42,7 @@ static void products_go_in_waves_of_tiles(void)
     if (fixture_parse(&f, four_cores)) {
         /* 5 tiles of 100 x 100 on 4 multiprocessors: 2 waves of 2 * 100 * 100 * 1 flop and 1 ms */
         CHECK_CLOSE("2 waves", seconds(&f.cost, product(500, 100, 1)), 2 * (20e-6 + 1e-3), 1e-12);
-        /* k in 4 parts: 20 tiles in 5 waves, each 250 deep, take 5 ms and 1 ms; the 4 partial sums of 50000 f32,
+        /* k in 4 parts: 20 tiles, each 250 deep, run in 5 waves of 5 ms and 1 ms; the 4 partial sums of 50000 f32,
          * written and read, are 1.6 MB. In one part it would take 42 ms, in two 33.8 ms, in eight 38.2 ms. */
         CHECK_CLOSE("4 parts of k", seconds(&f.cost, product(500, 100, 1000)), 5 * 6e-3 + 1.6e-3,
                     1e-12);

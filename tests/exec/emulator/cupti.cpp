@@ -1,6 +1,6 @@
-/* The part of CUPTI that the backend calls: records everything that is put on an emulated stream, with the op to
- * which it belongs. Records come in buffers of equal slots. Launches use the four kinds of records that have times in
- * rotation. */
+/* The part of CUPTI that the backend calls: records every kernel, copy and fill that is put on an emulated stream
+ * other than the legacy stream, and the op, if any, to which it belongs. Records are delivered in buffers of equal
+ * slots. Each launch gets one of the four kinds of records that have times, in rotation, whatever it is. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_CUPTI
 #include "tests/exec/emulator/stream.hpp"

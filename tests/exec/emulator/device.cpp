@@ -28,10 +28,10 @@ unsigned turn(unsigned k, unsigned n)
 enum class Waits { Nothing, Warp, Block, Over };
 
 /* The point at which a fiber or the scheduler continues. Switches use the compiler's __builtin_setjmp() and
- * __builtin_longjmp(): a few moves and no call. The address sanitizer replaces the C library's longjmp() by one that
- * assumes that frames are abandoned, and clears the shadow of all stacks at every switch, by two system calls. Here
- * no frame is abandoned: each fiber returns from every function that it enters. For the same reason the functions
- * that switch are not instrumented. */
+ * __builtin_longjmp(), which compile to a few moves and no call. The address sanitizer replaces the C library's
+ * longjmp() by one that assumes that frames are abandoned: it clears the shadow memory of all stacks at every switch,
+ * by two system calls. Here no frame is abandoned: each fiber returns from every function that it enters. For the same
+ * reason the functions that switch are not instrumented. */
 struct Place {
     void *words[5];
 };

@@ -1,11 +1,12 @@
 /* tests/exec/emulator/device.hpp: replaces CUDA's headers when the kernels of exec/cuda are compiled for the
  * processor.
  *
- * The threads of a block are fibers of one thread: each runs until it has to meet others (at a barrier of the block,
- * or in an exchange within its warp) and continues when all of these have arrived. If some never arrive, the program
- * ends with a message, as such a block would hang. Blocks run one after the other, in the order of the stream on
- * which they were launched (stream.hpp); order.h can reverse the order of threads and blocks, so that a kernel that
- * relies on one order fails in the other. */
+ * The threads of a block are fibers of one thread of the program. Each runs until it waits for others (at a barrier of
+ * the block, or in an exchange within its warp) and continues when all of these have arrived or have ended. If threads
+ * wait for different things, so that none can continue, the program ends with a message, as such a block would hang.
+ * A kernel launched by LAUNCH_APART needs no fibers, as its threads never wait. Kernels run in the order of their
+ * stream (stream.hpp), the blocks of a kernel one after the other. order.h can reverse the order of threads and blocks,
+ * so that a kernel that relies on one order fails in the other. */
 #ifndef TESTS_EXEC_EMULATOR_DEVICE_HPP
 #define TESTS_EXEC_EMULATOR_DEVICE_HPP
 
@@ -75,18 +76,18 @@ enum { cudaMemcpyDeviceToDevice = 3 };
 namespace emulator
 {
 
-/* Runs body for every thread of every block, those of a block as fibers or (apart) one after the
+/* Runs body for every thread of every block: the threads of a block are fibers or, if `apart`, run one after the
  * other. shared: bytes of dynamic shared memory. */
 void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart,
                 const std::function<void()> &body);
 void *dynamic_shared();
 
-/* A kernel by its name in kernels.def, arguments in angle brackets and all, and by its address. */
+/* A kernel: its name as in kernels.def, perhaps followed by template arguments in angle brackets, and its address. */
 struct Kernel {
     const char *name;
     void (*address)();
 };
-/* What a device says to a launch with so much dynamic shared memory: 0, or the cudaError_t. */
+/* Returns the device's answer to a launch with `shared` bytes of dynamic shared memory: 0, or the cudaError_t. */
 int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared);
 /* cudaFuncSetAttribute() with the limit of dynamic shared memory. */
 int allow_shared(Kernel kernel, size_t bytes);

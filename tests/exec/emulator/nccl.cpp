@@ -1,10 +1,12 @@
 /* The part of NCCL that the backend calls, between processes on one machine: all members of a communicator map one
- * file, which has a mailbox for each pair. Every collective is made of sends and receives on the emulated stream.
+ * file, which has a mailbox for each pair and direction. Every collective is made of sends and receives on the emulated
+ * stream.
  *
- * As in NCCL, the first message between two members connects them, and the first collective connects all members: the
- * host waits in that call until its peers are in theirs, and buffers are allocated, for which there must be enough
- * memory. With a non-blocking communicator a separate thread does this and makes the launch, so that CUPTI cannot
- * assign it to an op. A communicator that was aborted cannot be used. */
+ * As in NCCL, the first message from one member to another connects these two, and the first collective connects all
+ * members: the host waits in that call until its peers are in theirs. NCCL would also allocate buffers then, so the
+ * program ends if this happens after a rank has its arena. With a non-blocking communicator a separate thread does this
+ * and makes the launch, so that CUPTI cannot assign it to an op. The program ends if a communicator that was aborted is
+ * used. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_NCCL
 #include "tests/exec/emulator/numbers.h"
@@ -82,8 +84,9 @@ ncclResult_t refused(const char *call)
     return fails != nullptr && strcmp(fails, call) == 0 ? ncclSystemError : ncclSuccess;
 }
 
-/* True if the run is to stop at `where`. With EMULATED_NCCL_STOPS=host or device, the first collective of a step
- * never ends, either in the call or after it; with open, a collective before the step never ends. */
+/* True if the run is to stop at `where`. With EMULATED_NCCL_STOPS=host or device, a collective of a step never ends:
+ * its call does not return (host), or its work on the stream does not end (device). With open, the work of a collective
+ * before the step never ends. */
 bool stops(const char *where)
 {
     const char *what = getenv("EMULATED_NCCL_STOPS");

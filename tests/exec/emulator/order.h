@@ -12,7 +12,7 @@ extern "C" {
 extern int emulator_backwards; /* nonzero: from the last block or thread to the first */
 extern int emulator_dry; /* nonzero: launches are checked, and refused or accepted, but not run */
 
-/* Waits until all work submitted to any stream is done. */
+/* Waits until all work submitted to streams of the current device, and to the legacy stream, is done. */
 void emulator_wait(void);
 
 /* emulator_refuses() returns what the device answers (0 or a cudaError_t) to a launch of a kernel of

@@ -211,9 +211,9 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Accepts the combinations of types that the library documents, with sizes that agree. A product that may be split is
- * split, and drops the part of k beyond a multiple of SPLIT, as some versions do; its parts are summed in the result,
- * if that is allowed. */
+/* Accepts the combinations of types that the library documents, with sizes that agree. A product with k > SPLIT that
+ * the preference allows to split is split: it drops the part of k beyond a multiple of SPLIT, as some versions do, and,
+ * if the in-place scheme is allowed, rounds the sum after each SPLIT of k to the result's type. */
 cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                          cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                          cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t y,

@@ -45,16 +45,16 @@ int devices_touched();
 /* Launches a kernel: appends work to a stream. Returns 0, or WRONG_DEVICE if the stream is not on the current
  * device. */
 int submit(cudaStream_t stream, std::function<void()> work);
-/* The same of copies, which any device may be current for. */
+/* Appends a copy to a stream, as submit() does a kernel; any device may be current. */
 int submit_copy(cudaStream_t stream, std::function<void()> work);
-/* The same of what is no kernel, copy or fill: CUPTI has no record of it. */
+/* Appends other work than a kernel, copy or fill to a stream: CUPTI has no record of it. */
 int submit_unrecorded(cudaStream_t stream, std::function<void()> work);
-/* Called with the work that submit() is given, before it is put on its stream (except the legacy stream); returns the
- * work to put there instead. Null: nothing is recorded. */
+/* A recorder is called with the work that submit() or submit_copy() is given for a stream other than the legacy
+ * stream, and returns the work to append instead. record_by(nullptr): nothing is recorded. */
 typedef std::function<void()> recorder(std::function<void()> work);
 void record_by(recorder *next);
 
-/* Until *stop is not 0, or so long. */
+/* Waits until *stop is not 0, at most for this many nanoseconds. */
 void wait_for(const int32_t *stop, uint64_t nanoseconds);
 
 cudaStream_t stream_new();

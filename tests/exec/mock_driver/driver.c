@@ -1,6 +1,6 @@
-/* tests/exec/mock_driver/driver.c: a stand-in for libcuda.so.1 that answers yes to what cuDNN asks for when it
- * finalizes a plan, so that tests get cuDNN's verdict on a graph on machines without a driver. It is for tests
- * only and lives in a folder of its own, since a program that found it would take it for the driver. */
+/* tests/exec/mock_driver/driver.c: a stand-in for libcuda.so.1. The calls that cuDNN makes when it finalizes a plan
+ * succeed, so that tests learn on machines without a driver whether cuDNN accepts a graph. It is for tests only and
+ * lives in a folder of its own, since a program that found it would take it for the driver. */
 #include <stddef.h>
 #include <stdlib.h>
 
