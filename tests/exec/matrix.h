@@ -1,8 +1,9 @@
 /* tests/exec/matrix.h: combinations of choices, and the check that each computes exact gradients.
  *
  * A product is one level of every factor. Factors that have a registry or an enumeration (strategies, profiles,
- * weights and others) take their levels from it, so a new entry is covered without new test code. compose_resolve() decides which products are legal. A greedy search over seeded draws finds rows that
- * cover every legal pair of levels. Included by test files only. */
+ * weights and others) take their levels from it, so a new entry is covered without new test code. compose_resolve()
+ * decides which products are legal. A greedy search over seeded draws finds rows that cover every legal pair of
+ * levels. Included by test files only. */
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 

@@ -75,8 +75,8 @@ static void every_kind_computes_what_the_processor_does(void)
                            EXEC_ATTENTION_AUTO, numerics_tolerance(dtypes[d]));
 }
 
-/* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not the window.
- * Both are compared with the CPU. */
+/* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not the
+ * window. Both are compared with the CPU. */
 static void attention_computes_what_the_processor_does(void)
 {
     const int64_t n = 32 * numerics_scale;
