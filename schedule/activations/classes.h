@@ -2,7 +2,8 @@
  * from the list of ops.
  *
  * SPPO (arXiv 2503.10377, section 5.1) distinguishes three types of activations and gives a number of bytes for each;
- * here the type follows from which ops read a buffer. A unit is a subsequence of a micro-batch (op label micro).
+ * here the type follows from which ops read a buffer. A unit is a micro-batch or a subsequence of one (op label
+ * micro).
  *
  * The folder schedule/activations/ holds the passes that recompute activations, or move them to the host and back. */
 #ifndef SCHEDULE_ACTIVATIONS_CLASSES_H
@@ -30,8 +31,8 @@ struct activation_row {
     uint8_t class;
     uint64_t bytes, buffers;
 };
-/* Fills at most `most` rows, the largest first, with the activations of one layer in the first unit of a finished
- * schedule. Returns how many rows. */
+/* Fills at most `most` rows with the activations of one layer in the first unit of a finished schedule, and sorts them,
+ * the largest first. Stems beyond `most` rows are left out, whatever their size. Returns how many rows. */
 uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
                            uint32_t most);
 

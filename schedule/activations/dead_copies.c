@@ -1,6 +1,6 @@
-/* Removes copies that no op reads, and the gathers that only such copies read. A layer's first forward makes them for
- * the backward; once recomputation is added, the backward reads those of the recomputation instead. Removing a copy
- * breaks no order: ops wait for a copy only because of what it writes. */
+/* Removes copies to or from the host that no op reads, and the gathers that only such copies read. A layer's first
+ * forward makes them for the backward; once recomputation is added, the backward reads those of the recomputation
+ * instead. Removing a copy breaks no order: ops wait for a copy only because of what it writes. */
 #include "schedule/activations/passes.h"
 #include "schedule/emit/op_list.h"
 

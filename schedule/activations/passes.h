@@ -1,7 +1,8 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
  * backward, and in which memory.
  *
- * Each pass replaces *list; compose_build() runs them in the order in which they stand here. */
+ * Each pass rewrites *list. compose_build() runs those that the choices ask for: pass_recompute() or
+ * pass_offload_ratio() first, then the others in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H
 

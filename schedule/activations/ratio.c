@@ -3,11 +3,13 @@
  * unit before their backward. If the ratio takes only a part of a tensor, the tensor is split: its tail moves to a
  * buffer of its own.
  *
- * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before
- * the backward of unit k. So at most two units have tensors on the device that wait for a copy: the forward of unit k
- * + 1 starts when unit k - 1 is on the host, which also bounds the memory. With the profile's switch offload_waits,
- * copies start when the unit's forward has ended, and a backward waits for all that was fetched for it, as in the two
- * streams of SPPO's prototype; otherwise only data dependencies decide.
+ * In the list, the copies of unit k - 1 to the host stand before the forward of unit k, and its copies back before the
+ * backward of unit k. So at most two units have tensors on the device that wait for a copy: the forward of unit k + 1
+ * starts when unit k - 1 is on the host, which also bounds the memory. A copy back starts after all compute that is
+ * listed before it. With the profile's switch offload_waits, copies to the host start when the unit's forward has
+ * ended, and a backward waits for all that was fetched for it, as in the two streams of SPPO's prototype; otherwise a
+ * copy to the host waits only for the ops that make its data, and an op of the backward only for the copies that it
+ * reads.
  *
  * A unit whose backward follows its forward at once keeps everything on the device. */
 #include "schedule/activations/classes.h"

@@ -6,8 +6,8 @@
  * nothing else (its tiles, the ring and its merges) are not repeated.
  *
  * torchtitan's options (torchtitan/distributed/activation_checkpoint.py): with `op`, the results of every second
- * product are saved too, and only ops that a backward needs are repeated; with a number N, every N-th layer is
- * checkpointed, and the other layers save everything.
+ * product are saved too, and only ops that a backward needs are repeated; with a number N, of which only 2 is modelled,
+ * every N-th layer is checkpointed, and the other layers save everything.
  *
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the
@@ -74,9 +74,10 @@ static bool repeats_core(const struct recompute *r)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-/* Finds the ops of attention that belong to Megatron's core (core_attention, cp_comm_type). The core includes the
- * exchange of queries, keys and values: the recomputation also repeats the ops that receive tensors from other ranks
- * for the core, and those that prepare them for it. It does not repeat ops that use the core's result. */
+/* Sets the origin of the buffers of attention's forward, for Megatron's selective recomputation (core_attention,
+ * cp_comm_type). There the core includes the exchange of queries, keys and values: buffers received from other ranks,
+ * and those made from them before the core (FROM_RANKS), are computed again. Those made from the core's result
+ * (FROM_CORE) are not. */
 static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
@@ -118,7 +119,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 /* True if everything that an op of the forward writes is saved, or is read only by ops of which the same is true. Only
  * ops of attention can be such ops; with SELECTIVE_OP, any op. An op that writes nothing (a wait of the host) gets the
  * answer of the op after it, `after`. The caller walks the segment backwards, and has marked in `needed` the buffers
- * that other ops read. */
+ * that the backward and the other ops after this one read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -142,8 +143,9 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
 }
 
 /* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
- * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that lead
- * only to saved tensors are not repeated. Megatron's selective recomputation repeats those, and no others. */
+ * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that only
+ * fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
+ * recomputation does the opposite: it repeats the ops that lead only to saved tensors, and no others. */
 static void find_needed(struct recompute *r, const struct op_list *list, uint32_t which,
                         uint8_t *keep)
 {

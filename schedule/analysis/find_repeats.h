@@ -9,9 +9,10 @@
 #include "schedule/ir/ir.h"
 
 /* Finds the runs of a role, whose ops are finished, by the labels of its ops, and adds them to ir->repeats; the
- * caller has set its members turn, copies, of_units and layers. Returns true if every op of the iterations at the gap
- * belongs to a run, and the three iterations around the gap are isomorphic: they refer to corresponding ops and
- * buffers. If it returns false, the list cannot be used as a sample. */
+ * caller has set its members turn, copies, of_units and layers. Returns true if there are runs, each has two iterations
+ * before its gap and one after it, every op of the iterations at the gap belongs to a run, and the three iterations
+ * around each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list cannot be
+ * used as a sample. */
 bool find_repeats(struct ir *ir, uint32_t role);
 
 /* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */

@@ -10,8 +10,8 @@ struct access {
 };
 
 /* A buffer's accesses. For most buffers every access is of the whole buffer, and after the last write only one stream
- * reads: then `write` and `read` are the ids of these two ops. Otherwise they are the heads of two lists, one of
- * writes and one of reads; the lists are separate because reads do not conflict with each other. */
+ * reads: then `write` and `read` are the ids of the last write and the last read. Otherwise they are the heads of two
+ * lists, one of writes and one of reads; the lists are separate because reads do not conflict with each other. */
 struct accesses {
     uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
     uint8_t read_stream, write_stream; /* of the ops */

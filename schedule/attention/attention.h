@@ -9,8 +9,7 @@
 
 /* The functions of an attention choice. `forward` computes the output [N, heads head_dim], before wo, from the normed
  * input [N, h]; `backward` computes the gradient of the normed input from that of the output. The operator functions
- * cover only the part between the projection qkv[N, W] and the output; a choice that projects piece by piece has
- * none. */
+ * cover only the part between the projection qkv[N, W] and the output. */
 struct attention_emitter {
     void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
     void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);

@@ -31,7 +31,8 @@ struct exchange exchange_of(const struct emit *e)
 /* ---- layouts ---- */
 
 /* Copies x[rows, cols] `count` times in a row, the last time into `to` when that is a view, and returns the last
- * copy. The copies stand for layout passes of an implementation, which cost time; our layout does not change. */
+ * copy; x itself if count is 0. The copies stand for layout passes of an implementation, which cost time; our layout
+ * does not change. */
 static struct view copies(struct emit *e, struct view x, int count, const char *stem,
                           enum category category, int64_t rows, int64_t cols, struct view to)
 {

@@ -1,5 +1,6 @@
-/* A schedule of only the all-to-alls of the attention operator, as the papers time them: each all-to-all stands
- * between two synchronisations, and fills write what the core would have written. */
+/* A schedule of only the all-to-alls of the attention operator, as the papers time them: forward
+ * and backward, those of q, k and v together, and that of the output, stand between two synchronisations each. Fills
+ * write what the core would have written. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/emit/emit.h"

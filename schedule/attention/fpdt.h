@@ -4,9 +4,9 @@
  * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
  * chunk gives its tokens in order. Queries of chunk i attend to the keys of chunks 0..i, tile by tile, into running
  * sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more than two
- * chunks of them. In the backward, the gradients of chunk i's keys and values are summed over the queries of chunks
- * i..u-1, and the gradients of queries are complete after their diagonal tile (or, with queries in the outer loop,
- * the other way round).
+ * fetched chunks of them. In the backward, the gradients of chunk i's keys and values are summed over the queries of
+ * chunks i..u-1, and those of its queries over the keys of chunks 0..i. The sums of the outer loop's chunk stay on the
+ * device: those of keys and values, or, with queries in the outer loop, those of queries.
  *
  * Letters: c tokens of a chunk on a rank, C = c P over the head group; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H
@@ -56,9 +56,9 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
-/* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k, else those
- * that block-sparse attention keeps. fpdt_pair_part() returns the part of a pair of keys and values that holds
- * them. */
+/* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or attention
+ * is not block-sparse, else those that block-sparse attention keeps. fpdt_pair_part() returns the part of a pair of
+ * keys and values that holds them. */
 int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k);
 
@@ -96,9 +96,9 @@ struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
 
-/* Make the host wait, in implementations that do so (profile switch chunk_sync). fpdt_sync_stream(): for everything
- * issued on a stream; the others: for a tile and the copies that run during it, and, after an all-to-all, for all
- * ranks. */
+/* Make the host wait, if chunks are offloaded and the implementation does so (profile switch chunk_sync).
+ * fpdt_sync_stream(): for everything issued on a stream; the others: for a tile and the copies that run during it, and,
+ * after an all-to-all, for all ranks. */
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);

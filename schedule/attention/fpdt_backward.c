@@ -95,9 +95,9 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* ---- keys outside ---- */
 
-/* Returns the tensors of query chunk q that the next tile (queries of q, keys of chunk k) reads: Q, O, lse, dO and
- * the dQ summed so far, fetched from the host where they are offloaded. again: the current tile is also of chunk q
- * and still adds to dQ, so dQ is not fetched here. */
+/* Returns the tensors of query chunk q that the next tile reads: Q, O, lse, dO and the dQ summed so far, fetched from
+ * the host where they are offloaded; the first time, dO comes from the all-to-all. k: the current chunk of keys. again:
+ * the current tile is also of chunk q and still adds to dQ, so dQ is not fetched here. */
 static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
 {
     const struct fpdt *f = g->f;

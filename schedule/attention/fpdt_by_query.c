@@ -49,7 +49,7 @@ static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_targe
 }
 
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
- * gradient of chunk k's own queries, if chunk k is the last one. */
+ * gradient of chunk k's own queries, if they are these last queries; else empty, and the stored gradient is used. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
                    int64_t k, struct view dq, struct fpdt_target to)
 {

@@ -26,7 +26,8 @@ struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
 /* Returns the gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct gradients *g, int64_t q);
 /* fpdt_pair_of() returns the keys and values of chunk k that the queries of chunk q attend to, fpdt_queries_of() the
- * queries of chunk q, all on the device: those on the host are fetched no earlier than the end of op `after`. */
+ * queries of chunk q, all on the device: those on the host are fetched no earlier than the end of op `after`, unless
+ * the forward has fetched them already. */
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 

@@ -1,7 +1,7 @@
 /* Attention over subsequences (TeraPipe, arXiv 2102.07988; Seq1F1B, arXiv 2406.03488): the s_i queries of subsequence
  * i attend to the keys and values of the P_i tokens up to its end, bottom-right causal. Keys and values lie in a
- * buffer of the whole sequence, to which each subsequence adds its own (with a profile's switch, all of them are
- * copied for each subsequence instead, as Seq1F1B's torch.cat does).
+ * buffer of the whole sequence, to which each subsequence adds its own (with the profile's switch prefix_copied, the
+ * forward of every later subsequence also copies all of them, as Seq1F1B's torch.cat does).
  *
  * The backward goes from the last subsequence to the first: each adds gradients for all P_i keys to those that came
  * from later queries; the gradients of its own s_i keys are then complete. Sums in the compute dtype get shorter with
@@ -20,8 +20,8 @@
 #include "schedule/pipeline/pipeline.h"
 
 /* Positions in the sequence, in tokens: begin and end of the subsequence, and begin (from) and end (to) of this
- * stage's queries. The core attends to tokens from 0 up to these ends. piece: the tokens of every piece but the
- * last. */
+ * stage's queries. The core of this stage attends to the tokens from 0 up to `to`. piece: the tokens of every piece but
+ * the last. */
 struct reach {
     int64_t begin, end, from, to, piece;
 };
@@ -197,9 +197,9 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
     return sum;
 }
 
-/* Does the same as summed(), for stages that share a subsequence: adds the tile in place to the sum from later
- * queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the tile
- * may cover only the first of them. */
+/* Does the same as summed(), for pipelines whose stages share subsequences: adds the tile in place to the sum from
+ * later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the
+ * tile may cover only the first of them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
                                    struct reach reach, int64_t width)
 {

@@ -1,8 +1,8 @@
 /* schedule/attention/project.h: what all attention choices share before and after the core: projections, and the
  * core's own ops.
  *
- * "Heads" of a rank: q_heads / P query heads, where P is the number of head ranks; key and value heads as
- * kv_heads_sent() says, which may repeat some before they are sent. */
+ * "Heads" of a rank: heads / P query heads, where P is the number of head ranks, and kv_heads_sent() / P key and value
+ * heads, some of which may be copies. */
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
@@ -22,8 +22,8 @@ buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
 void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
                           buffer_id dx);
 
-/* Returns the key and value heads that take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
- * replication"): the model's own when they divide over the ranks, else copies of them. */
+/* Returns how many key and value heads take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
+ * replication"): as many as query heads with KV_TO_HEADS; else the model's own number if P divides it, else P. */
 int64_t kv_heads_sent(const struct choices *choices, uint32_t ranks);
 
 /* Returns the rotary embedding of x[rows, heads, head_dim], or with `backward` its inverse; positions is [rows]. */
@@ -31,7 +31,7 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
                    int64_t heads, bool backward, struct view to);
 
 /* Emit a tile of the core: attention_tile() computes o and lse from q, k, v, attention_tile_backward() computes dq,
- * dk, dv. Both allocate the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
+ * dk, dv, and allocates the kernel's hidden workspace. The work's sizes and mask say which tile it is. */
 op_id attention_tile(struct emit *e, struct work work, const struct qkv *in, struct view o,
                      struct view lse);
 void attention_tile_backward(struct emit *e, struct work work, const struct qkv *in, struct view o,
@@ -40,9 +40,10 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
  * ATTENTION_BACKWARD. */
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads);
-/* The pairs that a mask hides in addition to those of later tokens. window: the layer's sliding window; 0: none.
- * documents: the sequence has several documents on some rank. sequence: the sequence number that ops carry, that of
- * the first sequence whose documents are the same on all ranks (struct sequence_documents). */
+/* The pairs that a mask hides in addition to those of later tokens. window: the layer's sliding window; 0: none, or
+ * one that reaches all tokens. documents: the sequence has several documents on some rank. sequence: the sequence
+ * number that ops carry, that of the first sequence whose documents are the same on all ranks (struct
+ * sequence_documents). */
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;

@@ -76,9 +76,10 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
     return e->group.ring_seen[row] == SEEN;
 }
 
-/* Gives the tiles of a step the mask of documents or a window, and returns the number of tiles in which some rank
- * attends to a key. The rows of a tile follow from the layout, and the visible keys from their positions. In layouts
- * of stripes, and of documents that are cut one by one, rows are not halved. */
+/* Gives the tiles of a step the mask of documents or a window, drops tiles in which the window hides all keys from
+ * all ranks (except where documents are cut one by one), and returns how many are left. The rows of a tile follow from
+ * the layout, and the visible keys from their positions. In layouts of stripes, and of documents that are cut one by
+ * one, rows are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
                            uint32_t inner, const struct sequence_mask *mask,
                            struct ring_tile tile[2], uint32_t count)

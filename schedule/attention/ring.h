@@ -3,13 +3,14 @@
  * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv 2406.18485, section
  * 4.3) the context ranks are divided into windows: blocks go round an inner ring within the window, and after each
  * whole inner round an outer ring moves them to the next window. A window of one rank, or of all, is the plain ring.
- * Which part of a block one step multiplies depends on the layout of tokens and on whether the block comes from a
- * rank before or after this one: guards on the ring's index distinguish the two cases, so every rank has the same
- * list of ops.
+ * Which part of a block one step multiplies depends on the layout of tokens and on whether the block comes from a rank
+ * before or after this one: guards on the ring's index distinguish the two cases, so every rank has the same list of
+ * ops.
  *
- * A rank holds two blocks of each ring at most, the one in use and the one that arrives: a shift starts after the
- * tile that read the previous block. This is how ring-flash-attention and InternEvo behave: a message is posted when
- * the previous work has been launched, and waits for that work. */
+ * A rank holds two blocks of each ring at most, the one in use and the one that arrives: a shift starts after the tile
+ * that read the previous block. This is how ring-flash-attention and InternEvo behave: a message is posted when the
+ * previous work has been launched, and waits for that work. With --rotate all-gather, and in ring_retained.c, a rank
+ * holds the blocks of all ranks instead. */
 #ifndef SCHEDULE_ATTENTION_RING_H
 #define SCHEDULE_ATTENTION_RING_H
 

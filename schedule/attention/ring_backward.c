@@ -1,8 +1,9 @@
 /* The ring backward. Keys and values go round again, followed by their gradients: each rank adds its part to a
  * gradient that passes, and the last hop brings the gradient to the rank of its keys. dq is summed in fp32.
  *
- * dk and dv are one tensor, as k and v are. InternEvo's code sums them in fp32 within the first window and in the
- * compute dtype from the first outer hop on; a plain ring has outer hops only, so it sums in the compute dtype. If
+ * dk and dv are one tensor, as k and v are. With the profile's switch ring_grad_f32 they are summed in fp32. Otherwise,
+ * as in InternEvo's code, they are summed in fp32 within the first window and in the compute dtype from the first outer
+ * hop on; a plain ring has outer hops only, so it sums in the compute dtype. If
  * the forward gathered keys and values, the backward gathers them again; their gradients either go round as well
  * (PyTorch), or are reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
@@ -87,8 +88,8 @@ static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t o
         sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
 }
 
-/* Returns the gradients of gathered keys and values, for the blocks of all ranks: this rank's contributions, zero
- * where its queries attend to nothing. */
+/* Returns a buffer of zeros for this rank's contributions to the gradients of the gathered keys and values of all
+ * ranks; they stay zero where its queries attend to nothing. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
     struct view all =

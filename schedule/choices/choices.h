@@ -67,7 +67,7 @@ enum chunk_order { ORDER_KV_OUTER, ORDER_QUERY_OUTER, ORDER_COUNT };
 /* Whether the data that other chunks will read of a chunk waits on the host. */
 enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
 
-/* Which rank copies the keys and values of a tile from the host: every rank its own part, or one rank the parts of
+/* Which rank copies the tensors of a chunk to the host and back: every rank its own part, or one rank the parts of
  * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
@@ -185,7 +185,7 @@ struct choices {
                                           document. The caller's memory. */
     uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
-     * offload_hidden is above 0, this number of bytes is offloaded instead (schedule/pipeline/ratios.h). */
+     * offload_hidden is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden;
     const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: the same for all.
                                         The caller's memory. */

@@ -78,7 +78,8 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
-    /* FSDP2: parameters are gathered into one flat buffer and copied out of it, to a tensor each, when they are needed */
+    /* FSDP2: parameters are gathered into one flat buffer and copied out of it, to a tensor each, when they are
+     * needed */
     bool gather_copies;
     /* The buffer that an all-gather of parameters writes is allocated on a stream, so in a pool, of its own. */
     bool gathers_apart;
@@ -91,16 +92,16 @@ struct profile {
     bool rotary_tables;    /* angles, cosine and sine of the whole sequence stay on every rank */
     bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
     int64_t
-        bucket_elements; /* gradients reduced in buckets of at least this many elements; 0: a layer */
+        bucket_elements; /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
     bool grad_passes;
     /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
      * passes over memory */
     bool flattens_gradients;
-    /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: copying into a flat
-     * tensor and back, and a copy of the flat tensor; 0: no bucket is copied */
+    /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
+     * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t bucket_passes;
-    bool all_reduces;       /* these, when a rank updates only a part, are summed on all ranks */
+    bool all_reduces;       /* such buckets are summed whole on all ranks, even if a rank updates only a part */
     bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */

@@ -11,8 +11,8 @@
 
 /* True if tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
-/* Returns the transformer of one of tp ranks: heads, feed-forward width and vocabulary are divided by tp, the latter
- * rounded up to a multiple of `unit` rows. */
+/* Returns the transformer of one of tp ranks: heads (of keys and values at least one), feed-forward width and
+ * vocabulary are divided by tp, the vocabulary rounded up to a multiple of `unit` rows. */
 struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
 /* Returns the unit that an implementation rounds the vocabulary to. */
 int64_t tensor_vocabulary_unit(const struct profile *profile);

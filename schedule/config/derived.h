@@ -26,7 +26,7 @@ bool weights_root_unit(const struct choices *choices);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
- * --kv-offload asks for it. */
+ * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);

@@ -27,8 +27,9 @@ struct resolve_pieces resolve_usual_pieces(const struct choices *c)
                                    pieces_of_rows(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the number of pieces of the loss if the user gave none. FPDT suggests 2 vocab / hidden, so that logits take
- * no more memory than attention does (section 4.3). */
+/* Returns the number of pieces of the loss if the user gave none: DeepSpeed's, with its profile switch chunk_sync; else
+ * the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3), but
+ * at least FFN_PIECES per chunk. */
 static int64_t loss_pieces(const struct choices *c)
 {
     const struct transformer *m = c->model;

@@ -116,8 +116,9 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
                     (long long)split[i].hp);
 }
 
-/* Finds a legal split of `ranks` into context and head ranks that has the degrees that the user gave. If both are
- * open, head ranks stay within a node, so that their all-to-alls do (LoongTrain, section 4.4). */
+/* Finds a legal split of `ranks` into context and head ranks that has the degrees that the user gave. It
+ * takes the one with most head ranks; if both degrees are open, with most that fit in a node, so that their all-to-alls
+ * stay there (LoongTrain, section 4.4), or, if none fits, with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
                          struct split *s)
 {
