@@ -265,8 +265,9 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     return STATUS_OK;
 }
 
-/* Resolves whether windows are interleaved. They may be if the ranks of a ring are neighbours and fill nodes, and the
- * even ranks of a node make whole windows. */
+/* Resolves whether windows are interleaved. They may be if the ranks of a ring are neighbours that fill whole nodes or
+ * lie in one node, and the even ones in a node make whole windows of several ranks. Unless the user chose, the profile
+ * decides, and interleaves only with context-first placement. */
 static enum status resolve_interleaving(struct choices *c, const struct request *r,
                                         struct diag *diag)
 {
@@ -409,8 +410,8 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
     return 0;
 }
 
-/* Refuses a sequence length that does not divide over as many ranks as other lengths would, unless the user gave the
- * degrees: otherwise a token more or less would silently change what every rank does. */
+/* Reports a sequence length that does not divide over as many ranks as other lengths would. Callers refuse it unless
+ * the user gave the degrees: otherwise a token more or less would silently change what every rank does. */
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
 {
@@ -433,8 +434,8 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* Returns the largest tp that divides the ranks which the given degrees leave and fits into a node, so that its
- * collectives stay there. tokens: tp must also divide the sequence. */
+/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
+ * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
 static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);

@@ -30,9 +30,9 @@ bool resolve_tensor_fits(const struct request *r, int64_t tp);
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
-/* resolve_sequence_chunks() fills in the chunks of the sequence, whether they are kept on the host, and the order of
- * the backward's loops. It also sets *pieces to the numbers of pieces of the loss and the feed-forward part to use if
- * the user gave none. */
+/* resolve_sequence_chunks() fills in the chunks of the sequence, whether they are kept on the host, which rank fetches
+ * them, and the order of the backward's loops. It also sets *pieces to the numbers of pieces of the loss and the
+ * feed-forward part: the user's, or, for fpdt, usual ones if the user gave none. */
 struct resolve_pieces {
     int64_t loss, ffn;
 };

@@ -32,8 +32,8 @@ static bool takes_subsequences(const struct request *r)
 }
 
 /* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
- * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones if there
- * would be fewer than stages. */
+ * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones (of at least
+ * SPPO_TOKENS_MIN tokens) if there would be fewer than stages. With a pipeline that takes no subsequences it is 1. */
 static int64_t pieces(const struct request *r, int64_t tp)
 {
     int64_t count = r->seq / SPPO_TOKENS, unit = tp * given(r->hp);

@@ -375,8 +375,8 @@ void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* Records that the core of attention made this buffer, so that selective checkpointing keeps it. */
 void emit_mark_saved(struct emit *e, buffer_id buffer);
-/* Records that `buffer` is the result of a matrix product; selective checkpointing of ops saves every second one of
- * these. Does nothing with other choices of activations. */
+/* Records that selective checkpointing of ops saves `buffer`, the result of a matrix product; callers mark every second
+ * product. Does nothing with other choices of activations. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 /* Records that several units write this buffer, so that recomputation leaves it as it is. */
 void emit_cache(struct emit *e, buffer_id buffer);

@@ -308,8 +308,8 @@ struct op_desc {
  * that operand counts are within the kind's, that views lie within their buffers, and that unused labels are
  * IR_NONE16. Waits are not checked here: the verifier reports bad ones. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
-/* Adds an op equal to an existing one, except for its phase and its buffers, one per operand, which must have the
- * same sizes and dtypes. */
+/* Adds an op equal to an existing one, except for its phase, its waits and its buffers, one per operand, which must
+ * have the same sizes and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
 

@@ -384,8 +384,8 @@ static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t para
     return hash_word(hash, params);
 }
 
-/* Returns the row of a shape. Two works have one shape if their kinds are equal and so are the parameters that the
- * kind uses. */
+/* Returns the row of a shape. Two ops have one shape if they have the same kind of work, dtypes, numbers of reads and
+ * writes, and values of the parameters that the kind uses. */
 static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {

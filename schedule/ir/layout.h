@@ -2,7 +2,8 @@
  *
  * A layout divides a sequence of `tokens` over the ranks of the context axes (cp) and head axes (hp). It says which
  * tokens a context rank owns, and in which order (the gathered order, in which its head group holds them after an
- * all-to-all); its head ranks own equal contiguous parts of these, tokens / (cp * hp) each. Sources:
+ * all-to-all); its head ranks own equal contiguous parts of these (in RANK_ORDINAL, of each chunk),
+ * tokens / (cp * hp) each. Sources:
  * DeepSpeed-Ulysses; FPDT section 4 (rank-ordinal); striped attention; zigzag as in ring-flash-attention and, cut
  * over head ranks, USP; LoongTrain section 4 (2D zigzag). */
 #ifndef SCHEDULE_LAYOUT_H
@@ -36,7 +37,8 @@ struct token_layout {
     int64_t tokens;  /* of one sequence */
     int64_t
         chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
-    /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's arena */
+    /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's
+     * arena */
     const int64_t *length;
 };
 

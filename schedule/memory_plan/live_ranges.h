@@ -48,7 +48,8 @@ void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const 
                     const struct first_uses *first_uses, uint8_t memory, uint64_t alignment);
 
 /* Replaces the rows of a sample's role by those of the whole list, which repeats parts of the sample. Returns false
- * and changes nothing if the rows of the three iterations around some gap do not correspond. `live` becomes 0, as it
+ * and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not in the
+ * order of first uses. `live` becomes 0, as it
  * is not known for the whole list. */
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
@@ -57,7 +58,7 @@ bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *r
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower
- * bound of every plan. live_ranges_settle() must have been called. */
+ * bound of every plan. first_end must be filled, as live_ranges_of() and live_ranges_repeat() leave it. */
 uint64_t live_ranges_held(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_ends(const struct live_ranges *t, uint32_t i)

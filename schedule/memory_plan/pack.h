@@ -28,9 +28,9 @@ enum {
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life. As long as the arena
- * exceeds `enough` bytes it starts another round, in which the live ranges that ended above `enough` are placed
- * earlier. It leaves the offsets of the best round. Returns UINT64_MAX, with undefined offsets, when there are too
- * many live ranges to compare. */
+ * exceeds `enough` bytes it starts another round (16 at most, within PACK_ROUNDS_COMPARISONS), in which the live ranges
+ * that ended above `enough` are placed earlier. It leaves the offsets of the best round. Returns UINT64_MAX, with
+ * undefined offsets, when there are too many live ranges to compare. */
 uint64_t pack_by_size(struct live_ranges *live_ranges, uint64_t enough);
 
 #endif

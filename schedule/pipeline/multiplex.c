@@ -185,8 +185,9 @@ void multiplex_order(const struct choices *c, struct task *task)
     free(g.passed);
 }
 
-/* Adds the actions of a stage for a task. Forward: the forward, and sending what it makes that earlier stages will
- * need. Backward: the backward, and returning the sums of earlier stages that the next tasks will need. */
+/* Adds the actions of a stage for a task. Forward: the forward, and the message (sent or received here) with the keys
+ * and values that earlier stages will need. Backward: the backward, and the message with the sums of gradients that
+ * earlier stages return and the next tasks will need. */
 static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
                      const struct task *t, uint32_t unit, bool forward)
 {

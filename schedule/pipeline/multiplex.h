@@ -3,7 +3,7 @@
  * subsequence.
  *
  * Of N subsequences, stage i of P shares the first P - 1 - i with the stages after it and the last i with those
- * before it. It computes the rest by itself. */
+ * before it, or fewer, if choices.shared has smaller numbers. It computes the rest by itself. */
 #ifndef SCHEDULE_PIPELINE_MULTIPLEX_H
 #define SCHEDULE_PIPELINE_MULTIPLEX_H
 
@@ -38,8 +38,8 @@ struct task {
 
 /* Fills task, which has room for P N tasks, with the order in which all stages together take the tasks of one
  * micro-batch forward; the backward order is the reverse. Each task takes as long as the flops of its longest piece
- * (with equal lengths: its part of a unit), and starts as early as it can; of several that can start, the one that
- * most stages share comes first. */
+ * (with equal lengths: its part of a unit), and starts as early as it can. The task that can start first comes next; of
+ * several that can start at the same time, the one that most stages share, and then the earlier subsequence. */
 void multiplex_order(const struct choices *choices, struct task *task);
 
 #endif

@@ -70,9 +70,9 @@ uint32_t pipeline_stage(const struct choices *choices, uint32_t chunk);
 /* True if the first and the last stage both hold a tied embedding. */
 bool pipeline_ends_tied(const struct choices *choices);
 
-/* True if every unit passes once through all stages, and each stage does a unit's forward and backward as a whole.
- * Then a stage waits while the first unit's forward passes the stages before it, and those stages wait for that
- * unit's backward. */
+/* True if there are several stages, every unit passes once through all of them, and each stage does a unit's forward
+ * and backward as a whole. Then a stage waits while the first unit's forward passes the stages before it, and those
+ * stages wait for that unit's backward. */
 bool pipeline_is_plain(const struct choices *choices);
 
 /* True if the host waits for each message (profile switch messages_sync). This holds only in plain pipelines, since

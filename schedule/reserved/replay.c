@@ -69,8 +69,8 @@ static bool is_gather(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_WEIGHTS;
 }
 
-/* Adds the persistent buffers that an op touches. If the whole list repeats the op's layer in copies that the sample
- * leaves out, the buffers of these copies are added too, layer by layer. */
+/* Adds the persistent buffers that some op touches. If the whole list repeats a buffer's layer in copies that the
+ * sample leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {

@@ -57,8 +57,8 @@ struct reserved_held {
     uint64_t table[COMPOSE_TABLES]; /* a block each */
 };
 
-/* Computes the reserved memory of the role that needs most. The mesh must have no more ranks than the cluster. sm:
- * ten times the device's compute capability (90 for 9.0). */
+/* Computes the reserved memory of the role that needs most; `fits`, `tight` and `pinned` consider all roles. The
+ * mesh must have no more ranks than the cluster. sm: ten times the device's compute capability (90 for 9.0). */
 void reserved_make(struct reserved *reserved, const struct ir *ir, const struct cluster *cluster,
                    int sm, struct reserved_held held);
 
