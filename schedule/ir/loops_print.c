@@ -57,8 +57,9 @@ static void put_loop_name(struct text *out, uint32_t loop)
     text_puts(out, name + at);
 }
 
-/* Finds the number that most lines of an iteration have for a label such as "layer=", without the lines of inner
- * loops. Returns false if no line has the label, or its number does not grow or fall by one. */
+/* Finds the number that most lines of an iteration have for a label such as "layer=". It looks only at lines outside
+ * inner loops whose number of that label grows or falls by one per iteration. Returns false if there is no such line.
+ * */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named *named)
 {

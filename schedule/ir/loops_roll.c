@@ -216,7 +216,7 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* True if iterations may begin at this line: iterations of layers, chunks or steps begin where a label changes;
+/* True if iterations may begin at this line: iterations of layers, chunks, steps or units begin where a label changes;
  * iterations in which every line keeps its labels may begin anywhere. */
 static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {

@@ -402,7 +402,7 @@ static int64_t layers_of_period(const struct choices *choices)
 }
 
 /* Shortens the model to `length` periods of layers, plus the layers that do not fill a period. Returns false if no
- * layer can be left out. */
+ * layer can be left out, or if there are several pipeline stages. */
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {

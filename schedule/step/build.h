@@ -47,8 +47,8 @@ double compose_ops_at_most(const struct choices *choices);
 
 /* Builds a sample of about `length` layers or units that represents the whole schedule (ir->repeats): its arenas are
  * those of the whole schedule, and so are all sizes that depend on the number of units. Returns false, and leaves ir
- * empty, if the schedule is too short or its layers or units do not repeat. memories: as in
- * compose_build_planned(). */
+ * empty, if the schedule is too short, too large or not of a whole step, if it offloads activations by ratio, or if its
+ * layers or units do not repeat. memories: as in compose_build_planned(). */
 bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length,
                     unsigned memories);
 

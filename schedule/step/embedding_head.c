@@ -198,8 +198,8 @@ static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, i
 
 /* Does the same as loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
  * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
- * own logits. loss_f32: fp32 logits, and a second copy of them that becomes the gradient, exist in addition to the
- * logits: 10 bytes per element. */
+ * own logits. loss_f32: fp32 logits, and an fp32 buffer for the gradient, exist in addition to the 16-bit logits:
+ * together 10 bytes per element. */
 static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
 {
     const struct choices *c = e->choices;

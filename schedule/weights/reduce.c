@@ -7,8 +7,9 @@
 #include "schedule/weights/shard.h"
 #include "schedule/weights/weights.h"
 
-/* Emits the work of a framework's host thread once a step, between backward and optimizer: it reads the norm of all
- * gradients, so the device must have finished, and then waits for all ranks. */
+/* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
+ * (host_per_step_s): it reads the norm of all gradients, so the device must have finished, and then waits for all
+ * ranks. */
 void shard_end_backward(struct shard *s, struct op_list *out)
 {
     struct emit *e = s->e;
@@ -229,9 +230,9 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     return to;
 }
 
-/* Casts and adds the reduced parts of gradients in rows before `end`, each only if the last op that adds to it stands
- * before position i. The gradient of a tied embedding begins first and ends last, and must delay no other
- * gradient. */
+/* Casts the reduced parts of gradients in rows before `end`, adds them to the kept parts, and sums these over the
+ * replicas; each only if the last op that adds to the gradient stands before position i. The gradient of a tied
+ * embedding begins first and ends last, and must delay no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;

@@ -95,8 +95,8 @@ static bool take_up(struct emit *e, uint32_t begin, uint16_t group)
     return found;
 }
 
-/* Sets the gradients of the unit that starts. Parts are summed unit by unit, so each unit has gradients of its
- * own. */
+/* Sets the gradients of the unit that starts. Where stages hold parts of weights, sums are made unit by unit, so each
+ * unit has gradients of its own; otherwise the units that the same stages share add to the same gradients. */
 void weights_of_unit(struct emit *e)
 {
     remote_end(e);

@@ -371,8 +371,8 @@ static void shard_release(struct shard *s)
     free(s->marked);
 }
 
-/* Begins the gradients, from *next on, that the op at position i is the first to write: adds their earlier reduced
- * parts, fills padding, and adds waits for reductions. */
+/* Begins the gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of the
+ * gradients before the previous one to the kept parts, fills padding, and adds waits for reductions. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
                             struct op_list *out)
 {

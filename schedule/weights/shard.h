@@ -60,16 +60,17 @@ void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum ph
 op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out);
 
 /* --- schedule/weights/reduce.c --- */
-/* Emits the work of a framework's host thread once a step, between backward and optimizer: it waits for the last
- * reduction, to read the norm of all gradients, and then all ranks meet in a barrier. */
+/* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
+ * (host_per_step_s): it waits for the last reduction, to read the norm of all gradients, and then all ranks meet in a
+ * barrier. */
 void shard_end_backward(struct shard *s, struct op_list *out);
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
-/* Casts and adds the reduced parts of gradients in rows before `end`, each only if the last op that adds to it stands
- * before position i. The gradient of a tied embedding begins first and ends last, and must delay no other
- * gradient. */
+/* Casts the reduced parts of gradients in rows before `end`, adds them to the kept parts, and sums these over the
+ * replicas; each only if the last op that adds to the gradient stands before position i. The gradient of a tied
+ * embedding begins first and ends last, and must delay no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
