@@ -1,6 +1,6 @@
 /* schedule/step/layer.h: one layer for the rows of one unit (N rows, h hidden; schedule/emit/emit.h).
  *
- * The forward returns the activation [N, h], the backward its gradient. */
+ * The forward returns the layer's output [N, h], the backward the gradient of the layer's input. */
 #ifndef SCHEDULE_STEP_LAYER_H
 #define SCHEDULE_STEP_LAYER_H
 

@@ -1,5 +1,5 @@
 /* Rules on planned offsets. One walk over a role's ops puts each buffer into a map of its memory at the buffer's
- * first use, and checks the buffer that had these bytes before: are all its accesses ordered before this first use?
+ * first use, and checks the buffer that had these bytes before: is its whole free set ordered before this first use?
  * Checking the latest owner suffices, since that owner was checked against the one before it. The map is a treap of
  * disjoint byte ranges; every first use adds one and cuts at most two. */
 #include "schedule/analysis/first_uses.h"

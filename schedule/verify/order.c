@@ -133,8 +133,8 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* --- the rule --- */
 
-/* True if no deadlock is possible: if there are only waits for earlier ops, and collectives among ranks of one role,
- * then an op can be held only by earlier ops of its own list. */
+/* True if no deadlock is possible: if ops wait only for earlier ops, there are no messages, and there are collectives
+ * only if there is a single role, then an op can be held only by earlier ops of its own list. */
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;

@@ -230,9 +230,9 @@ static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op
     return to;
 }
 
-/* Casts the reduced parts of gradients in rows before `end`, adds them to the kept parts, and sums these over the
- * replicas; each only if the last op that adds to the gradient stands before position i. The gradient of a tied
- * embedding begins first and ends last, and must delay no other gradient. */
+/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
+ * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
+ * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
 {
     struct emit *e = s->e;

@@ -68,9 +68,9 @@ void shard_end_backward(struct shard *s, struct op_list *out);
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
-/* Casts the reduced parts of gradients in rows before `end`, adds them to the kept parts, and sums these over the
- * replicas; each only if the last op that adds to the gradient stands before position i. The gradient of a tied
- * embedding begins first and ends last, and must delay no other gradient. */
+/* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
+ * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
+ * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
 void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
