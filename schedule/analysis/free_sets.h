@@ -43,8 +43,8 @@ static inline void free_sets_touch(struct free_sets *sets, const struct order *o
     sets->newest[buffer] = op;
 }
 
-/* Stores the free sets in the rows of an ir's buffers, from row `from` on, members in list order. A buffer
- * that no op touched gets an empty set. */
+/* Stores the free sets in the rows of an ir's buffers, from row `from` on, members in list order. A buffer that
+ * no op touched gets an empty set. */
 void free_sets_store(const struct free_sets *sets, struct ir *ir, uint32_t from);
 
 #endif

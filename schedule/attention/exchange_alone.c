@@ -1,6 +1,6 @@
-/* A schedule of only the all-to-alls of the attention operator, as the papers time them: forward
- * and backward, those of q, k and v together, and that of the output, stand between two synchronisations each. Fills
- * write what the core would have written. */
+/* A schedule of only the all-to-alls of the attention operator, as the papers time them. In the forward and in the
+ * backward, the three of q, k and v stand between two synchronisations of the host, and so does that of the output.
+ * Fills write what the core would have written. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/emit/emit.h"

@@ -1,6 +1,6 @@
 /* A schedule of only the fetches of tiles, as FPDT's Figure 10 times them: the keys and values of one chunk that a
- * forward tile reads, and the tensors that a backward tile reads, each between two waits of the host. Before
- * that, fills make the chunk's tensors on the device, and copies store them on the host. */
+ * forward tile reads, and the tensors that a backward tile reads, each between two waits of the host. Before that,
+ * fills make the chunk's tensors on the device, and copies store them on the host. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"

@@ -45,7 +45,8 @@ static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind,
 }
 
 /* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, by which
- * layers rotate and which the embedding looks up (dropped at the end where nothing reads them). */
+ * layers rotate and which the embedding looks up (they are made even if nothing reads them). The last stage also gets
+ * the output, the loss. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;

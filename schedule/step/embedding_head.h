@@ -1,7 +1,7 @@
 /* schedule/step/embedding_head.h: the parts before and after the layers: embedding, final norm, head and loss.
  *
- * embedding_forward() returns the activation [N, h]. head() takes that of the last layer and returns its gradient;
- * embedding_backward() takes the gradient of the embedding's. */
+ * embedding_forward() returns the activation [N, h]. head() takes the activation of the last layer and returns its
+ * gradient; embedding_backward() takes the gradient of the activation that embedding_forward() returned. */
 #ifndef SCHEDULE_STEP_EMBEDDING_HEAD_H
 #define SCHEDULE_STEP_EMBEDDING_HEAD_H
 

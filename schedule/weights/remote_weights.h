@@ -37,9 +37,8 @@ void remote_begin(struct emit *e);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages of a shared task, or, if these hold parts by now, gathers
- * the parts. Every stage receives them in a new buffer, the owner
- * too, because its other units read its own parameters in the meantime. *kept: the op that stores the stage's part of
- * them, or IR_NONE. */
+ * the parts. Every stage receives them in a new buffer, the owner too, because its other units read its own parameters
+ * in the meantime. *kept: the op that stores the stage's part of them, or IR_NONE. */
 buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
                         op_id *kept);
 /* Emits the sum of a shared task's gradients over its stages. */
