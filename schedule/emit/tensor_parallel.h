@@ -23,8 +23,7 @@ void tensor_setup(struct emit *e, bool layers);
 enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
 
 /* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. held: gathers into the one buffer that
- * the implementation keeps for such gathers throughout the step, if it keeps one and weight gradients are not put off.
- * */
+ * the implementation keeps for such gathers throughout the step, if it keeps one and no weight gradient is deferred. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
 /* As tensor_gather(), into y, which has room for all. */

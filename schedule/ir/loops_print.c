@@ -58,8 +58,7 @@ static void put_loop_name(struct text *out, uint32_t loop)
 }
 
 /* Finds the number that most lines of an iteration have for a label such as "layer=". It looks only at lines outside
- * inner loops whose number of that label grows or falls by one per iteration. Returns false if there is no such line.
- * */
+ * inner loops, and only if the label's number grows or falls by one per iteration. Returns false if no line is left. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named *named)
 {
