@@ -33,8 +33,8 @@ enum reserved_part {
     RESERVED_PART_COUNT
 };
 
-/* The margin, as a share of the available memory, within which the verdict "fits" is called too close. We chose it: the
- * error of verdicts has not been measured. */
+/* The margin, as a share of the available memory, within which the verdict "fits" or "does not fit" is called too
+ * close. We chose it: the error of verdicts has not been measured. */
 #define RESERVED_ERROR 0.03
 
 struct reserved {

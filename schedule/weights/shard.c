@@ -152,8 +152,9 @@ op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *
     return op;
 }
 
-/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the memory
- * of the run `prefetch` + 1 before it. */
+/* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the
+ * memory of the run `prefetch` + 1 before it. With the profile's switch collectives_hold it waits for the op before the
+ * run. */
 static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct op_list *out)
 {
     struct emit *e = s->e;
