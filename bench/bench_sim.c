@@ -1,10 +1,11 @@
 /* bench/bench_sim.c: simulated op instances per processor second, compared with the most that SimGrid can do with the
  * same flows.
  *
- * There are three synthetic schedules with the shape of real ones, on 8 and 64 ranks, unfolded. The baseline starts
- * the flows that the simulation found, each at its date, over the same links, and does nothing else: no kernels, no
- * dependencies, no bookkeeping. It puts flows directly into SimGrid's max-min solver and dates into a heap, as
- * sim/scheduler/engine.cpp does. As S4U communications, flows would take about twice as long.
+ * There are three synthetic schedules with the shape of real ones, on 8 and 64 ranks. They are simulated without
+ * folding, and once more with it for the columns `classes` and `folded ms`. The baseline starts the flows that the
+ * simulation found, each at its date, over the same links, and does nothing else: no kernels, no dependencies, no
+ * bookkeeping. It puts flows directly into SimGrid's max-min solver and dates into a heap, as sim/scheduler/engine.cpp
+ * does. As S4U communications, flows would take about twice as long.
  *
  * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time divided by that
  * of our events: the part of a simulation that SimGrid's solver and engine take. */
@@ -257,8 +258,8 @@ static int compare_steps(const void *left, const void *right)
     return a->transfer < b->transfer ? -1 : a->transfer > b->transfer;
 }
 
-/* Collects the start times of flows. Every op of a channel is one transfer, which starts when its last participant
- * does. */
+/* Collects the start times of flows, sorted. Every op of a channel is one transfer: its flows start one latency of the
+ * transfer after its last participant starts the op. */
 static void collect_steps(struct replay *r, const struct sim_result *result)
 {
     const struct sim_plan *plan = r->plan;

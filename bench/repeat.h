@@ -5,8 +5,8 @@
  *         repeat_add(&repeat, processor_s());
  *
  * The spread is half the width of the median's 95 % interval, relative to the median. The ends of the interval are
- * the values of rank (n - 1.96 sqrt(n)) / 2 from either end (the binomial distribution's normal approximation); up to
- * six values, they are the least and the greatest. */
+ * the values at position (n - 1.96 sqrt(n)) / 2, rounded down and counted from 0, from either end (the binomial
+ * distribution's normal approximation); with up to seven values, they are the least and the greatest. */
 #ifndef BENCH_REPEAT_H
 #define BENCH_REPEAT_H
 

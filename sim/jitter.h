@@ -5,7 +5,8 @@
  * the times of a rank's kernels add up, and so do their variances, to V. The last of n ranks arrives E(n) sqrt(V)
  * after the mean, where E(n) is the expected maximum of n standard normal numbers. Other kernels may hide that delay:
  * a rendezvous delays the rank only by the part that exceeds the time between its end and the first kernel that waits
- * for it. After a delay, V starts from 0 again. This is a first-order model: delays do not add to the spread, and no
+ * for it. Nothing hides the delay of a barrier. After a delay, V starts from 0 again. The end of the step counts as a
+ * rendezvous of all ranks. This is a first-order model: delays do not add to the spread, and no
  * rank is always slower than others. docs/simulation.md, "Jitter". */
 #ifndef SIM_JITTER_H
 #define SIM_JITTER_H

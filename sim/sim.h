@@ -7,7 +7,7 @@
  * links between flows.
  *
  * Each simulation runs in a forked child, so any number may run at once and none leaves
- * state behind. Same input, same bytes out.
+ * state behind. The same input gives the same times, to the last bit.
  *
  * The folder sim/ predicts how long a schedule takes on a cluster, and says what the time was spent on. */
 #ifndef SIM_SIM_H

@@ -105,7 +105,8 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
 /* ---- while a kernel runs ---- */
 
 /* Returns the share of a kernel's flops that the model needs. One of the five products of attention's backward
- * recomputes the scores, which the forward did not keep. */
+ * recomputes the scores, which the forward did not keep; struct waterfall_peak has the share of matrix products
+ * that it does not need. */
 static double model_share(const struct maker *m, uint32_t op)
 {
     switch ((enum work_kind)m->ir->op.kind[op]) {
@@ -192,8 +193,8 @@ static void add_idle(struct maker *m, enum cause cause, double from_s, double to
 }
 
 /* Assigns causes to the time from floor_s to the start of an op: first to the dependency that ended last, then to
- * that one's last dependency, and so on backwards. Time between the end of all dependencies and the start is the
- * host's. */
+ * that one's last dependency, and so on backwards. The last op before that held the host counts as a dependency. Time
+ * between the end of all dependencies and the start is the host's. */
 static void explain_gap(struct maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];

@@ -2,8 +2,9 @@
  *
  * While a compute stream works, the cause is the purpose of the work. While none does, the cause is the dependency of
  * the next compute op that ended last; before the start of that dependency it is the last dependency of that one, and
- * so on until the gap is filled. At the end of the step it is the op that the rank ended last. The intervals tile [0,
- * step], so the causes add up to the step. docs/simulation.md, "Waterfall", has the rules. */
+ * so on until the gap is filled. After the last compute op the cause is the op that the rank ended last, and from the
+ * end of that op on the cause is the drain of a pipeline, or the other ranks. The intervals tile [0, step], so the
+ * causes add up to the step. docs/simulation.md, "Waterfall", has the rules. */
 #ifndef SIM_WATERFALL_H
 #define SIM_WATERFALL_H
 
@@ -16,8 +17,8 @@ enum cause {
     /* flops on pairs that the mask hides. It is 0 for kernels whose tiles follow the mask, as all of ours do
      * (work_flops() counts visible pairs only) */
     CAUSE_IMBALANCE,
-    /* all of phase recompute; at peak: the scores that attention's backward computes again, and flops that several
-     * tensor ranks duplicate */
+    /* all of phase recompute; at peak: the scores that attention's backward computes again, flops that several
+     * tensor ranks duplicate, and those on padding rows of the vocabulary */
     CAUSE_RECOMPUTE,
     CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */

@@ -4,7 +4,7 @@
  *
  *     attention_alone [small]     small: sizes for the emulated device
  *
- * Exit code 77, with the reason: no GPU, or built without cuDNN. */
+ * Exit code 77, after a line with the reason: there is no GPU, cuDNN cannot be opened, or the build has no cuDNN. */
 #include "exec/backend.h"
 #include "exec/cuda/fused.h"
 #include "exec/microbench.h"
@@ -126,8 +126,8 @@ static bool set_up(struct alone *a, const struct cudnn *dnn)
            dnn->cudnnSetStream(a->handle, a->stream) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Queues all calls one after the other, with an event after each, and never waits on the host, so that the stream is
- * as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
+/* Queues all calls one after the other, with an event before and after each. The host waits only after the last call,
+ * so that the stream is as full as in the op's schedule. Returns NULL, or the name of the call that failed. */
 static const char *call_all(const struct alone *a, bool backward)
 {
     const char *words = NULL;

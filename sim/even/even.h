@@ -8,9 +8,10 @@
  * decides the time of each step.
  *
  * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops
- * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: for example, a contiguous ring, whose
- * last rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops()
- * counts what ranks really execute, and buffers and offsets are the schedule's.
+ * of both sides differ by at most EVEN_FLOPS. A schedule with packed documents has no even group. Other groups stay as
+ * they are: for example, a contiguous ring, whose last rank has more work, or a group whose guards choose which rank
+ * sends. Only times are made even: sim_flops() counts what ranks really execute, and buffers and offsets are the
+ * schedule's.
  *
  * The folder sim/even/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */

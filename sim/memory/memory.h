@@ -1,9 +1,9 @@
 /* sim/memory/memory.h: live bytes over simulated time.
  *
  * A buffer is live from the start of its first writer (first in list order) to the end of the last op of its free
- * set, or to the end of the step if it has none; persistent and bound buffers are live during the whole step. At
- * equal dates, buffers that end return their bytes before buffers that start take theirs. Host memory is also summed
- * over the ranks of a node.
+ * set, or to the end of the step if it has none; persistent and bound buffers are live during the whole step,
+ * and not counted if they have BUFFER_PART (schedule/ir/ir.h). At equal dates, buffers that end return their bytes
+ * before buffers that start take theirs. Host memory is also summed over the ranks of a node.
  *
  * The folder sim/memory/ follows the bytes that are live over simulated time. */
 #ifndef SIM_MEMORY_H

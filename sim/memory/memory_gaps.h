@@ -1,8 +1,8 @@
 /* sim/memory/memory_gaps.h: how the periods that a sample leaves out ("copies") change the live bytes after them.
  *
  * At a gap of a sample, memory changes periodically: each copy repeats the changes of the last period before it. So
- * after the gap the live bytes are higher (or lower) by the growth of all copies, and in no copy do they exceed both
- * the period before the gap and the period after it. */
+ * after the gap the live bytes are higher (or lower) by the growth of all copies, and the peak within a copy is at most
+ * the higher of the peaks of the period before the gap and of the period after it. */
 #ifndef SIM_MEMORY_GAPS_H
 #define SIM_MEMORY_GAPS_H
 
@@ -15,7 +15,7 @@ struct memory_gap {
 };
 
 /* Finds the gaps of a class's role in its list of changes: *gaps is on the heap, *count is their number. Returns
- * false when the periods before and after a gap do not have the same changes; then there are none. */
+ * false when the periods before and after a gap do not have the same changes; *gaps must then be freed unread. */
 bool memory_gaps(const struct changes *changes, const struct lifetimes *lifetimes,
                  const struct ir *ir, const struct sim_result *result,
                  const struct sim_class *class, struct memory_gap **gaps, uint32_t *count);

@@ -152,7 +152,7 @@ static bool is_small(struct ratio r)
 }
 
 /* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
- * Returns false if n does not factor. */
+ * Returns false if n does not factor, or if a ratio is not small. */
 static bool factor(struct quotient *q)
 {
     q->copies[q->entry[0].flow] = (struct ratio){1, 1};
@@ -180,7 +180,8 @@ static bool factor(struct quotient *q)
     return true;
 }
 
-/* The scale that makes all k(F) whole. False when that would take more flows than there are. */
+/* Sets the scale that makes all k(F) whole. Returns false if the scale exceeds COPIES_MAX, or if a class would run more
+ * copies than it has flows. */
 static bool make_whole(struct quotient *q)
 {
     enum { COPIES_MAX = 4096 };
@@ -200,8 +201,8 @@ static bool make_whole(struct quotient *q)
     return true;
 }
 
-/* Keeps k(F) flows for each class F, on one link per class whose bandwidth is divided by s(L); or all flows if n does
- * not factor. */
+/* For each class F, keeps one flow, of which scale k(F) copies run, on one link per class L, whose bandwidth is
+ * multiplied by scale / s(L). Keeps all flows if factor() or make_whole() fails. */
 static void fold_component(struct folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links, uint32_t component)
 {

@@ -7,7 +7,7 @@
  * flows has a member in one; the members elsewhere end at the same dates.
  *
  * Quotient. Inside a component, let n(L, F) be the number of flows of class F on a link of class
- * L. Rates are equal within a class, so a link allows sum over F of n(L, F) x(F) <= width. Where
+ * L. The rates x(F) are equal within a class, so a link allows sum over F of n(L, F) x(F) <= width. Where
  * n(L, F) = s(L) k(F), this is sum of k(F) x(F) <= width / s(L): k(F) flows of each class on
  * one link per class of that width have the same max-min rates, because a class's bottleneck there
  * (full, and no class on it is faster) is one in the component too, and the other way round.

@@ -66,8 +66,8 @@ static void read_costs(struct sim_plan *plan)
     }
 }
 
-/* Fails if an op waits for a later op, since the scheduler relies on waits for earlier ones; the verifier's message
- * says more. */
+/* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role, on which the
+ * scheduler relies; the verifier's message says more. */
 static enum status check_waits(const struct sim_plan *plan, const char *name, struct diag *diag)
 {
     const struct ir *ir = plan->ir;

@@ -2,10 +2,11 @@
  *
  * Ops that need other ranks, or links, are laid out on four levels:
  *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
- *             a distance, sends (receives) of a group to (from) a distance, copies of a kind
+ *             a distance, sends (receives) of a group to (from) a distance, copies of a kind,
+ *             host work that moves bytes, kernels that share the processors
  *   channel   a line at one place: an instance of the group, a message's sender and
  *             receiver, a rank; has participants (those of its ranks that are planned)
- *   variant   the distinct sizes that occur on a line
+ *   variant   one of the distinct shapes (of sends and receives: sizes) on a line
  *   transfer  a channel and a variant: a latency and flows
  * The n-th op of a line on one participant meets the n-th on the others: an event. Only
  * sends and receives count per (source, destination, channel number) instead, over the
@@ -115,10 +116,11 @@ struct sim_plan {
     size_t line_capacity, channel_capacity, participant_capacity;
 };
 
-/* Binds an ir to a cluster and fills *plan. Fails, with one message, on more ranks than GPUs and on communication
- * that can never happen: members whose collectives differ, a send to an index that does not exist, a receive of
- * another size than its send. name stands for the schedule in messages. even: [guard_count] of sim/even/even.h, the
- * caller's memory. whole: plan all ranks, not one replica of them. Release *plan in either case. */
+/* Binds an ir to a cluster and fills *plan. Fails, with one message, on more ranks than GPUs, on an op that waits for
+ * a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
+ * receive from, an index that does not exist. name stands for the schedule in messages. even: [guard_count] of
+ * sim/even/even.h, the caller's memory. whole: plan all ranks, not one replica of them. Release *plan in either
+ * case. */
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
                       const struct sim_costs *costs, const uint8_t *even, bool whole,
                       const char *name, struct diag *diag);

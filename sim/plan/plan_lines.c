@@ -64,7 +64,7 @@ bool plan_computes(const struct work *work)
 }
 
 /* True if the kernel takes longer while messages run on its rank: they occupy multiprocessors, and move bytes through
- * the device's memory. */
+ * the device's memory. Only so if the cluster says how many multiprocessors the device has and messages occupy. */
 static bool is_slowed(const struct reader *reader, uint32_t op)
 {
     const struct device *device = &reader->plan->cluster->device;

@@ -27,8 +27,9 @@ static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
     return true;
 }
 
-/* True if link a can be omitted because another link limits all its flows at least as much: that link is on the path
- * of a's first flow and is no wider. Of links with the same flows and bandwidth, only the first is kept. */
+/* True if link a can be omitted because all its flows cross another link that is no wider. Such a link is on the path
+ * of a's first flow, so only that path is searched. Of links with the same flows and bandwidth, only the first is
+ * kept. */
 static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
                          const struct index *users, uint32_t a)
 {

@@ -1,5 +1,5 @@
-/* sim/plan/sim_costs.h: the inputs of a simulation beside schedule and cluster: seconds of every shape, and
- * options. */
+/* sim/plan/sim_costs.h: the inputs of a simulation other than schedule and cluster: seconds of every shape,
+ * and options. */
 #ifndef SIM_PLAN_SIM_COSTS_H
 #define SIM_PLAN_SIM_COSTS_H
 
@@ -8,12 +8,12 @@
 
 /* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
 struct sim_costs {
-    /* For shapes whose duration depends on the rank (attention over documents): [shape_count] seconds by place
-     * (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the seconds of one
-     * place. */
+    /* For shapes whose duration depends on the rank (attention over documents): [shape_count] arrays of seconds,
+     * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
+     * seconds of one place. */
     const double *const *place_work_s;
-    const double *work_s;      /* [shape_count] on the device; not used for communication, copies
-                                  and SYNC kinds, whose time comes from the cluster */
+    const double *work_s;      /* [shape_count] on the device; not used for communication and copies,
+                                  whose time comes from the cluster, and SYNC kinds (issue_s) */
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
     /* [shape_count] seconds of the host to issue an op; an op can start when the host has issued it and everything
      * before it; NULL: no time */
@@ -29,11 +29,12 @@ struct sim_costs {
 struct sim_options {
     bool exact;     /* simulate every rank and every op: no folding */
     bool no_memory; /* leave out the memory timelines: peaks stay zero */
-    /* If guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
+    /* If the guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
      * (sim/even/even.h); 0: 64. Not used with exact. */
     uint32_t even_above;
     /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
-       delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
+       delays the others; kernels of several compute streams, which share the processors, are not slowed. 0: no rank
+       is slowed. Only with exact, where every rank is simulated. */
     double slow_factor;
     uint32_t slow_rank;
 };

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dates closer than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are rounded. The error
- * of a time between iterations is at most multiplied by the number of iterations. */
+/* Dates closer than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are rounded. A
+ * date of the whole list adds up more periods, so find_periods() widens the tolerance in proportion to its ops. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
 /* Events that begin within this share of a period before its end belong to the next period. */
@@ -115,8 +115,8 @@ static size_t event_from(const struct steady *x, uint32_t class, uint32_t op)
     return low;
 }
 
-/* A class's events that may be open at some time between two: it skips those before the last that has not ended, and
- * those from where none has started. */
+/* The events of a class, [begin, end) in list order, that may be open at some time in an interval. Events before begin
+ * have all ended when it begins; those from end on all start at its end or later. */
 struct open_events {
     size_t begin, end;
 };
@@ -216,8 +216,8 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
     return true;
 }
 
-/* Finds the period of run number `gap` of every role. False: the periods of roles differ, or iterations around the
- * gap do not repeat. */
+/* Finds the period of run number `gap` of every role. False: the periods of roles differ, events of other ops are open
+ * meanwhile, or iterations before the gap are too few or do not repeat. */
 static bool find_period(struct steady *x, uint32_t gap)
 {
     double period_s = -1;
@@ -299,8 +299,9 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
     return same(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
-/* True if the op starts when the last of its dependencies has ended, as in scheduler.c. *needed: a bit for each
- * dependency that ends at that date. Afterwards the op counts as issued, and as the last op of its stream. */
+/* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler.c.
+ * *needed: a bit for each dependency that ends at that date. Afterwards the op counts as issued, and as the last op of
+ * its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
 {
     const struct ir *ir = c->x->plan->ir;
@@ -342,8 +343,8 @@ static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_
     return true;
 }
 
-/* Advances the host and the streams by `left_out` copies, to the start of the last copy: by a period for each copy if
- * an op holds the host, else by host_s for each. */
+/* Advances the host and the streams by `left_out` copies, to the start of the last copy: each stream that the ops use
+ * by a period for each copy; the host too if an op holds it, else by host_s for each. */
 static void leave_out(struct check *c, const struct steady_run *run, uint32_t left_out,
                       double host_s)
 {

@@ -9,7 +9,7 @@ static const double tree_efficiency = 0.92;
 
 /* ---- all-to-all ---- */
 
-/* The peers of one domain, by what lies between. */
+/* How far apart two members of a domain are: on one switch (always without FABRIC_PCIE), on one socket, or neither. */
 enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
 
 static int nearness(const struct platform *p, uint32_t a, uint32_t b)
@@ -119,7 +119,8 @@ struct form {
 };
 
 /* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
- * peer after another, so the two parts do not overlap. */
+ * peer after another, so the two parts do not overlap. 0 if there is one domain, or if the rate of all channels is
+ * unknown. */
 static double in_turn_s(const struct form *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;

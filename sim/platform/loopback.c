@@ -4,8 +4,9 @@
  * memory or by one kernel that sums them, and continues when the others have fetched their parts. A copy reads and
  * writes each byte, so its time is that of the payload at loopback.bytes_per_s. The copies of members run at the same
  * time and share the memory bandwidth, also with kernels that memory limits. An op that reads r and writes w bytes
- * counts as (r + w) / 2 bytes of payload. A member's copies start one after another; the sum of their start times is
- * the latency. docs/simulation.md, "Ranks that share a GPU". */
+ * counts as (r + w) / 2 bytes of payload. A member's copies and its kernel start one after another, and each start
+ * takes loopback.latency_s; the member with the most starts decides the latency. docs/simulation.md, "Ranks that share
+ * a GPU". */
 #include "sim/platform/collective.h"
 
 #include <assert.h>

@@ -202,8 +202,8 @@ void route_exchange(struct platform *platform, struct flow_table *flows, uint32_
 }
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without
- * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link to host memory
- * counts them twice, for the write and the read. */
+ * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link of host
+ * memory counts them once. */
 static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;

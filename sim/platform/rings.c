@@ -114,8 +114,9 @@ static bool is_by_planned(const struct members *m, uint32_t d)
 }
 
 /* Finds how rings leave the domains. The library builds one ring per NIC, each of which leaves a domain through
- * another NIC, so the domain with the fewest NICs decides how many rings there are. Row d of exit_rank[][largest]
- * holds the members through which the rings leave domain d, if a planned rank does; the others are replicas. */
+ * another NIC, so the domain whose members use the fewest NICs decides how many rings there are; nic.ring_count limits
+ * them, too. Row d of exit_rank[][largest] holds the members through which the rings leave domain d. Only the rows of
+ * planned domains and of their neighbours in the ring are filled. */
 static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
 {
     int64_t most = p->cluster->nic.ring_count;

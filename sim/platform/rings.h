@@ -37,7 +37,8 @@ void rings_add(struct platform *p, struct flow_table *flows, const struct member
 double rings_bytes_s(const struct platform *p, const struct members *m, double bytes);
 
 /* Returns the multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's channels.
- * Inside a domain these are device.collective_sms; between domains there is one ring for each NIC. */
+ * Inside a domain these are device.collective_sms; between domains they follow from the number of rings
+ * (cluster_channels_between()), and are not more than that. */
 double rings_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring: a piece passes count - 1 hops, of which one for each domain but one goes

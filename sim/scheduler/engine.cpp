@@ -1,4 +1,4 @@
-/* sim/scheduler/engine.cpp: the only C++ of the project, except base/decimal.cpp. SimGrid's C interface lacks what we
+/* sim/scheduler/engine.cpp: the only C++ of the program, except base/decimal.cpp. SimGrid's C interface lacks what we
  * need: asynchronous flows between hosts, callbacks, and a platform that is not read from XML.
  *
  * There are no actors and no hosts: everything happens in callbacks of the engine's own loop. The engine asks each of

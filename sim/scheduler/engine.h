@@ -3,7 +3,7 @@
  * A flow moves bytes over all links of its path at one rate; flows share links max-min fairly. A timer fires at a
  * date. Both call `done` with the tag with which they were started, while engine_now_s() is the date of their end;
  * new timers and flows may be started from there. SimGrid's state is global and its clock never goes back: one engine
- * per process (sim/sim.c forks).
+ * per process (sim/child.c forks).
  *
  * A flow takes exactly bytes / rate: SimGrid's network model is not used, and the caller adds latency by a timer
  * before the flow starts. No C++ exception leaves these functions: the first one makes engine_run() fail with its
@@ -35,9 +35,9 @@ double engine_now_s(void);
 /* Sets a timer that fires at date_s >= engine_now_s(). Timers of one date fire in the order they were set. */
 void engine_timer(double date_s, int64_t tag);
 
-/* Lets the caller handle events that use no link before the clock reaches them: before the clock advances, `ahead` is
- * called until it returns false, each time with the date to which the clock will advance (infinite: it will stop).
- * `ahead` may set timers, but must not start flows. */
+/* Lets the caller handle events that need no flow here before the clock reaches them: before the clock advances,
+ * `ahead` is called until it returns false, each time with the date to which the clock will advance (infinite: it will
+ * stop). `ahead` may set timers, but must not start flows. */
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 void engine_run_ahead(engine_ahead_fn ahead);
 

@@ -48,9 +48,9 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
     }
 }
 
-/* Lets the host of a rank issue ops until one blocks it. An op's issue takes time before the op can start; for a
- * sync, the time is spent after it ends. Ops that a guard leaves out take no time, but block the host as they would
- * if they ran. */
+/* Lets the host of a rank issue ops until one blocks it. An op's issue takes time before the op can start; a
+ * sync takes that time itself, once what it waits for has ended. Ops that a guard leaves out take no time, but block
+ * the host as they would if they ran. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
@@ -76,10 +76,10 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
     r->host_s = host_s;
 }
 
-/* ---- rendezvous_count ---- */
+/* ---- rendezvous ---- */
 
 /* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). held_s: for how
- * long the event's kernels have already waited for its first bytes. */
+ * long the event's own kernels have occupied multiprocessors already, waiting for the first bytes. */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
                      double held_s)
 {

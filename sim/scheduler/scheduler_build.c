@@ -130,8 +130,8 @@ static struct side *side_of(struct scheduler *s, const struct rank_state *r, uin
     return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
 }
 
-/* Finds which send matches which receive, for each rank, because guards make each rank run different sends and
- * receives. */
+/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order: send n matches
+ * receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them differently. */
 static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
                       uint32_t count)
 {

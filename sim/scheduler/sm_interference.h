@@ -15,7 +15,8 @@ void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, d
                         double seconds, bool by_memory);
 
 /* From now on, messages take more of the rank (sign 1), or less (sign -1). held_s: for how long they have held the
- * multiprocessors already, without moving bytes; the kernel that runs now is delayed by what that took. */
+ * multiprocessors already, without moving bytes; the kernel that runs now, if they limit it, is delayed by what that
+ * took. */
 void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign,
                        double held_s);
 
