@@ -114,7 +114,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* ---- large pages ---- */
 
 /* A large schedule fills some hundred blocks. With pages of 4 KiB, a fifth of a prediction's time would go to page
- * faults, and a fork would copy the entry of every page. So blocks of up to HEAP_BLOCK bytes lie next to each other
+ * faults, and a fork would copy the entry of every page. So blocks of less than HEAP_BLOCK bytes lie next to each other
  * in a heap that grows by HEAP_STEP, for which huge pages are requested. If the kernel has none, the heap works
  * without them. */
 enum { LARGE_BLOCK = 1 << 17, HEAP_BLOCK = 1 << 25, HEAP_STEP = 1 << 25, HEAP_SPARE = 1 << 27 };

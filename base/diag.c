@@ -37,8 +37,8 @@ static void put(struct diag *diag, const char *text, size_t size)
     diag->text[diag->size] = '\0';
 }
 
-/* Adds a text without its line ends, terminal escapes and incomplete characters, all of which quoted input may hold:
- * a message stays one line and cannot control a terminal. */
+/* Adds a text, with each control character as "\xNN": quoted input may hold line ends and terminal escapes, but a
+ * message stays one line and cannot control a terminal. Bytes after MESSAGE_LIMIT are replaced by "...". */
 static void put_clean(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);

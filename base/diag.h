@@ -54,7 +54,7 @@ void diag_warning(struct diag *diag, struct loc at, const char *format, ...)
 void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Gives the place `name` to all messages from byte `from` of diag->text on that have no place. With it a caller adds
+/* Gives the place `name` to all errors from byte `from` of diag->text on that have no place. With it a caller adds
  * the option that a value came from, after a function that does not know the option has found a fault in the value. */
 void diag_place(struct diag *diag, size_t from, const char *name);
 

@@ -11,8 +11,8 @@
  *
  * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), and file_set_end()
  * renames it: after a failure (full disk, no permission), an interrupt or a request to end, all files are as they
- * were before. Only SIGKILL leaves a hidden file. A new folder appears with all its files at once. Files in an
- * existing folder, or in several, are renamed one after the other. In a folder the file that was added last is
+ * were before. Only SIGKILL or a crash leaves a hidden file. A new folder appears with all its files at once. Files in
+ * an existing folder, or in several, are renamed one after the other. In a folder the file that was added last is
  * removed before and renamed last, so that it is missing if the program is killed between two renames. One struct
  * file_set is in use at a time. */
 #ifndef BASE_FILE_SET_H

@@ -356,8 +356,8 @@ bool json_pull_double(const struct json_pull *pull, double *value)
     return parse_double(pull->text, pull->size, value);
 }
 
-/* Returns the character that the escape at text[0..size) denotes, as UTF-8; *taken: the number of bytes of the
- * escape. */
+/* Writes into out, as UTF-8, the character that the escape at text[0..size) denotes, and returns its number of bytes;
+ * *taken: the number of bytes of the escape. A NUL or half a surrogate pair becomes U+FFFD. */
 static size_t unescape_one(const char *text, size_t size, char out[4], size_t *taken)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";

@@ -448,8 +448,8 @@ static bool has_points(const struct calibration *c, const char *name)
     return found;
 }
 
-/* Lists the families that have no points. Attention is listed by implementation and direction: an implementation
- * without any points as a whole, else the direction without points. */
+/* Lists the families that have no points. Attention without any points is listed as a whole. If only one
+ * direction of an implementation has points, the other one is listed; implementations without points are not. */
 static void find_unmeasured(struct calibration *c)
 {
     static const char *const names[] = {

@@ -104,8 +104,9 @@ void calibration_print_device(const struct calibration *calibration, const char 
 void calibration_print_report(const struct calibration *calibration, struct text *out);
 
 /* Appends the lines "spread", "fastest", "refused" and "unmeasured": how far apart repeats of points lie and whether
- * other programs caused it; the fits that for this reason used the fastest times; the fits that were refused for
- * other reasons; and the families without points. base: the preset from which numbers that were not fitted come. */
+ * other programs caused it; the fits that for this reason used the fastest times; the refused fits, of disturbed
+ * points and of others; and the families without points. base: the preset from which numbers that were not fitted
+ * come. */
 void calibration_print_noise(const struct calibration *calibration, const char *base,
                              struct text *out);
 

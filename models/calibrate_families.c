@@ -142,7 +142,8 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
 
 /* Raises the device's bandwidth to the highest rate that a point reaches. Shares are relative to the data sheet's
  * bandwidth, and a point above it comes from a device with faster memory than the base. Embeddings do not count: a
- * row of the table that several tokens share is counted for each of them, but is read from a cache. */
+ * row of the table that several tokens share is counted for each of them, but is read from a cache. Nor do points that
+ * last at most two kernel starts. */
 static void raise_bandwidth(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->c;
@@ -251,8 +252,9 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
 }
 
 /* Derives device.tensor_power. Most points last some 60 ms, less time than it takes until the power limit lowers the
- * clock; one product is also repeated for seconds. If it then runs slower than at its rate R, the ratio is the share
- * of R that the limit allows, from which the power at R follows (docs/costs.md, "What the power limit leaves"). */
+ * clock; one product is also repeated for seconds. If it then takes longer than before, the ratio of its time at the
+ * fitted rate R to this time is the share of R that the limit allows, from which the power at R follows (docs/costs.md,
+ * "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;

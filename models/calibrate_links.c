@@ -344,9 +344,9 @@ static void put(struct fields *fields, const char *section, const char *name, en
     fields->row[fields->count++] = (struct field){section, name, unit, value, source, 0};
 }
 
-/* Writes a number that the points of a class determine, with its spread. The spread is the larger of two: the error
- * of its fit at a point (at a point that was left out of the fit, if that error is known), and the number's standard
- * error. */
+/* Writes a number that the points of a class determine, with its spread. The spread is the largest of the fit's root
+ * mean square error, its leave-one-out error and the number's relative standard error, limited to
+ * CALIBRATE_SPREAD_LEAST to CALIBRATE_SPREAD_MOST. */
 static void put_fitted(struct fields *fields, const char *section, const char *name,
                        enum unit_kind unit, double value, const struct calibrated_link *link)
 {

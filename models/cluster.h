@@ -225,8 +225,8 @@ bool cluster_fact_is_measured(const struct cluster_fact *fact);
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 
 /* Returns how many channels NCCL uses for a collective between domains in which it finds so many rings: two for
- * each, on compute capability 9.0 and later four as long as there are fewer than 16 (src/graph/connect.cc,
- * ncclTopoPostset). */
+ * each, or four for each on compute capability 9.0 and later if two for each make fewer than 16
+ * (src/graph/connect.cc, ncclTopoPostset). */
 int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings);
 
 /* Returns the socket that a GPU of a node is attached to. */

@@ -24,8 +24,9 @@ static bool is_given(const bool *given, const char *path)
     return given[cluster_field_find(path) - cluster_fields];
 }
 
-/* Returns the nominal rate to which a row's number is proportional; NULL when there is none: the peers of a pcie
- * fabric use their lanes, and the rate of a port says nothing about the links of another kind of fabric. */
+/* Returns the nominal rate to which a row's number is proportional. For a rate of the fabric it is pcie.bandwidth if
+ * the fabric is pcie, whose peers use their lanes, and NULL if the base has another kind of fabric, whose rates say
+ * nothing about this one. */
 static const struct cluster_field *nominal_of(size_t row, const struct cluster *cluster,
                                               const struct cluster *base)
 {

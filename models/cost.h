@@ -180,8 +180,8 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
  * seconds from the end of the awaited op until the thread continues. A profile scales them. */
 double cost_issue_s(const struct device_cost *cost, const struct work *work);
 
-/* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) when it gets
- * host_memory_bytes_per_s of its socket's memory bandwidth. */
+/* Returns the seconds of an op on a host stream (CPU AdamW, fills, adds) that has host memory of
+ * host_memory_bytes_per_s to itself; it reaches the share cpu_stream_fraction of that. */
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work);
 
@@ -197,8 +197,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work);
 
-/* True if the work lies outside the calibrated sizes. Then, if reason is not NULL,
- * one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
+/* True if the work lies outside the calibrated sizes, or if its numbers are estimates (`known` is false). Then, if
+ * reason is not NULL, one clause is appended: "matmul k = 64 is under the calibrated 512..32768". */
 bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 

@@ -358,9 +358,9 @@ static void leave_one_out(struct fit *fit, const struct search *all)
     fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
 }
 
-/* Multiplies all rates by one common factor, of those from 1e-4 to 1e4 in steps of a tenth of a decade the one that
- * brings the predictions nearest to the measured times: from too far away every relative error is about -1, and no
- * direction improves it. */
+/* Multiplies all rates and shares (parameters with scale 0) by one common factor, of those from 1e-4 to 1e4 in steps of
+ * a tenth of a decade the one that brings the predictions nearest to the measured times: from too far away every
+ * relative error is about -1, and no direction improves it. */
 static void scale_rates(struct search *search)
 {
     const struct fit_problem *p = search->problem;

@@ -126,8 +126,8 @@ static struct json_node of_full_layers(struct json_node parameters)
     return json_is_object(own) ? own : parameters;
 }
 
-/* Only the first columns of every head are rotated. The same kernel copies the others, so the work is the same; a run
- * and its reference rotate all columns. */
+/* With a share below 1, only the first columns of every head are rotated. The same kernel copies the others, so the
+ * work is the same; a run and its reference rotate all columns, as a note says. */
 static enum status read_rotary_share(const struct hf_reader *r, struct json_node holder)
 {
     static const char key[] = "partial_rotary_factor";

@@ -64,8 +64,8 @@ static double linear_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns 6 (N - N_embedding) flops per token and step. As in torchtitan, a tied head is part of the embedding, and
- * so not counted. */
+/* Returns 2 (N - N_embedding), the forward's third of 6 (N - N_embedding) flops per token and step. As in torchtitan, a
+ * tied head is part of the embedding, and so not counted. */
 static double linear_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_parameters(t) - transformer_embedding_parameters(t));

@@ -218,8 +218,8 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
     return STATUS_OK;
 }
 
-/* Reads one line of the output. A row of the table starts with a digit; other lines between rows, which mpirun or
- * NCCL_DEBUG print, are skipped. */
+/* Reads one line of the output. A row of the table starts with a whole number; other lines between rows, which mpirun
+ * or NCCL_DEBUG print, are skipped. */
 static enum status read_line(struct table *table, struct loc at, const char *line, size_t size)
 {
     struct word words[WORDS_MAX];

@@ -2,8 +2,8 @@
  *
  * A row becomes a point (models/points.h): the collective, as many members as the header lists
  * ranks, over as many nodes as it names hosts, and the out-of-place time. nccl-tests give the size
- * of the larger buffer; a point has what one rank sends. Rows of size 0, and repeated sizes of
- * several tables, are taken as they are. */
+ * of the larger buffer; a point has what one rank sends. Rows with no bytes or a time of 0 are
+ * skipped; a size that several tables repeat becomes a point for each. */
 #ifndef MODELS_NCCL_TESTS_H
 #define MODELS_NCCL_TESTS_H
 

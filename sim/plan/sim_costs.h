@@ -21,7 +21,7 @@ struct sim_costs {
     /* [shape_count] seconds of the host between the end of an op that holds the host and the next op that it
      * issues; NULL: none */
     const double *return_s;
-    /* [shape_count] bytes that ops on host streams move through host memory, which they share with copies; NULL: none */
+    /* [shape_count] bytes that ops on host streams move through host memory, shared with copies; NULL: none */
     const double *host_bytes;
     double collective_launch_s; /* added before the bytes of every communication op move */
 };
