@@ -64,7 +64,7 @@ typedef void backend_say(void *user, const char *key, const char *value);
 struct backend {
     const char *name, *summary;
     /* True if kernels run on the host, which can address the pools' memory: options.poison then uses exec/poison.h.
-     * If false, begin_step() fills all memory that is not bound with NaNs. */
+     * If false, with options.poison begin_step() fills all memory that is not bound with NaNs. */
     bool host_memory;
     bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
     /* One function for each kind; NULL only for SYNC kinds, which the functions below run. */
@@ -75,8 +75,8 @@ struct backend {
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
 
-    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of all ranks, and stores its
-     * state in run->state. close() frees all of it, also after a failed open(). */
+    /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of the ranks in this process, and
+     * stores its state in run->state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);
     void (*close)(struct exec_run *run);
 

@@ -206,7 +206,8 @@ static void fill_stretch(void *context, const struct stretch *s)
 }
 
 /* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
- * rank are taken and the others must equal them; ranks along axes over which the tensor is partial are summed. */
+ * rank are taken and those of the others that differ are counted; ranks along axes over which the tensor is partial are
+ * summed. */
 static void read_stretch(void *context, const struct stretch *s)
 {
     struct transfer *t = context;
@@ -406,7 +407,7 @@ static int axis_count(uint32_t axes)
 }
 
 /* True if the binding holds a result. A schedule may bind a gradient before and after its reduction; then only the
- * reduced one is a result. */
+ * one that is partial over the fewest axes is a result; of several, the first. */
 static bool is_result(const struct ir *ir, const struct binding *binding)
 {
     int partial = axis_count(partial_axes(ir, binding));

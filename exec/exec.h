@@ -68,8 +68,8 @@ struct exec_options {
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
-    /* Called between steps and ten times a second. Returns the cause that ends the run ("an interrupt"), or NULL to
-     * let it continue. The pointer may be NULL. */
+    /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
+     * interrupt"), or NULL to let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);
     /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If
      * there are several processes, only that of rank 0 fills it. */

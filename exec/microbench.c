@@ -28,8 +28,8 @@ static const uint64_t ROTATE_BYTES = 64u << 20, ROTATE_BYTES_GPU = MICROBENCH_RO
 static const double STABLE = 0.02;
 static const double SUSTAINED_ROUNDS = 130 /* 8 s of SECONDS */, BESIDE_BYTES_PER_S = 50e9;
 
-/* Returns a rough time of an op on one slow core, by which the number of its repetitions is chosen. Kinds with an
- * exponential per element take several times as long per byte. */
+/* Returns a rough time of an op on one slow core, or on a GPU, by which the number of its repetitions is chosen. Kinds
+ * with an exponential per element take several times as long per byte. */
 static double guess_s(const struct work *work, bool gpu)
 {
     if (gpu)

@@ -34,8 +34,8 @@ struct microbench_case {
     struct work work;
 };
 
-/* Roles other than WORK, START, ISSUE and HOST exist only for compute and copies. In role ROBBED another kernel,
- * which only the cuda backend has, runs at the same time. */
+/* Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for compute. In role ROBBED another
+ * kernel, which only the cuda backend has, runs at the same time. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose
  * median is still unstable after the last round is returned nevertheless; its p10 and p90 show it. */

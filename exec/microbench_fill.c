@@ -12,9 +12,8 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. One function
- * serves all floating-point dtypes, because the low bits of the exponent are in the same place in all: the bytes of
- * 16-bit numbers are the upper half of an f32's. */
+/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. All
+ * floating-point dtypes get the same number, cut to the digits that they have; other dtypes get the bytes of an f32. */
 static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
 {
     uint32_t mantissa = (uint32_t)bits & 0x7fffff, exponent = bits >> 32 & 1 ? 126 : 125;

@@ -65,8 +65,8 @@ static void add_attention(struct microbench_list *list, bool quick)
                                                 0}});
 }
 
-/* Adds points that show how much a kernel is slowed by copies that run at the same time, by a library that occupies
- * multiprocessors, and by the power limit. */
+/* Adds points that show how much a kernel is slowed by copies that run at the same time, and by another kernel that
+ * occupies multiprocessors, as a library's communication does. */
 static void add_company(struct microbench_list *list)
 {
     const struct work product = {.kind = WORK_MATMUL,

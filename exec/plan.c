@@ -209,8 +209,8 @@ static void find_softmax(struct exec_plan *plan)
     free(is_softmax);
 }
 
-/* Finds the elements that each rank's SQUARE_SUM adds: for a bound buffer those of its tensors, each weighted so that
- * elements which several ranks hold count once; for any other buffer all. */
+/* Finds the elements that each rank's SQUARE_SUM adds: of a whole buffer that is bound to tensors those of the tensors,
+ * each weighted so that elements which several ranks hold count once; of any other operand all. */
 static void find_shares(struct exec_plan *plan)
 {
     const struct ir *ir = plan->ir;

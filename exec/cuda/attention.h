@@ -22,7 +22,7 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
 void attentions_free(struct attentions *attentions);
 
 /* Plans the attention of a call; of the call's addresses only the alignment matters. Returns NULL, with a message,
- * if no implementation can do it. */
+ * if no implementation that the caller's option allows can do it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 struct diag *diag);
 /* Builds the plans that are not built yet, with as many threads as there are processors. */
@@ -32,8 +32,8 @@ enum status attentions_build(struct attentions *attentions, struct diag *diag);
 const char *attentions_why_tiles(const struct attentions *attentions);
 /* Returns cuDNN's version; 0: it is not open. */
 int attentions_cudnn(const struct attentions *attentions);
-/* Writes "cudnn", "tiles" or "cudnn and tiles" into text. If tiles are used although the caller did not ask for them,
- * the reason follows. */
+/* Writes "cudnn", "tiles", "cudnn and tiles" or, without attention, "none" into text. If tiles are used although the
+ * caller did not ask for them, the reason follows. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
 size_t attention_scratch(const struct attention *attention);

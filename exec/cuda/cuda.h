@@ -140,8 +140,8 @@ enum status cuda_refused(struct diag *diag, const char *call, cudaError_t error)
 
 /* ---- launch.c: from queues to CUDA streams ---- */
 
-/* Lists a rank's ops by stream. Called before cuda_open_streams(), which makes the streams and, for every op that is
- * waited for or timed, an event. */
+/* Lists a rank's ops by stream. Called before cuda_open_streams(), which makes the streams and the events of ops
+ * that are waited for, timed or watched. */
 void cuda_list_ops(struct cuda_rank *rank);
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_streams(struct cuda_rank *rank);

@@ -32,8 +32,8 @@ void cuda_list_ops(struct cuda_rank *rank)
         rank->stream[s].list = list[s];
 }
 
-/* Marks the ops whose end must be observed: those for which other streams or the host wait, the last op of a stream,
- * communication, and some in between, so that the watcher sees progress. */
+/* Marks the ops whose end must be observed: all if events time them; else those for which other streams or the host
+ * wait, the last op of a stream, communication, and some in between, so that the watcher sees progress. */
 static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;

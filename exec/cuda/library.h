@@ -3,8 +3,8 @@
  * The program does not link them, so it starts fast and also without them. A missing library becomes a message with
  * the loader's text, and one whose version is known to be wrong (versions.h) is refused. A library is looked for by
  * its name (LD_LIBRARY_PATH, the system's folders), then where it was when the program was built, then in the
- * toolkit's folders: $CUDA_HOME and /usr/local/cuda, then among the wheels of the python3 in PATH (wheels.h).
- * Functions are called through a table of their own names: cublaslt->cublasLtMatmul(...). */
+ * toolkit's folders: those of $CUDA_HOME, $CUDA_PATH and /usr/local/cuda, then among the wheels of the python3 in PATH
+ * (wheels.h). Functions are called through a table of their own names: cublaslt->cublasLtMatmul(...). */
 #ifndef EXEC_CUDA_LIBRARY_H
 #define EXEC_CUDA_LIBRARY_H
 

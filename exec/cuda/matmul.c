@@ -133,8 +133,9 @@ static bool may_split(const struct cublaslt *lt, const struct product_shape *sha
                                                          (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* Returns the split-k schemes that are allowed. For 16-bit types, a scheme that sums in the result's type, or in the
- * result itself, is not allowed: it would round once for each part. */
+/* Returns the split-k schemes that are allowed: none if the library splits this k wrongly (may_split()). For 16-bit
+ * types, a scheme that sums in the result's type, or in the result itself, is not allowed: it would round once for each
+ * part. */
 static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE

@@ -88,7 +88,8 @@ static bool all_left(const struct nccl_links *l)
 }
 
 /* Aborts all communicators, which releases the threads and kernels that wait in them, and frees them. A communicator
- * in which a thread is stuck is aborted first; the others follow when no thread is in a call any more. */
+ * in which a thread is stuck is aborted first; the others follow if that makes it leave within
+ * LEAVE_S; else `lost` is set and they are left as they are. */
 void nccl_abort(struct nccl_links *l)
 {
     if (atomic_exchange(&l->aborted, true))
