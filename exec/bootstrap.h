@@ -35,7 +35,7 @@ uint32_t bootstrap_size(const struct bootstrap *bootstrap);
 uint32_t bootstrap_local(const struct bootstrap *bootstrap);
 
 /* Sends root's data to all processes. All processes must make the same calls in the same order. STATUS_SYSTEM: a
- * process is gone; every later call fails, too. */
+ * process is gone, or has not answered in time; every later call fails, too. */
 enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void *data,
                                 size_t bytes, struct diag *diag);
 /* Collects the data `mine` of every process in `all`, (size, bytes). */

@@ -4,9 +4,10 @@
  *
  *     seconds = steps * latency + bytes over the busiest link / bandwidth
  *
- * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1)) and an all-to-all, a
- * shift or a copy one; between ranks that share a GPU, a step is a copy of one member, and the bytes are
- * those that all members fetch. docs/measuring.md, "Links", has the table of steps and bytes. */
+ * where a ring over n ranks takes n - 1 steps (an all-reduce 2 (n - 1), and so a reduce-scatter with
+ * options.sums_whole) and an all-to-all, a scatter, a shift or a copy one; between ranks that share a GPU, a step is a
+ * copy of one member, and the bytes are those that all members fetch. docs/measuring.md, "Links", has the table of
+ * steps and bytes. */
 #ifndef MODELS_CALIBRATE_LINKS_H
 #define MODELS_CALIBRATE_LINKS_H
 

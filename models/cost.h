@@ -86,12 +86,12 @@ struct cost_facts {
 
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
-    double bytes; /* bytes of device memory for each element of a norm, a rotation or an activation;
-                     0: one kernel that touches each operand once */
+    double bytes; /* bytes of device memory for each element of a norm, a rotation, an activation, a
+                     square sum, a clip or AdamW; 0: one kernel that touches each operand once */
     int kernels;
 };
 
-/* One measured time of a matrix product or of attention, in a short run. */
+/* One measured time of a matrix product or of attention. */
 struct cost_point {
     struct work work;
     double seconds;
@@ -203,7 +203,8 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason);
 
 /* Returns the bytes that device memory moves for an op: work_memory_bytes(); for a merge, those of the passes of its
- * implementation; for an attention backward, also those of the small kernels before and after it. */
+ * implementation; for a chain of kernels, those of the chain; for an attention backward, also those of the small
+ * kernels before and after it. */
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work);
 

@@ -32,7 +32,7 @@ enum cause {
     CAUSE_PIPELINE,     /* and in between: stages that are not equally loaded */
     CAUSE_DOCUMENTS,    /* waiting because other ranks' documents have more visible pairs
                            (waterfall_take_documents()); 0 unless that was called */
-    CAUSE_OFFLOAD,      /* copies between device and host, other work on host streams */
+    CAUSE_OFFLOAD,      /* copies between device and host, collectives on such data, host work */
     CAUSE_HOST,         /* issue, host_sync, barrier */
     CAUSE_OTHER,        /* this rank has ended, others have not; what jitter adds (sim/jitter.h) */
     CAUSE_COUNT

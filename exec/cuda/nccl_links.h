@@ -38,7 +38,7 @@ struct nccl_links {
 bool nccl_enter(struct nccl_links *links, struct nccl_link *link);
 void nccl_leave(struct nccl_links *links);
 
-/* Aborts every communicator, once, even if a thread waits in a call on one. */
+/* Aborts every communicator, once, even if a thread waits in a call on one, unless the thread stays there (`lost`). */
 void nccl_abort(struct nccl_links *links);
 
 /* Connects all links of this process's rank: id[i] is that of link i. Must be called by all processes. */
