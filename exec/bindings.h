@@ -51,9 +51,9 @@ struct bindings {
     uint32_t read_step; /* 1 + the step that was read last */
 };
 
-/* Checks that the ir's bindings can be filled and collected: columns divide by the ranks over which they
- * are cut, and buffers have as many elements as their bundles or tokens. The caller has
- * set b->ir; the other fields may be set later. name stands for the schedule in messages. */
+/* Checks that the ir's bindings can be filled and collected: columns divide by the ranks over which they are cut, and
+ * buffers have as many elements as their bundles or tokens. The caller has set b->ir; the other fields may be set
+ * later. name stands for the schedule in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
 /* Functions for struct exec_io whose user is a struct bindings: fill a bound buffer, and collect one. Collected sums

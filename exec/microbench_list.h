@@ -22,7 +22,7 @@ void microbench_add(struct microbench_list *list, enum point_role role, struct w
 struct microbench_widths {
     int64_t cols, vocab, heads, dim;
 };
-/* Adds every memory-bound kind with `count` elements in its main operand; host: only kinds that run on host streams.
+/* Adds every memory-bound kind with `count` elements in its main operand; host: only ADAMW, for a host stream.
  * impl: the attention implementation of MERGE. */
 void microbench_add_memory_bound(struct microbench_list *list, int64_t count, bool host,
                                  const struct microbench_widths *widths, enum attention_impl impl);

@@ -16,7 +16,8 @@ struct bench_operands {
 };
 
 /* Fills *operands with the elements and dtypes of each operand of work, whose group is given as a number of members.
- * False if a size exceeds what a buffer may hold. */
+ * False if a size is 0 or exceeds what a buffer may hold, or if the parts of
+ * a collective are no whole elements. */
 bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands);
 
 /* Returns the number below which indices are valid in a read of dtype I32: tokens, labels, positions. */

@@ -1,6 +1,6 @@
 /* The loss: a block takes a row of logits. Exponentials are summed relative to a running maximum, so the loss reads
- * logits once, and again only to write their softmax. Gradients read
- * the softmax, or logits whose log-sum-exp is given, once, and other logits twice. */
+ * logits once, and again only to write their softmax. Gradients read the softmax, or logits whose log-sum-exp is given,
+ * once, and other logits twice. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 1024, SUM_THREADS = 1024, IGNORED = -1 };

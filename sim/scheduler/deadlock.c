@@ -68,7 +68,8 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
     return false;
 }
 
-/* Follows the chain of ranks, each of which waits for the next, until a rank comes up again. */
+/* Follows the chain of ranks, each of which waits for the next, over at most HOPS_MAX ranks, or until the first rank
+ * comes up again. */
 static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                           struct text *why)
 {
