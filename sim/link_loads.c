@@ -40,7 +40,7 @@ static bool is_named_before(const struct platform *platform, uint32_t a, uint32_
     return strcmp(left, right) < 0;
 }
 
-/* True if a link is a part of the machine that carries bytes, unlike processors, device memory and caps of single flows. */
+/* True if a link is a part of the machine that carries bytes, unlike processors, device memory and caps of flows. */
 static bool is_real(uint8_t kind)
 {
     return kind != LINK_CAP && kind != LINK_KERNELS && kind != LINK_DEVICE;
