@@ -144,8 +144,8 @@ static void cudnn_rates_are_reproduced(void)
     fixture_release(&f);
 }
 
-/* Rates that FlashAttention-3 publishes (arXiv 2407.08608, Fig. 5 and 6): H100 SXM5, 16 heads of dim 128, 16K tokens
- * in a batch, no mask; TFLOP/s by sequence length. */
+/* Rates that FlashAttention-3 publishes (arXiv 2407.08608): H100 SXM5, 16 heads of dim 128, 16K tokens in a batch,
+ * no mask; TFLOP/s by sequence length, forward (Fig. 5) and backward (Fig. 6). */
 static const struct {
     int64_t tokens;
     double fa2[2], fa3[2];
@@ -254,8 +254,9 @@ static void the_first_flash_attention_is_slower_as_published(void)
     fixture_release(&f);
 }
 
-/* FPDT's 2.7B model has 32 heads of 80 columns. Two forwards and a backward reach 141 TFLOP/s where dim 128
- * reaches 203 (derived from its MFU): the ratio is the cost of padding 80 to 96. */
+/* FPDT's 2.7B model has 32 heads of 80 columns. Two forwards and a backward reach 141 TFLOP/s where dim 128 reaches
+ * 203 (derived from its MFU). The ratio has two causes: 80 is padded to 96, and dim 96 has a lower rate than dim
+ * 128. */
 static void head_dim_80_pays_for_96(void)
 {
     struct fixture f;

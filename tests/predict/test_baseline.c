@@ -20,9 +20,9 @@ static const struct baseline small = {
     .sequences = 1,
 };
 
-/* The step by hand. Forward: tiles of 2 s while messages take 0.5 s inside a window and 2 s outside: 0.1 + 2 (2 + 2).
- * Backward: tiles of 5 s while messages take 1 and 4 s: 0.1 + 2 (5 + 5). Products: two forwards and twice one
- * backward, 6 s each. */
+/* The step by hand. Attention's forward of a layer: tiles of 2 s while messages take 0.5 s inside a window and 2 s
+ * outside: 0.1 + 2 (2 + 2). Its backward: tiles of 5 s while messages take 1 and 4 s: 0.1 + 2 (5 + 5). Products of
+ * both layers: two forwards of 6 s, and a backward of 12 s. */
 static void a_step_takes_what_a_person_works_out(void)
 {
     struct baseline operator= small, links = small, alone = small;

@@ -154,7 +154,7 @@ static void what_selective_keeps_lives_from_core_to_core(void)
 }
 
 /* The outer ring's block: a window starts with a block that the previous window sends a whole inner round ahead. The
- * buffer of the block is live from that message to the block's last use in its own round. */
+ * buffer of the block is live from that message at least until the first tile of its own window ends. */
 static void the_outer_rings_block_lives_for_two_rounds(void)
 {
     struct setup *setup = load_windows();

@@ -42,9 +42,9 @@ static void unload(struct world *w)
     diag_release(&w->diag);
 }
 
-/* Sequences are short, so attention takes a few percent, and messages take no time: forward and backward of all units
- * are equally long. With sharing, 5 units of time become 4 (P 2, N 4), and 11 become 8 1/3 (P 4, N 8), or 10 1/4 if
- * one subsequence is shared. */
+/* Sequences are short, so attention takes a few percent, and messages take no time: forward and backward of all
+ * units are equally long. With sharing, 5 units of time become 4 (P 2, N 4), and 11 become 8 1/3 (P 4, N 8). If only
+ * the first subsequence is shared, they become 4 1/2 and 10 1/4. */
 static void perfect_helpers_fill_the_pipeline(void)
 {
     static const struct {

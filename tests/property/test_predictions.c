@@ -194,8 +194,9 @@ static void causes_add_up_to_the_step(void)
     }
 }
 
-/* Checks over all ranks that the model flops at peak, divided by the step, are the MFU, and that the executed flops
- * are no fewer. The convention of the MFU counts s^2 / 2 pairs, where the mask has s (s + 1) / 2. */
+/* Checks that the useful seconds of all ranks, times the peak, are the model flops that the MFU counts, and that the
+ * executed flops are no fewer. The convention of the MFU counts s^2 / 2 pairs, where the mask has s (s + 1) / 2:
+ * `diagonal` is the difference. */
 static void check_flops(const struct world *w, const struct sim_result *result)
 {
     const struct choices *c = &w->choices;

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Compares a layer of 2D attention with a recorded schedule: a window of one ring, two head ranks, and a
- * recomputation. */
+/* Compares a layer of 2D attention with a recorded schedule: a plain ring of two context ranks (windows of 1), two
+ * head ranks, and a recomputation. */
 static void a_small_ring_is_as_recorded(void)
 {
     struct transformer one = shapes[1];

@@ -184,8 +184,8 @@ static struct tally tally_of(const struct ir *ir, enum phase phase)
     return t;
 }
 
-/* FPDT's public code loads every pair of keys and values and every set of a tile again, in addition to the copies
- * that the method needs. */
+/* In FPDT's public code the forward loads the keys and values of every earlier chunk again, and the backward loads
+ * the set of query tensors of every tile again: q, o, dO, the fp32 sum of dq, and lse. */
 static void the_public_code_copies_what_it_says(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -218,8 +218,8 @@ static void the_public_code_copies_what_it_says(void)
     }
 }
 
-/* The profile ideal copies only what the method needs: no zeros, nothing that is already on the device, nothing that
- * is final. */
+/* The profile ideal copies only what the method needs: no zeros, nothing that is already on the device, and no dq
+ * that is complete. */
 static void the_ideal_copies_less(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
@@ -233,7 +233,8 @@ static void the_ideal_copies_less(void)
         struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
         /* sets are fetched for all tiles but the last, which uses that of the previous tile; dO of the first round
-         * does not come from the host, and dq of the first round does not exist yet */
+         * does not come from the host, and dq of the first round does not exist yet; a pair of every chunk is
+         * fetched as well */
         int64_t sets = tiles - 1;
         CHECK_INT(label, b.load_bytes, sets * (2 * n + lse) + (sets - u) * 3 * n + u * 2 * n);
         /* with two chunks, the second's dO is still on the device when it is needed again */
@@ -300,8 +301,8 @@ static void smaller_chunks_take_less_memory(void)
     }
 }
 
-/* As in fpdt_layer.py, products of pieces are added in fp32: w1 and w2 have 2 u pieces, wqkv has u, and the head as
- * many as the loss. The head's input is on the host between the two passes over it. */
+/* As in fpdt_layer.py, weight gradients of pieces are added in fp32: w1 and w2 have 2 u pieces, wqkv has u, and the
+ * head as many as the loss. The head's input is on the host between the two passes over it. */
 static void pieces_are_summed_as_the_public_code_does(void)
 {
     enum { CHUNKS = 4 };

@@ -137,9 +137,10 @@ static uint32_t in_flight(const struct sizes *s, uint32_t stage)
     return most;
 }
 
-/* Checks the number of units in flight on stage p, of V N: 2 (P - 1 - p) + (V - 1) P + k if k divides P. If P divides
- * k, (V - 1) P counts k / P times: as many groups of P units pass the other chunks before the last unit of a
- * micro-batch is in the last chunk. */
+/* Checks the number of unit-chunk pairs in flight on stage p, which is at most V N (N units). It is 2 (P - 1 - p) +
+ * (V - 1) P + k if k divides P. If P divides k, (V - 1) P counts k / P times: as many groups of P units pass the
+ * other chunks before the last unit of a micro-batch is in the last chunk. Other sizes are not checked, nor P
+ * micro-batches of one unit. */
 static void check_interleaved(const struct sizes *s)
 {
     const struct choices *c = &s->choices;

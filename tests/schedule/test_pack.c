@@ -194,8 +194,8 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
     return at;
 }
 
-/* Returns the offset of the smallest gap that holds live range i, found by looking at every unit of 512 bytes: gaps
- * between the ranges first used before it, or the free space below their top. */
+/* Returns the offset of the smallest gap that holds live range i, found by looking at every unit of 512 bytes below
+ * the top of the ranges first used before it. If no gap holds it, returns the start of the free bytes at the top. */
 static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
@@ -270,9 +270,9 @@ static void the_largest_take_the_lowest_room(void)
     }
 }
 
-/* Two equal buffers are saved, one after the other, with temporary buffers of other sizes between them. In order of
- * first use the second saved buffer is placed above a temporary one, whose bytes are then too few for the next
- * buffer. */
+/* A temporary buffer of size 2 is followed by a saved one of size 2, a temporary one of size 1, and saved ones of
+ * sizes 3 and 1. In order of first use the first saved buffer is placed above the first temporary one, whose bytes
+ * are then too few for the buffer of size 3. */
 static void rounds_and_order_by_size_waste_less(void)
 {
     struct live_ranges t;

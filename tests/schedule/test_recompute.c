@@ -19,8 +19,8 @@ static uint64_t largest(const struct ir *ir)
     return ir->arena_bytes[MEMORY_HBM];
 }
 
-/* Only the attention of each layer is recomputed. Its inputs and outputs stay until the backward, so hardly any
- * memory is saved. */
+/* Only the attention of each layer is recomputed, and with Ulysses its exchanges. Its inputs and outputs stay until
+ * the backward, so hardly any memory is saved. */
 static void attention_alone_is_repeated(void)
 {
     static const char *const strategies[] = {"local", "ulysses"};

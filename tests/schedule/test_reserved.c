@@ -106,8 +106,8 @@ static void a_device_that_is_too_small_is_told(void)
     release(&f);
 }
 
-/* Checks `tight` over device sizes from too small to ample: it means that the step would not fit with RESERVED_ERROR
- * less memory. */
+/* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
+ * had the fraction RESERVED_ERROR less memory. */
 static void tight_is_what_a_little_less_would_not_hold(void)
 {
     struct fixture f;

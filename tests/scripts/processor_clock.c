@@ -1,9 +1,9 @@
-/* tests/scripts/processor_clock.c: a clock of processor time, for recordings on a machine that does other work
- * as well. Loaded into a process by LD_PRELOAD, it makes CLOCK_REALTIME, CLOCK_MONOTONIC and the time stamp
- * counter (the PyTorch profiler stamps its events by these) count the nanoseconds that the process has run on a
- * processor. Time that other programs take is then in no event. If PROCESSOR_CLOCK_RANKS ranks are threads of
- * the process and do equal work, the clock is the processor time of one of them. It is an hour ahead of the
- * real clock, so that waits for a moment of it do not end early. Reading the counter is made a fault (prctl
+/* tests/scripts/processor_clock.c: a clock of processor time, for recordings on a machine that does other work as
+ * well. Loaded into a process by LD_PRELOAD, it makes CLOCK_REALTIME, CLOCK_MONOTONIC and the time stamp counter
+ * (the PyTorch profiler stamps its events by these) count the nanoseconds that the process has run on a processor.
+ * Time that other programs take is then in no event. If PROCESSOR_CLOCK_RANKS ranks are threads of the process and
+ * do equal work, the clock is the processor time of one of them. The first two clocks are an hour ahead of the real
+ * time, so that waits until one of their times do not end early. Reading the counter is made a fault (prctl
  * PR_SET_TSC), which the handler answers. It is for Linux on x86-64.
  *
  *     cc -O2 -shared -fPIC -o processor_clock.so processor_clock.c

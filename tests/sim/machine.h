@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node has 4 GPUs on two PCIe switches, each switch on a socket of its own with 2 GPUs and a NIC. Bandwidths
- * in bytes/s: fabric port 100e9 (one pair 50e9), copies 20e9, PCIe lanes 25e9, uplink 30e9, host memory 40e9
- * per socket, between sockets 15e9, to pageable memory 5e9, from pageable memory 10e9, NIC 10e9. All latencies
- * are 0. */
+/* A node has 4 GPUs on two PCIe switches, each switch on a socket of its own with 2 GPUs and a NIC. Bandwidths in
+ * bytes/s: fabric port 100e9 (one pair 50e9, in an all-to-all 100e9), copies 20e9, PCIe lanes 25e9, uplink 30e9,
+ * host memory 40e9 per socket, between sockets 15e9, to pageable memory 5e9, from pageable memory 10e9, NIC 10e9.
+ * All latencies are 0. */
 static const int64_t machine_switch_of_gpu[4] = {0, 0, 1, 1};
 static const int64_t machine_nic_of_gpu[4] = {0, 0, 1, 1};
 static const int64_t machine_switch_of_nic[2] = {0, 1};
@@ -49,8 +49,9 @@ static inline struct cluster machine_make(int64_t nodes)
     return c;
 }
 
-/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns on the host, a
- * matmul its flops at 1e12 flop/s. Every op takes issue_s to issue. */
+/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns on the host, and all
+ * other work its flops at 1e12 flop/s. Every op takes issue_s to issue. host_bytes has 30 n bytes for an optimizer
+ * step, for tests that put it into `costs`. */
 struct machine_costs {
     struct sim_costs costs;
     double *work_s, *issue_s, *host_bytes;

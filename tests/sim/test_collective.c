@@ -19,8 +19,8 @@ static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorit
     return work;
 }
 
-/* Latencies of collectives, with 1 s inside a node and 100 s between nodes; members are the first ranks of 2
- * nodes of 4. */
+/* Latencies of collectives, with 1 s inside a node and 100 s between nodes, of 2 nodes of 4; members are the ranks
+ * 0, stride, 2 stride and so on. */
 static const struct {
     const char *label;
     enum work_kind kind;

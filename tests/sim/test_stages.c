@@ -367,9 +367,10 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
     }
 }
 
-/* SPPO, section 6, forward only, if a shared subsequence takes its part of the time of a whole one: 5 units of time
- * become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8), 39 become 32.48 (P 8, N 32). If only the first is shared, the
- * second leaves the first stage at 1 / P + 1, and the last stage then has N - 1 subsequences to do. */
+/* SPPO, section 6, forward only, if each of k stages that share a subsequence takes 1 / k of the time of a whole
+ * one: 5 units of time become 4 (P 2, N 4), 11 become 8 1/3 (P 4, N 8), 39 become 32.48 (P 8, N 32). If only the
+ * first is shared, the second leaves the first stage at 1 / P + 1 and passes P - 2 others, and the last stage then
+ * has N - 1 subsequences to do. */
 static void shared_subsequences_fill_the_pipeline(void)
 {
     static const struct {
