@@ -224,7 +224,7 @@ static void megatron_reduces_after_the_backward(void)
 }
 
 /* DeepSpeed reduces 16-bit gradients in fp32 where ranks share a sequence: twice the bytes, with a cast before
- * each reduction and one after it. In a second micro-batch the sum is added as well. */
+ * each reduction and one after it. In a second micro-batch the sum is also added to that of the first. */
 static void deepspeed_reduces_shared_sequences_in_fp32(void)
 {
     static const struct {
