@@ -80,8 +80,7 @@ static enum status check_explain(const struct options *options, struct diag *dia
     for (size_t i = 0; i < ARRAY_LEN(tables) && explain; i++)
         if (options_given(options, tables[i]))
             return diag_error(diag, (struct loc){.name = "--explain"}, STATUS_BAD_INPUT,
-                              "prints causes, and --%s is for the tables of a comparison: leave "
-                              "one of them out",
+                              "prints causes and takes no --%s: leave one of the two options out",
                               tables[i]);
     return STATUS_OK;
 }

@@ -38,7 +38,9 @@ static const struct option rows[] = {
      .value = "K/N",
      .help = "predict only every N-th point, from the K-th on; the same command without --part "
              "joins the parts"},
-    {.name = "json", .kind = OPTION_FLAG, .help = "print the summary of -o as JSON"},
+    {.name = "json",
+     .kind = OPTION_FLAG,
+     .help = "with -o: print the summary of the sweep to standard output as JSON"},
 };
 const struct option_set sweep_options = {"sweep", rows, ARRAY_LEN(rows)};
 

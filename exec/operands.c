@@ -162,7 +162,10 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
         dtype = (enum dtype)ir->buffer.dtype[side[0].view[0].buffer.i];
     if (!counts_fit(&side[0]) || !counts_fit(&side[1]) || !sizes_fit(work, dtype, members))
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "op %" PRIu32 " (%s) has a shape that does not fit its kind", op, kind);
+                          "op %" PRIu32
+                          " (%s) has sizes that cannot be executed: an operand would have "
+                          "no or too many elements, or heads or members do not divide its sizes",
+                          op, kind);
     enum status status = check_moved(ir, op, side, name, diag);
     for (int s = 0; s < 2 && status == STATUS_OK; s++)
         status = check_side(ir, op, &side[s], name, diag);

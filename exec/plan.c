@@ -97,11 +97,16 @@ static enum status check_views(const struct ir *ir, uint32_t op, const char *nam
                               "plan the arenas first",
                               op, buffer);
         uint64_t elements = ir_buffer_elements(ir, view.buffer);
-        if (view.begin > elements || view.count > elements - view.begin || view.count == 0)
+        if (view.count == 0)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
-                              "op %" PRIu32 " uses elements %" PRIu64 " to %" PRIu64
-                              " of buffer %s, which has %" PRIu64,
-                              op, view.begin, view.begin + view.count, buffer, elements);
+                              "op %" PRIu32 " names 0 elements of buffer %s as an operand; it must "
+                              "name at least 1",
+                              op, buffer);
+        if (view.begin > elements || view.count > elements - view.begin)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " uses %" PRIu64 " elements from element %" PRIu64
+                              " on of buffer %s, which has %" PRIu64,
+                              op, view.count, view.begin, buffer, elements);
     }
     return STATUS_OK;
 }

@@ -25,10 +25,14 @@ enum status transformer_override(struct transformer *t, const char *name, const 
         if (nearest != NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a model has no field '%s': did you mean '%s'?", name, nearest);
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "a model has no field '%s': layers, hidden, heads, kv_heads, head_dim, "
-                          "ffn and vocab are its sizes",
-                          name);
+        struct text fields = {0};
+        for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+            text_printf(&fields, "%s%s", i > 0 ? ", " : "", names[i]);
+        enum status status =
+            diag_error(diag, at, STATUS_BAD_INPUT, "a model has no field '%s'; its fields are %s",
+                       name, fields.data);
+        text_release(&fields);
+        return status;
     }
     char choices[64];
     int64_t size;

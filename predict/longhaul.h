@@ -51,8 +51,7 @@ struct prediction_result {
     uint64_t
         peak_bytes; /* of tensors on the device that is fullest, at its fullest moment; and of what: */
     uint64_t peak_category_bytes[CATEGORY_COUNT];
-    double
-        step_s; /* the step; with request.scope a part of it (operator_times.h, elapsed_s) */
+    double step_s; /* the step; with request.scope a part of it (operator_times.h, elapsed_s) */
     double tokens_per_s_gpu;
 
     /* Whether the prediction is of a whole step; mfu, hfu and intervals are known only then. */
@@ -62,7 +61,8 @@ struct prediction_result {
     double hfu;                 /* a fraction: executed flops instead of the model's */
     /* How certain times and memory are: by measured runs of the same class, and, if spreads_find() was called, by
      * numbers that were measured on the machine. */
-    struct intervals intervals; /* with measured numbers, times have one only after spreads_find() */
+    struct intervals
+        intervals; /* with measured numbers, times have one only after spreads_find() */
 
     /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
     bool has_causes;

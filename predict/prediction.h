@@ -43,8 +43,8 @@ struct prediction {
     bool skip_arenas;
     /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     bool skip_documents;
-    /* set by a caller that wants only faster steps: a rate in tokens/s/GPU. If the bound of a step does not exceed
-     * it, its memory is not judged: `slower` is set, and tokens_per_s_gpu is the bound. */
+    /* set by a caller that wants only faster steps: a rate in tokens/s/GPU. If even a step as short as its bound
+     * has no higher rate, its memory is not judged: `slower` is set, and tokens_per_s_gpu is the rate at the bound. */
     double to_exceed;
     bool slower;
     /* set by a caller that reads only the seconds of the step: memory, arenas and causes are left out */

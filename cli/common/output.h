@@ -8,8 +8,7 @@
 /* Writes a result to standard output; a full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);
 
-/* Prints notes, such as which values were filled in, to standard error. Called only after all went well, so that
- * a failure prints one message. */
+/* Prints notes, such as which values were filled in, to standard error. Not called once an error was reported. */
 void command_note(const struct diag *note);
 
 /* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that

@@ -224,8 +224,10 @@ static const struct option choice_rows[] = {
              "peer each, or by one all-gather"},
     {.name = "compile",
      .kind = OPTION_FLAG,
-     .help = "predict torch.compile: each norm, rotation, activation and merge of ring blocks is "
-             "one kernel, and the first block of a ring waits for gathered keys and values"},
+     .help =
+         "predict torch.compile: norms, rotary embeddings, activations and merges of ring blocks "
+         "are fused into one or two kernels each, and the first block of a ring waits for "
+         "gathered keys and values"},
     {.name = "placement",
      .kind = OPTION_CHOICE,
      .names = placement_names,
@@ -344,8 +346,9 @@ static const struct option choice_rows[] = {
      .names = kv_offload_names,
      .name_count = KV_OFFLOAD_COUNT,
      .unset = "on",
-     .help = "with --strategy fpdt: whether the keys and values of other chunks are kept on the "
-             "host"},
+     .help =
+         "with --strategy fpdt: whether what later tiles read of a chunk (queries, keys, values, "
+         "outputs, gradients) is kept on the host in between"},
     {.name = "fetch",
      .kind = OPTION_CHOICE,
      .names = fetch_names,
@@ -377,8 +380,9 @@ static const struct option choice_rows[] = {
      .names = scope_names,
      .name_count = SCOPE_COUNT,
      .unset = "model",
-     .help = "what is predicted: the step of the whole model, one layer, or one attention operator "
-             "by itself"},
+     .help = "what is predicted. model: the whole step; layers: the step without embedding, head, "
+             "reductions and optimizer; layer: one layer; attention: one attention operator; :fwd, "
+             ":bwd, :exchange and :fetch: only that part of it"},
     {.name = "dtype",
      .kind = OPTION_CHOICE,
      .names = dtype_choices,

@@ -75,8 +75,8 @@ static enum status check_head(const struct sweep_grid *grid, const char *path, c
     sweep_grid_print(&ours, grid);
     if (!same && command_size == ours.size && memcmp(command, ours.data, ours.size) == 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
-                            "this sweep was begun by another version of longhaul, or a file that "
-                            "it reads has changed: remove it, or write to another file with -o");
+                            "this sweep was begun by another version of longhaul, or an input file "
+                            "has changed since: remove this CSV file, or write to another with -o");
     else if (!same)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "holds another sweep, `%.*s`: remove it, or write to another file "

@@ -101,8 +101,11 @@ static void note_tiles(const struct cuda *cuda)
 {
     const char *why = attentions_why_tiles(cuda->attentions);
     if (why != NULL && cuda->run->options->notes != NULL && run_is_here(cuda->run, 0))
-        diag_note(cuda->run->options->notes, (struct loc){.name = "attention"},
-                  "is computed by tiles, which are slower than cuDNN: %s", why);
+        diag_note(
+            cuda->run->options->notes, (struct loc){.name = "attention"},
+            "some or all of it is computed by longhaul's own kernels, which are slower than cuDNN: "
+            "%s",
+            why);
 }
 
 static enum status cuda_open(struct exec_run *run, struct diag *diag)

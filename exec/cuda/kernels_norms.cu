@@ -1,7 +1,8 @@
 /* Norms, their gradients, and sums over rows.
  *
- * A block takes a row at a time. Gradients of weights are sums over rows: each block sums its rows in shared memory
- * (every thread its own columns) and writes one partial row; a second kernel adds the partial rows in order. */
+ * A block of a norm takes a row at a time. Gradients of weights are sums over rows: each block sums its rows in shared
+ * memory, or in its partial row if rows are too long for that (every thread its own columns). A block that sums columns
+ * takes 256 of them, and its warps share the rows. A second kernel adds the partial rows in order. */
 #include "exec/cuda/device.cuh"
 
 enum { ROW_THREADS = 512, PARTS_MAX = 264 };

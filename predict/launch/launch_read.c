@@ -125,10 +125,10 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* Returns the index of the word after which a program's arguments begin: the first "x.py", the subcommand of `trl`, or
- * the module after -m that is no launcher, whichever comes first. 0: there is none, or the command is a test, `echo`,
- * `cp` or the like. */
-static size_t find_program(const struct shell_command *command)
+/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl`, or the module
+ * after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test, `echo`, `cp` or
+ * the like. */
+static size_t find_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
                                             "accelerate.commands.launch",
@@ -141,14 +141,14 @@ static size_t find_program(const struct shell_command *command)
     for (size_t i = 0; i < command->count; i++) {
         const char *word = command->word[i].text;
         if (ends_with(word, ".py"))
-            return i;
-        if (strcmp(word, "trl") == 0 && i + 1 < command->count)
             return i + 1;
+        if (strcmp(word, "trl") == 0 && i + 1 < command->count)
+            return i + 2;
         bool module = i > 0 && strcmp(command->word[i - 1].text, "-m") == 0;
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
             module = module && strcmp(word, launchers[k]) != 0;
         if (module)
-            return i;
+            return i + 1;
     }
     return 0;
 }
@@ -221,7 +221,7 @@ static const struct shell_command *find_launch(const struct shell_script *script
     const struct shell_command *best = NULL;
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (find_program(command) == 0 || count_options(command) == 0)
+        if (find_arguments(command) == 0 || count_options(command) == 0)
             continue;
         if (best == NULL || count_options(command) > count_options(best))
             best = command;
@@ -234,7 +234,7 @@ static void remark_others(struct launch *launch, const char *name,
 {
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (command == launched || find_program(command) == 0 || count_options(command) == 0)
+        if (command == launched || find_arguments(command) == 0 || count_options(command) == 0)
             continue;
         launch_remark(launch, REMARK_IGNORED, "another command",
                       (struct loc){.name = name, .line = command->line}, "%s", "");
@@ -268,10 +268,9 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     enum status status = shell_read(&script, name, text, size, diag);
     const struct shell_command *launched = find_launch(&script);
     if (status == STATUS_OK && launched != NULL) {
-        size_t program = find_program(launched);
-        add_arguments(launch, &settings, name, launched, 1, program, SETTING_LAUNCHER);
-        add_arguments(launch, &settings, name, launched, program + 1, launched->count,
-                      SETTING_PROGRAM);
+        size_t first = find_arguments(launched);
+        add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
+        add_arguments(launch, &settings, name, launched, first, launched->count, SETTING_PROGRAM);
         remark_others(launch, name, &script, launched);
     }
     for (size_t i = 0; launched == NULL && i < script.count; i++)

@@ -92,8 +92,7 @@ struct walk {
     struct space_open open;
     uint8_t strategy;
     const struct strategy *row;
-    bool
-        beyond; /* also combinations that are searched only if the user's options ask for them */
+    bool beyond; /* also combinations that are searched only if the user's options ask for them */
     bool
         corners; /* only what degrees of 1 reduce to a simpler strategy (is_corner()); else only the others */
     struct identity *seen; /* of the rows that were added */

@@ -301,8 +301,9 @@ static void add_alias(struct printer *p, struct alias alias)
     p->alias[p->alias_count++] = alias;
 }
 
-/* A reference to the op that is at `place` in the first iterations of the loops around the reference. In each further
- * iteration of loop d around it, the reference moves by by[m][d] iterations of loop m of the place. */
+/* A reference from inside loops to an op that is inside loops, too. In the first iterations of the loops around the
+ * reference it names the op at `place`. Each further iteration of loop d around the reference moves the op that it
+ * names by by[m][d] iterations of loop m around that op. */
 struct reference {
     struct place place;
     int64_t by[DEPTH_MAX][DEPTH_MAX];

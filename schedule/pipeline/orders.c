@@ -1,4 +1,4 @@
-/* The order of actions of each pipeline. P stages, stage p; V chunks per stage; M micro-batches of k
+/* The order of actions of each pipeline. P stages, stage p; V chunks of layers per stage; M micro-batches of k
  * subsequences, N = M k units. */
 #include "schedule/pipeline/orders.h"
 

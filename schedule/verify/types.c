@@ -55,12 +55,12 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work
     enum dtype dtype = ir->buffer.dtype[ir_touched(ir, op, k)];
     if (type == WORK_TYPE_FIXED) {
         if (dtype != fixed)
-            verify_fail(v, "%s has %s: it must be %s", op_text(v, op), operand_text(v, op, k),
+            verify_fail(v, "%s: operand %s, must be %s", op_text(v, op), operand_text(v, op, k),
                         dtype_name(fixed));
         return;
     }
     if (type != WORK_TYPE_MOVED && (dtype == DTYPE_I32 || dtype == DTYPE_U8)) {
-        verify_fail(v, "%s has %s: it must be of a floating-point dtype", op_text(v, op),
+        verify_fail(v, "%s: operand %s, must be of a floating-point dtype", op_text(v, op),
                     operand_text(v, op, k));
         return;
     }

@@ -12,7 +12,7 @@ struct sim_costs {
      * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
      * seconds of one place. */
     const double *const *place_work_s;
-    const double *work_s;      /* [shape_count] on the device; not used for communication and copies,
+    const double *work_s; /* [shape_count] on the device; not used for communication and copies,
                                   whose time comes from the cluster, and SYNC kinds (issue_s) */
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
     /* [shape_count] seconds of the host to issue an op; an op can start when the host has issued it and everything

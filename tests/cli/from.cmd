@@ -63,3 +63,10 @@ ARGS+=(--micro-batch-size $(( TP * 2 )) --global-batch-size 32 --lr $(cat lr))
 srun bash -c "torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES x.py ${ARGS[*]} --tensor-model-parallel-size 2 --pipeline-model-parallel-size $PP --bf16 \$EXTRA"
 END
 of predict $T/a.sh --cluster dgx-h100 --quick
+
+# a program that is the first word of its command
+cat >$T/b.sh <<'END'
+./pretrain_gpt.py --num-layers 2 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 \
+    --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --bf16
+END
+of predict $T/b.sh $small --set vocab=32000 --quick

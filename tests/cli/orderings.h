@@ -13,8 +13,8 @@
  * faster and to fit. */
 static const struct shared_units shares[15] = {
     {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
-    {2, 0}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */
-    {2, 0}, {2, 0}, {2, 0}, {1, 0}, {0, 0}, /* 65B: 512, 600, 640, 768, 1024K */
+    {5, 7}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */
+    {2, 0}, {2, 0}, {2, 0}, {2, 0}, {0, 0}, /* 65B: 512, 600, 640, 768, 1024K */
 };
 /* By configuration, true if the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};

@@ -78,8 +78,8 @@ static void forward_flops_are_the_models(void)
         struct ir ir;
         struct choices c;
         if (build(&ir, &c, &request, label)) {
-            /* tensor ranks round the vocabulary up, some profiles to a multiple, and each may have a copy of a key
-             * and value head */
+            /* With tensor ranks the flops are tp times those of one rank's share: its vocabulary is rounded up, in
+             * some profiles to a multiple of a unit, and it may hold a copy of a key and value head. */
             const struct transformer share = tensor_share(
                                          c.model, c.tp,
                                          c.tp > 1 ? tensor_vocabulary_unit(c.profile) : 1),

@@ -101,8 +101,7 @@ float exchange(float value, unsigned from);
 
 } // namespace emulator
 
-#define EMULATED_KERNEL(kernel)                                                                    \
-    (emulator::Kernel{#kernel, reinterpret_cast<void (*)()>(kernel)})
+#define EMULATED_KERNEL(kernel) (emulator::Kernel{#kernel, reinterpret_cast<void (*)()>(kernel)})
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
     emulator::launch(EMULATED_KERNEL(kernel), grid, block, shared, false, stream,                  \
                      [=] { kernel(__VA_ARGS__); })
