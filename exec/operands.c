@@ -18,32 +18,45 @@ struct side {
     uint32_t count;
 };
 
-/* Checks what kernels assume of sizes, beyond the number of operands. members is at least 1. */
-static bool sizes_fit(const struct work *work, enum dtype dtype, uint32_t members)
+/* Returns what of an op's sizes kernels cannot compute with, beyond the number of operands; NULL: nothing. members is at
+ * least 1. */
+static const char *size_fault(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL: /* BLAS counts with 32 bits */
-        return work->matmul.m <= INT32_MAX && work->matmul.n <= INT32_MAX &&
-               work->matmul.k <= INT32_MAX;
+        if (work->matmul.m > INT32_MAX || work->matmul.n > INT32_MAX || work->matmul.k > INT32_MAX)
+            return "m, n and k must be below 2^31";
+        break;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
-        return work->attention.kv_heads > 0 &&
-               work->attention.heads % work->attention.kv_heads == 0 &&
-               work->attention.q <= INT32_MAX / 2 && work->attention.kv <= INT32_MAX / 2 &&
-               work->attention.dim > 0 && work->attention.heads <= INT32_MAX / work->attention.dim;
+        if (work->attention.kv_heads <= 0 || work->attention.heads % work->attention.kv_heads != 0)
+            return "the heads of keys must divide those of queries";
+        if (work->attention.dim <= 0 || work->attention.heads > INT32_MAX / work->attention.dim)
+            return "heads x dim must be from 1 to 2^31 - 1";
+        if (work->attention.q > INT32_MAX / 2 || work->attention.kv > INT32_MAX / 2)
+            return "queries and keys must be below 2^30";
+        break;
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
-        return work->rope.dim > 0 && work->rope.dim % 2 == 0 && work->rope.heads > 0 &&
-               (work->rope.stride == 0 || work->rope.stride / work->rope.dim >= work->rope.heads);
-    case WORK_ADD:
-        return work->p[1] <= 0 || work->p[0] % work->p[1] == 0; /* count, cols */
+        if (work->rope.dim <= 0 || work->rope.dim % 2 != 0 || work->rope.heads <= 0)
+            return "it needs heads of an even dim";
+        if (work->rope.stride != 0 && work->rope.stride / work->rope.dim < work->rope.heads)
+            return "the stride must be at least heads x dim";
+        break;
+    case WORK_ADD: /* count, cols */
+        if (work->p[1] > 0 && work->p[0] % work->p[1] != 0)
+            return "the columns must divide the count";
+        break;
     case WORK_ALL_TO_ALL:
     case WORK_REDUCE_SCATTER:
-    case WORK_SCATTER: /* whole elements for every member */
-        return work_payload_bytes(work) % ((int64_t)dtype_bytes(dtype) * members) == 0;
+    case WORK_SCATTER:
+        if (work_payload_bytes(work) % ((int64_t)dtype_bytes(dtype) * members) != 0)
+            return "every member must get whole elements";
+        break;
     default:
-        return true;
+        break;
     }
+    return NULL;
 }
 
 static bool counts_fit(const struct side *side)
@@ -160,12 +173,12 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     enum dtype dtype = DTYPE_U8;
     if (side[0].count > 0)
         dtype = (enum dtype)ir->buffer.dtype[side[0].view[0].buffer.i];
-    if (!counts_fit(&side[0]) || !counts_fit(&side[1]) || !sizes_fit(work, dtype, members))
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "op %" PRIu32
-                          " (%s) has sizes that cannot be executed: an operand would have "
-                          "no or too many elements, or heads or members do not divide its sizes",
-                          op, kind);
+    const char *fault = !counts_fit(&side[0]) || !counts_fit(&side[1])
+                            ? "an operand would have no elements, or more than 2^60"
+                            : size_fault(work, dtype, members);
+    if (fault != NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " (%s) cannot be executed: %s",
+                          op, kind, fault);
     enum status status = check_moved(ir, op, side, name, diag);
     for (int s = 0; s < 2 && status == STATUS_OK; s++)
         status = check_side(ir, op, &side[s], name, diag);

@@ -24,16 +24,18 @@ static const struct {
      "op 0 matmul compute m=3 n=4 k=4 reads a0 b0[0:4] b0[0:4] writes a0\n",
      "hand.ir: error: op 0 (matmul) has 3 reads and 1 writes; its shape needs 2 and 1\n"},
     {"an odd rotation", "op 0 rope compute rows=4 heads=1 dim=3 reads a0 i0[0:4] writes b0\n",
-     "hand.ir: error: op 0 (rope) has a shape that does not fit its kind\n"},
+     "hand.ir: error: op 0 (rope) cannot be executed: it needs heads of an even dim\n"},
     {"heads that do not divide",
      "op 0 attention compute q=1 kv=1 heads=3 kv_heads=2 dim=4 mask=full reads a0 b0[0:8] b0[0:8] "
      "writes a0 b0[0:3]\n",
-     "hand.ir: error: op 0 (attention) has a shape that does not fit its kind\n"},
+     "hand.ir: error: op 0 (attention) cannot be executed: the heads of keys must divide those of "
+     "queries\n"},
     {"a copy that would convert", "op 0 pack compute rows=3 parts=2 w0=2 reads a0 writes h0\n",
      "hand.ir: error: op 0 (pack) moves f32 into bf16; a cast would convert it\n"},
     {"pieces that do not divide",
      "op 0 all_to_all comm group=g bytes=12 reads a0[0:3] writes b0[0:3]\n",
-     "hand.ir: error: op 0 (all_to_all) has a shape that does not fit its kind\n"},
+     "hand.ir: error: op 0 (all_to_all) cannot be executed: every member must get whole "
+     "elements\n"},
     {"a gather into too little", "op 0 all_gather comm group=g bytes=48 reads a0 writes b0\n",
      "hand.ir: error: op 0 (all_gather): write 0 is 12 elements of f32 in b0; its shape needs 96 "
      "bytes of any type\n"},
