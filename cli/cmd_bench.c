@@ -90,12 +90,12 @@ static const struct option rows[] = {
      .names = times,
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
-     .help = "which time of each point --cluster-out fits: the median, or p10 (the fastest "
-             "tenth), for a machine on which other programs run"},
+     .help = "which time of each point --cluster-out fits: the median, or p10 (the 10th "
+             "percentile), for a machine on which other programs run"},
     {.name = "despite-noise",
      .kind = OPTION_FLAG,
      .help = "with --cluster-out: if a fit is refused because other programs disturbed its "
-             "points, fit their p10, or keep the numbers of the presets"},
+             "points, fit their p10; if that is refused too, keep the numbers of the presets"},
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 

@@ -36,7 +36,7 @@ static const struct option rows[] = {
      .names = times,
      .name_count = ARRAY_LEN(times),
      .fallback = "median",
-     .help = "which time of each point is fitted: the median, or p10 (the fastest tenth), for a "
+     .help = "which time of each point is fitted: the median, or p10 (the 10th percentile), for a "
              "machine on which other programs ran"},
     {.name = "despite-noise",
      .kind = OPTION_FLAG,

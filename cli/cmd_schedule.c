@@ -22,8 +22,8 @@ static const struct option schedule_rows[] = {
      .help = "the file to which the schedule is written; - is standard output"},
     {.name = "flat",
      .kind = OPTION_FLAG,
-     .help = "print every operation and buffer on a line of its own, with its offset in memory, "
-             "and no loops"},
+     .help = "print every operation and every buffer on a line of its own, without loops, and each "
+             "buffer's offset in memory"},
     {.name = "classes",
      .kind = OPTION_FLAG,
      .help = "print, instead of the schedule, which tensors of a layer could be kept on the host "

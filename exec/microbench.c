@@ -466,8 +466,9 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     bool computes = work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMPUTE;
     if (((wanted->role == POINT_PAGEABLE || wanted->role == POINT_BOTH_WAYS) && !copies) ||
         (wanted->role >= POINT_BESIDE && !computes))
-        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s is not measured as '%s'",
-                          name, point_role_name((enum point_role)wanted->role));
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%s cannot be measured in the role '%s'", name,
+                          point_role_name((enum point_role)wanted->role));
     if (wanted->role == POINT_HOST && !work_runs_on((enum work_kind)work->kind, STREAM_HOST))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
                           name);
@@ -499,9 +500,11 @@ enum status microbench_run(const struct microbench_case *wanted,
     enum status status = check(wanted, diag);
     if (status == STATUS_OK &&
         !bench_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
-        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                            "%s cannot be measured at these sizes",
-                            work_kind_info((enum work_kind)wanted->work.kind)->name);
+        status = diag_error(
+            diag, (struct loc){0}, STATUS_BAD_INPUT,
+            "%s cannot be measured at these sizes: an operand would be empty, too large or "
+            "not a whole number of elements",
+            work_kind_info((enum work_kind)wanted->work.kind)->name);
     if (status != STATUS_OK)
         return status;
     if (is_communication(&wanted->work)) {

@@ -18,8 +18,8 @@ struct side {
     uint32_t count;
 };
 
-/* Returns what of an op's sizes kernels cannot compute with, beyond the number of operands; NULL: nothing. members is at
- * least 1. */
+/* Returns what of an op's sizes kernels cannot compute with, beyond the number of operands; NULL: nothing. members
+ * is at least 1. */
 static const char *size_fault(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {

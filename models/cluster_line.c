@@ -212,8 +212,9 @@ static enum status unknown_option(struct line *line, const char *name, struct lo
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "no option '%s'; did you mean '%s'?",
                           name, near);
     return diag_error(line->diag, at, STATUS_BAD_INPUT,
-                      "no option '%s'; there are nics=N and every number of a cluster file that is "
-                      "no table, such as nic.bandwidth=200 Gb/s",
+                      "no option '%s'; give nics=N, or a number of a cluster file, such as "
+                      "nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, "
+                      "pcie.switches or a list)",
                       name);
 }
 

@@ -397,7 +397,8 @@ static enum status settle(struct search *search, struct loc at, struct diag *dia
         if (pass > 0 && memcmp(before, search->state, sizeof before) == 0)
             break;
         if (search->problem->points < search->frees)
-            return diag_error(diag, at, STATUS_NO, "%s: %zu points for %zu parameters: %s",
+            return diag_error(diag, at, STATUS_NO,
+                              "%s: %zu points are too few to fit %zu parameters: %s",
                               search->problem->what, search->problem->points, search->frees,
                               search->problem->help);
         solve(search);

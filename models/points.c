@@ -120,7 +120,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     if (!utf8_is_valid(key) || !utf8_is_valid(value))
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
-            "this header line is not UTF-8, but the device file that takes it over must be");
+            "this header line is not UTF-8, but it is copied into the device file, which must be");
     for (size_t i = reader->header_begin; i < points->header_count; i++)
         if (strcmp(points->header[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);

@@ -158,9 +158,8 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
                           "1 or more");
     if (t->attention_window == 0 && (t->window_from_layer > 0 || t->full_attention_every > 0))
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "%s is set, and attention_window is 0: it says which layers have no "
-                          "window, so a window is "
-                          "needed, 4096 for instance",
+                          "%s says which layers have no window, but attention_window is 0; set a "
+                          "window, 4096 for instance",
                           t->window_from_layer > 0 ? "window_from_layer" : "full_attention_every");
     if (check_branches(t, at, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

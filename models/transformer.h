@@ -108,12 +108,11 @@ struct transformer {
 
 /* ---- loading ---- */
 
-/* Fills *t from a preset name, or else from the file of that path: a Hugging Face config.json (it
- * has "model_type") or our schema. A name with a '/' or ending in ".json" is a path; another name with a '=' is a
- * line of fields (transformer_is_line()). ignore lists
- * config.json keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings
- * are copied into arena. The result has passed transformer_check(). An unknown name is an error
- * that gives the nearest preset and the folder presets are in. */
+/* Fills *t from a line of fields (transformer_is_line()), from a file (a name with a '/' or ending in ".json": a
+ * Hugging Face config.json, which has "model_type", or our schema), or else from the preset of that name. ignore
+ * lists config.json keys to leave unread, separated by commas (models/hf_config.h); NULL: none. Strings are copied
+ * into arena. The result has passed transformer_check(). The error for an unknown name gives the nearest preset or,
+ * if none is near, the folder of the presets. */
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag);
 

@@ -111,8 +111,8 @@ static enum status find_ops(struct figure_window *window, const struct trace *tr
     }
     if (!(window->from_s < window->to_s))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
-                          "no op of rank %ld is '%s', or they take no time", wanted->rank,
-                          wanted->window);
+                          "rank %ld has no op that is '%s', or those that are take no time",
+                          wanted->rank, wanted->window);
     return STATUS_OK;
 }
 

@@ -280,12 +280,14 @@ static const struct option choice_rows[] = {
      .names = activations_names,
      .name_count = CHOICE_ACTIVATIONS_COUNT,
      .unset = "the strategy's: full",
-     .help = "which activations are kept from the forward to the backward. keep: all; full: only "
-             "the inputs of layers, and the rest is recomputed; selective: the inputs of layers "
-             "and the outputs of attention's core; offload, selective-offload: as full and "
-             "selective, but stored on the host; "
-             "selective-op, selective-layer: as torchtitan does; selective-core: as Megatron-LM "
-             "does; ratio: a share of all activations goes to the host"},
+     .help =
+         "which activations are kept from the forward to the backward. keep: all; full: only "
+         "the inputs of layers, and the rest is recomputed; selective: the inputs of layers "
+         "and the outputs of attention's core; offload: as full, with the inputs of layers "
+         "on the host; selective-offload: as selective, with the outputs of attention's core on "
+         "the host; "
+         "selective-op, selective-layer: as torchtitan does; selective-core: as Megatron-LM "
+         "does; ratio: a share of all activations goes to the host"},
     {.name = "checkpoint",
      .kind = OPTION_CHOICE,
      .names = checkpoint_choices,

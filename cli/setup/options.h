@@ -5,7 +5,7 @@
 
 #include "cli/common/options.h"
 
-/* --model, --cluster and how much of it; --strategy and the five choices. */
+/* --model; --cluster and how much of it; --strategy and the other choices of a step. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
 /* Appends the options that were given, except three kinds: those of the set `own`, those named in drop[], and choices

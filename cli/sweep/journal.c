@@ -230,7 +230,8 @@ static enum status append(struct sweep_journal *j, const struct text *text, stru
     }
     enum status status =
         diag_error(diag, (struct loc){.name = j->part.data}, STATUS_SYSTEM,
-                   "cannot write: %s; the %zu rows before are kept, and the same command continues",
+                   "cannot write: %s; the %zu rows before are kept; run the same command again to "
+                   "continue",
                    strerror(errno), j->known);
     if (ftruncate(j->file, (off_t)j->size) != 0)
         (void)0; /* the next run sees by the checksum that the line was cut off */

@@ -125,9 +125,9 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl`, or the module
- * after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test, `echo`, `cp` or
- * the like. */
+/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl`, or the
+ * module after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test,
+ * `echo`, `cp` or the like. */
 static size_t find_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",

@@ -43,7 +43,7 @@ double offload_bytes_per_s(const struct cluster *c)
 }
 
 /* Reduces the request to fewer ops: only the forward, of one micro-batch if that suffices, with one layer in each
- * chunk. Returns the number of layers of the first stage that each remaining layer represents. */
+ * chunk of layers. Returns how many layers of the first stage each remaining layer represents, on average. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {

@@ -37,7 +37,8 @@ uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t co
                      uint8_t stream);
 
 /* Joins the clocks of the added ops to the open op's clock, and empties the list of added ops. Returns, in list
- * order, those added ops that are not implied by another one. The array belongs to `waits`. */
+ * order, those added ops that neither the open op's clock nor another added op implies. The array belongs to
+ * `waits`. */
 const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
 /* Notes touches of op `op` for those that come later. */

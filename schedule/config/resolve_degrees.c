@@ -42,7 +42,7 @@ enum status resolve_bad_size(struct diag *diag, const char *option, const char *
 {
     enum status status =
         diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, "%s; %s would do", what,
-                   would->size > 0 ? would->data : "nothing near");
+                   would->size > 0 ? would->data : "no value near it");
     text_release(would);
     return status;
 }

@@ -52,8 +52,9 @@ struct model_part {
     uint32_t bundle;       /* IR_NONE: not on this stage */
     uint64_t base;         /* first element of the part in its bundle */
     uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
-    /* tensors that each tensor rank holds whole, after those that are cut over tensor ranks; a rank's gradient of
-     * them covers only its own tokens, or heads */
+    /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
+     * among tensor ranks, and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
+     * or heads. */
     uint64_t whole_begin, whole_count;
 };
 

@@ -211,7 +211,7 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
 }
 
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds sizes up to powers
- * of two and frees no block, so for each power it holds as many blocks as were ever in use at once. */
+ * of two and returns no block to the system, so for each power it holds as many blocks as were ever in use at once. */
 static uint8_t power_of(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));

@@ -33,8 +33,8 @@ double compose_attention_slowdown(const struct choices *choices);
 void compose_products_again(const struct choices *choices, double *layers, double *head);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
- * empty. Too large a schedule (2e8 ops per rank, or 65000 layers, since ids have 32
- * or 16 bits) is an error. */
+ * empty. Too large a schedule is an error: 2e8 ops per rank, since ids of ops, operands and waits
+ * have 32 bits, or 65000 layers, since those of layers have 16. */
 enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
 /* Does the same as compose_build(), but plans the arenas of some memories only, for a prediction that does not need

@@ -319,10 +319,10 @@ static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
            !(bundle->at_both_ends && last);
 }
 
-/* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. one_copy:
- * the optimizer updates the sharded parameters themselves. If bf16 parameters are the only copy, it updates those
- * that computation reads, or, if these are whole and their updates are divided among ranks, this rank's part of
- * them. */
+/* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. Usually
+ * it updates a master copy. With one_copy it updates the sharded parameters. If bf16 parameters are the only copy,
+ * it updates the parameters that computation reads, or, if these are whole and their updates are divided among
+ * ranks, this rank's part of them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;

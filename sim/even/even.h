@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-    EVEN_ABOVE = 64,             /* ranks: where guards tell more apart, groups are even */
+    EVEN_ABOVE = 64,             /* ranks: where guards distinguish more, groups are even */
     EVEN_ABOVE_MIN = 31,         /* the bound was measured on rings of 32 and more */
     EVEN_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };

@@ -300,8 +300,8 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
 }
 
 /* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler.c.
- * *needed: a bit for each dependency that ends at that date. Afterwards the op counts as issued, and as the last op of
- * its stream. */
+ * *needed: bit 0 for the issue, 1 for the stream and 2 + w for wait w, set if that dependency ends when the op starts.
+ * Afterwards the op counts as issued and, unless it is a synchronisation, as the last op of its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
 {
     const struct ir *ir = c->x->plan->ir;

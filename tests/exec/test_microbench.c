@@ -215,7 +215,8 @@ static void what_cannot_be_timed_is_refused(void)
          {POINT_HOST, POINT_NO_IMPL, {.kind = WORK_ADD, .elements = {8}}},
          NULL},
         {"parts that do not divide",
-         "error: all_to_all cannot be measured at these sizes\n",
+         "error: all_to_all cannot be measured at these sizes: an operand would be empty, too "
+         "large or not a whole number of elements\n",
          {POINT_WORK, POINT_NO_IMPL, {.kind = WORK_ALL_TO_ALL, .collective = {3, 64, 0, 0}}},
          NULL},
         {"no such backend",

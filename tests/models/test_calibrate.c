@@ -288,7 +288,7 @@ static const struct {
      "not cannot be fitted apart: add products"},
     {"one depth", one_depth, STATUS_NO, "error: matmul: k is 4096 in every point"},
     {"fewer points than parameters", two_products, STATUS_NO,
-     "error: matmul: 2 points for 4 parameters: add products"},
+     "error: matmul: 2 points are too few to fit 4 parameters: add products"},
     {"one size", one_size, STATUS_NO, "error: memory: bytes is 6.29146e+06 in every point"},
     {"no pattern", no_pattern, STATUS_NO, "error: matmul: the fit lies "},
     {"no such attention", no_such_attention, STATUS_BAD_INPUT,

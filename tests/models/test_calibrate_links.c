@@ -60,8 +60,8 @@ static void latency_and_bandwidth_of_links_come_back(void)
     fixture_release(&f);
 }
 
-/* One GPU can measure three kinds of links: between ranks that share it, to and from the host at once, and from and to
- * pageable memory. */
+/* Three of the kinds of links that one GPU can measure are fitted: between ranks that share it, to and from the host
+ * at once, and from and to pageable memory. */
 static void links_of_one_gpu_come_back(void)
 {
     struct fixture f;

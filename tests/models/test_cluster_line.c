@@ -149,8 +149,9 @@ static const struct {
     {"2x4xqwertyuiop", "2x4xqwertyuiop:1:5: error: no device or cluster 'qwertyuiop'; the devices "
                        "are a100-40g, a100-80g, h100, h200, b200, gh200, gb200\n"},
     {"-2x4xh100", "-2x4xh100:1:1: error: -2 nodes: the number must be from 1 to 65536\n"},
-    {"2x4xh100:", "2x4xh100::1:10: error: no option ''; there are nics=N and every number of a "
-                  "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+    {"2x4xh100:", "2x4xh100::1:10: error: no option ''; give nics=N, or a number of a cluster "
+                  "file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, "
+                  "pcie.switches or a list)\n"},
     {"2x4xh100:nics", "2x4xh100:nics:1:14: error: expected nics=VALUE\n"},
     {"2x4xh100:nics=", "2x4xh100:nics=:1:15: error: nics: '': the number must be from 1 to 4, at "
                        "most one for each GPU\n"},
@@ -160,8 +161,9 @@ static const struct {
                         "at most one for each GPU\n"},
     {"2x4xh100:nic=4", "2x4xh100:nic=4:1:10: error: no option 'nic'; did you mean 'nics'?\n"},
     {"2x4xh100:nodes=4",
-     "2x4xh100:nodes=4:1:10: error: no option 'nodes'; there are nics=N and every number of a "
-     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+     "2x4xh100:nodes=4:1:10: error: no option 'nodes'; give nics=N, or a number of a cluster "
+     "file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, pcie.switches or "
+     "a list)\n"},
     {"2x4xh100:nic.bandwidth=25",
      "2x4xh100:nic.bandwidth=25:1:24: error: '25' has no unit: expected a number and one of B/s, "
      "KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s, Gb/s\n"},
@@ -169,11 +171,13 @@ static const struct {
      "2x4xh100:nic.bandwidth=200 Gb/s,nic.peer_bandwidth=30 GB/s:1:52: error: nic.peer_bandwidth: "
      "30.0 GB/s is more than nic.bandwidth, 25.0 GB/s\n"},
     {"2x4xh100:pcie.switch_of_gpu=0",
-     "2x4xh100:pcie.switch_of_gpu=0:1:10: error: no option 'pcie.switch_of_gpu'; there are nics=N "
-     "and every number of a cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+     "2x4xh100:pcie.switch_of_gpu=0:1:10: error: no option 'pcie.switch_of_gpu'; give nics=N, "
+     "or a number of a cluster file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, "
+     "nic.count, pcie.switches or a list)\n"},
     {"2x4xh100:host.memory=1 TB,",
-     "2x4xh100:host.memory=1 TB,:1:27: error: no option ''; there are nics=N and every number of a "
-     "cluster file that is no table, such as nic.bandwidth=200 Gb/s\n"},
+     "2x4xh100:host.memory=1 TB,:1:27: error: no option ''; give nics=N, or a number of a cluster "
+     "file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, pcie.switches or "
+     "a list)\n"},
     {"2x4xh100:nic.efficiency=2", "2x4xh100:nic.efficiency=2:1:25: error: nic.efficiency: 2; it "
                                   "must be above 0 and at most 1\n"},
     {"2x4xh100\n", "2x4xh100\\x0a: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},

@@ -49,11 +49,11 @@ static const struct {
     {"a header without a value", "# a b\n" COLUMNS,
      "p.csv:1: error: a header line is '# key=value'\n"},
     {"a device that is no UTF-8", "# device=GPU \xe9\n" COLUMNS,
-     "p.csv:1: error: this header line is not UTF-8, but the device file that takes it over must "
-     "be\n"},
+     "p.csv:1: error: this header line is not UTF-8, but it is copied into the device file, "
+     "which must be\n"},
     {"a date cut within a character", "# x=y\n# date=2025\xc3\n" COLUMNS,
-     "p.csv:2: error: this header line is not UTF-8, but the device file that takes it over must "
-     "be\n"},
+     "p.csv:2: error: this header line is not UTF-8, but it is copied into the device file, "
+     "which must be\n"},
     {"a key twice", "# a=b\n# a=c\n" COLUMNS, "p.csv:2: error: header key 'a' stands twice\n"},
     {"nodes in words", "# nodes=many\n" COLUMNS,
      "p.csv:1: error: nodes=many: expected a number from 1 to 65535\n"},

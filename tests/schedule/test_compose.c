@@ -231,8 +231,8 @@ static void fewer_activations_take_less_memory(void)
     }
 }
 
-/* Compute waits for the copies of the last layer (or chunk) but one, so a buffer that is copied to the host is
- * not live for longer when there are more layers. */
+/* The computation of a layer (or chunk) waits for the copies to the host of the layer (or chunk) before the previous
+ * one, so a buffer that is copied to the host is not live for longer when there are more layers. */
 static void copies_to_the_host_make_room(void)
 {
     static const struct {

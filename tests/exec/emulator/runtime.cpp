@@ -1,5 +1,5 @@
-/* The functions of CUDA's runtime that the backend calls, over the streams of stream.hpp. Device memory is the
- * processor's memory; asynchronous calls run on a stream's thread. */
+/* Implements the functions of CUDA's runtime that the backend calls, on the streams of stream.hpp. Device memory is
+ * host memory; asynchronous calls run on a stream's thread. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/stream.hpp"
 
