@@ -174,7 +174,7 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     if (side[0].count > 0)
         dtype = (enum dtype)ir->buffer.dtype[side[0].view[0].buffer.i];
     const char *fault = !counts_fit(&side[0]) || !counts_fit(&side[1])
-                            ? "an operand would have no elements, or more than 2^60"
+                            ? "an operand would have no elements, or 2^60 or more"
                             : size_fault(work, dtype, members);
     if (fault != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " (%s) cannot be executed: %s",

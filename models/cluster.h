@@ -224,9 +224,9 @@ bool cluster_fact_is_measured(const struct cluster_fact *fact);
 /* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */
 struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
 
-/* Returns how many channels NCCL uses for a collective between domains in which it finds so many rings: two for
- * each, or four for each on compute capability 9.0 and later if two for each make fewer than 16
- * (src/graph/connect.cc, ncclTopoPostset). */
+/* Returns the number of channels that NCCL uses for a collective between domains, given the number of its rings: two
+ * for each ring, or four on compute capability 9.0 and later if two make fewer than 16 in all (NCCL,
+ * src/graph/connect.cc, ncclTopoPostset). */
 int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings);
 
 /* Returns the socket that a GPU of a node is attached to. */

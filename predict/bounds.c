@@ -31,8 +31,8 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* Seconds of a device: product_s for a flop of a product; attention_s for a flop of attention's forward and the 2.5
- * flops of its backward. If whole layers are recomputed (`full`, `offload`), attention's forward counts twice; no other
+/* The seconds that a device takes at least: product_s for each flop of a product; attention_s for each flop of
+ * attention's forward together with the 2.5 flops of its backward. If whole layers are recomputed (`full`, `offload`), attention's forward counts twice; no other
  * recomputation counts, since an ideal framework may leave some of it out. */
 struct rates {
     double product_s, attention_s;

@@ -60,9 +60,8 @@ struct prediction_result {
         [MFU_CONVENTION_COUNT]; /* fractions, by each convention; 0: the schedule came from a file */
     double hfu;                 /* a fraction: executed flops instead of the model's */
     /* How certain times and memory are: by measured runs of the same class, and, if spreads_find() was called, by
-     * numbers that were measured on the machine. */
-    struct intervals
-        intervals; /* with measured numbers, times have one only after spreads_find() */
+     * numbers that were measured on the machine. With such numbers, times have an interval only after that call. */
+    struct intervals intervals;
 
     /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
     bool has_causes;

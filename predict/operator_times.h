@@ -6,8 +6,8 @@
 
 /* Seconds. */
 struct operator_times {
-    double
-        elapsed_s; /* until the part's last op ends on any rank: from its first op or its inputs */
+    /* until the part's last op ends on any rank: from its first op or its inputs */
+    double elapsed_s;
     /* of rank 0: */
     double exchange_s; /* some all-to-all, or a pack or unpack around it, is running */
     bool all_to_all;   /* there is an all-to-all; else exchange_s is only of packing */

@@ -122,6 +122,8 @@ enum status launch_bad(const struct launch *launch, enum launch_field field, str
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (value->name == NULL)
+        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT, "%s", text);
     return diag_error(diag, value->at, STATUS_BAD_INPUT, "%s: %s", value->name, text);
 }
 

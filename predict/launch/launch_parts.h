@@ -26,6 +26,7 @@ void launch_remark(struct launch *launch, enum launch_remark_kind kind, const ch
 /* A remark on a field that was said. */
 void launch_remark_on(struct launch *launch, enum launch_remark_kind kind, enum launch_field field,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Reports an error of the setting that gave a field, with its place, or of the file if none gave it. */
 enum status launch_bad(const struct launch *launch, enum launch_field field, struct diag *diag,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 

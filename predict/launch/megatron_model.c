@@ -1,5 +1,7 @@
 #include "predict/launch/megatron_model.h"
 
+#include "models/cluster.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -216,10 +218,8 @@ enum status megatron_check_degrees(const struct launch *l, struct launch_given g
                               degrees[i].what, 1 << 20);
     int64_t ranks = d->tp * d->pp;
     if (ranks > 1 << 20 || (ranks *= d->cp * d->hp) > 1 << 20)
-        return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
-                          "the degrees of the file make more than %d ranks, the most that are "
-                          "modelled",
-                          1 << 20);
+        return launch_bad(l, LAUNCH_TP, diag, "the degrees make more than %d ranks",
+                          CLUSTER_MAX_GPUS);
     if (given.gpus > 0 && given.gpus % ranks != 0)
         return diag_error(
             diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,

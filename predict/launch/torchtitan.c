@@ -1,4 +1,5 @@
 /* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, and of 0.1 and earlier. */
+#include "models/cluster.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
 
@@ -414,10 +415,8 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
             status = launch_bad(l, degrees[i], diag, "a degree is from 1 to %d", 1 << 16);
     if (status == STATUS_OK && (double)d.tp * (double)d.pp * (double)d.cp > 1 << 20)
-        status = diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
-                            "the degrees of the file make more than %d ranks, the most that are "
-                            "modelled",
-                            1 << 20);
+        status =
+            launch_bad(l, LAUNCH_TP, diag, "the degrees make more than %d ranks", CLUSTER_MAX_GPUS);
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);

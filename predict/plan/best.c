@@ -204,8 +204,8 @@ static bool is_too_long(const struct setup *setup, const struct request *asked)
     return lacks;
 }
 
-/* Whether a length fits. never: no repair can make this length fit, because it needs too much host memory, and repairs
- * reduce that need only if shares of activations are offloaded (tests/cli/test_space.c). */
+/* The answer for a length: it fits; or it never fits, since it needs too much host memory, which repairs do not reduce
+ * (unless shares of activations are offloaded: tests/cli/test_space.c); or, with neither set, a repair may help. */
 struct reach {
     bool fits, never;
 };

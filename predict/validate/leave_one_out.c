@@ -11,24 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fitted number, or two for one mechanism, and the relative deviation by which the fit may move it. We chose the
+/* A fitted number, and the relative deviation by which the fit may move it. We chose the
  * deviations without looking at the tables: small if data sheets or message formats limit the number, large if it is
  * NCCL's or a framework's choice. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted
  * number, the profile's host_per_list_s, does not belong to a machine and keeps its value. */
 static const struct fitted {
-    const char *number[2], *what;
+    const char *number, *what;
     double deviation;
 } fitted[] = {
-    {{"device.message_sms"}, "message_sms", 0.5},
-    {{"fabric.peer_bandwidth"}, "peer_bandwidth", 0.2},
-    {{"fabric.all_to_all_peer_bandwidth"}, "all_to_all_peer_bandwidth", 0.15},
-    {{"fabric.all_to_all_channels"}, "all_to_all_channels", 0.1},
-    {{"fabric.peer_latency"}, "fabric.peer_latency", 0.4},
-    {{"nic.peer_latency"}, "nic.peer_latency", 0.5},
-    {{"nic.peer_bandwidth"}, "nic.peer_bandwidth", 0.03},
-    {{"nic.efficiency"}, "nic.efficiency", 0.02},
-    {{"attention.fa2.forward.rates"}, "fa2.forward", 0.03},
-    {{"attention.fa2.backward.rates"}, "fa2.backward", 0.03},
+    {"device.message_sms", "message_sms", 0.5},
+    {"fabric.peer_bandwidth", "peer_bandwidth", 0.2},
+    {"fabric.all_to_all_peer_bandwidth", "all_to_all_peer_bandwidth", 0.15},
+    {"fabric.all_to_all_channels", "all_to_all_channels", 0.1},
+    {"fabric.peer_latency", "fabric.peer_latency", 0.4},
+    {"nic.peer_latency", "nic.peer_latency", 0.5},
+    {"nic.peer_bandwidth", "nic.peer_bandwidth", 0.03},
+    {"nic.efficiency", "nic.efficiency", 0.02},
+    {"attention.fa2.forward.rates", "fa2.forward", 0.03},
+    {"attention.fa2.backward.rates", "fa2.backward", 0.03},
 };
 enum { FITTED = LEAVE_ONE_OUT_NUMBERS, STEPS = 2 };
 _Static_assert(ARRAY_LEN(fitted) == FITTED, "LEAVE_ONE_OUT_NUMBERS");
@@ -57,13 +57,11 @@ bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
 static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
                              struct diag *diag)
 {
-    struct perturbation perturbation[2 * FITTED];
-    size_t perturbations = 0;
+    struct perturbation perturbation[FITTED];
     for (size_t i = 0; i < FITTED; i++)
-        for (size_t k = 0; k < 2 && fitted[i].number[k] != NULL; k++)
-            perturbation[perturbations++] = (struct perturbation){
-                .number = perturbation_number(fitted[i].number[k]), .factor = exp(x[i])};
-    struct validation v = {.perturbation = perturbation, .perturbations = perturbations};
+        perturbation[i] = (struct perturbation){.number = perturbation_number(fitted[i].number),
+                                                .factor = exp(x[i])};
+    struct validation v = {.perturbation = perturbation, .perturbations = FITTED};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
         error[i] = v.row[i].counted ? v.row[i].result.relative_error : NAN;

@@ -101,8 +101,8 @@ struct profile {
     /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
      * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t bucket_passes;
-    bool
-        all_reduces; /* such buckets are summed whole on all ranks, even if a rank updates only a part */
+    /* such buckets are summed whole on all ranks, even if a rank updates only a part */
+    bool all_reduces;
     bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
     bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
     int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */

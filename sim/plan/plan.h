@@ -58,8 +58,8 @@ struct line {
     uint32_t *op_begin; /* [role_count] their ids, ascending: plan.line_op[] */
 };
 
-/* What a transfer takes from the kernels of a rank while it runs: shares of the multiprocessors and of the bandwidth of
- * the device's memory. early: it takes the multiprocessors from its start, before its first bytes move. */
+/* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
+ * runs. early: the transfer holds the multiprocessors from its start, before its first bytes move. */
 struct taken {
     double sms, memory;
     bool early;

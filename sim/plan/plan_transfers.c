@@ -113,9 +113,11 @@ static struct taken taken_by(const struct sim_plan *plan, const struct channel *
         sms = rings_sms(&plan->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
     } else if (shifts || line->kind == LINE_P2P || line->kind == LINE_SHIFT) {
+        /* Shifts of a whole group advance together, at the rate of the slowest. */
         const uint32_t *end = plan->participant + channel->participant_begin;
-        bool near = cluster_place(cluster, plan->rank[end[0]]).domain ==
-                    cluster_place(cluster, plan->rank[end[1]]).domain;
+        bool near = shifts ? members->domain_count == 1
+                           : cluster_place(cluster, plan->rank[end[0]]).domain ==
+                                 cluster_place(cluster, plan->rank[end[1]]).domain;
         /* One kernel of a shift sends and receives: half for each of its two channels. */
         double half = line->kind == LINE_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;

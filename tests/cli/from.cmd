@@ -70,3 +70,9 @@ cat >$T/b.sh <<'END'
     --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --bf16
 END
 of predict $T/b.sh $small --set vocab=32000 --quick
+
+# an error of a setting that the file does not have is an error of the file
+bad predict --from '--num-layers 2 --hidden-size 256 --num-attention-heads 4 --seq-length 1024 --pipeline-model-parallel-size 4096 --context-parallel-size 4096 --bf16' $small --set vocab=1000
+bad predict --from '--num-layers 2 --hidden-size 256 --num-attention-heads 4 --seq-length 1024 --tensor-model-parallel-size 4096 --context-parallel-size 4096 --bf16' $small --set vocab=1000
+sed 's/^\[parallelism\]/&\ndata_parallel_replicate_degree = 2097152/; /^data_parallel_/{/2097152/!d}' $titan > $T/many.toml
+bad predict $T/many.toml $small
