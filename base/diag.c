@@ -43,6 +43,8 @@ static void put_clean(struct diag *diag, const char *text)
 {
     size_t size = strlen(text);
     size_t kept = size > MESSAGE_LIMIT ? MESSAGE_LIMIT : size;
+    while (kept < size && kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
+        kept--; /* no character is cut in its middle */
     for (size_t i = 0, from = 0; i <= kept; i++) {
         unsigned char c = (unsigned char)text[i];
         bool clean = c >= 0x20 && c != 0x7f;

@@ -224,7 +224,8 @@ static enum status read_number(struct json_pull *pull, enum json_token *token, s
         return read_word(pull, token, diag);
     const bool zero = take(pull, '0');
     if (zero && take_digits(pull))
-        return fail(pull, pull->text, diag, "a number must not start with 0");
+        return fail(pull, pull->text, diag,
+                    "a number must not have a digit right after a leading 0");
     if (!zero && !take_digits(pull))
         return expected(pull, "a digit", diag);
     if (take(pull, '.') && !take_digits(pull))

@@ -1,4 +1,4 @@
-/* Measures how fast schedules are built and verified, and how tightly arenas are packed. Times are medians of
+/* Measures how fast schedules are built, planned and verified, and how tightly arenas are packed. Times are medians of
  * processor seconds. */
 #include "bench/repeat.h"
 #include "predict/longhaul.h"

@@ -311,8 +311,8 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
         struct sim_plan plan;
         struct pruned pruned;
         struct fold fold;
-        if (plan_make(&plan, ir, cluster, costs, result->even_guards, true, "bench", NULL) !=
-            STATUS_OK)
+        if (plan_make(&plan, ir, cluster, costs, result->even_guards,
+                      &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
             _exit(1);
         prune_make(&pruned, &plan.platform, &plan.flows);
         fold_make(&fold, &plan, &pruned, true);

@@ -56,22 +56,22 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "RATE",
      .unset = "as fast as the machine is",
-     .help = "emulate links between host and device of this rate: \"8 GB/s\""},
+     .help = "the bandwidth of emulated links between host and device, such as \"8 GB/s\""},
     {.name = "copy-latency",
      .kind = OPTION_TEXT,
      .value = "TIME",
      .unset = "0 us",
-     .help = "emulate links between host and device of this latency: \"5 us\""},
+     .help = "the latency of emulated links between host and device, such as \"5 us\""},
     {.name = "message-bandwidth",
      .kind = OPTION_TEXT,
      .value = "RATE",
      .unset = "as fast as the machine is",
-     .help = "emulate links between ranks of this rate: \"8 GB/s\""},
+     .help = "the bandwidth of emulated links between ranks, such as \"8 GB/s\""},
     {.name = "message-latency",
      .kind = OPTION_TEXT,
      .value = "TIME",
      .unset = "0 us",
-     .help = "emulate links between ranks of this latency: \"5 us\""},
+     .help = "the latency of emulated links between ranks, such as \"5 us\""},
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
@@ -352,8 +352,8 @@ static enum status check_cluster_out(const struct options *options, struct diag 
     struct loc at = {.name = "--cluster-out"};
     if (path == NULL && options_given(options, "despite-noise"))
         return diag_error(diag, (struct loc){.name = "--despite-noise"}, STATUS_BAD_INPUT,
-                          "needs --cluster-out: it chooses what the fits do with noisy points, and "
-                          "changes no measurement");
+                          "needs --cluster-out: --despite-noise only chooses what the fits do with "
+                          "noisy points");
     if (path == NULL)
         return STATUS_OK;
     size_t size = strlen(path);

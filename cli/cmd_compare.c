@@ -15,9 +15,9 @@ static const struct option compare_rows[] = {
      .kind = OPTION_TEXT,
      .value = "PERCENT",
      .unset = "no verdict",
-     .help =
-         "the error allowed of the step time and of memory peaks, such as 15%; exit code 1 when "
-         "one is beyond it or planned arenas differ"},
+     .help = "the largest error of the step time and of memory peaks that is accepted, such as "
+             "15%; exit "
+             "code 1 if an error is larger, or planned arenas differ"},
     {.name = "by",
      .kind = OPTION_CHOICE,
      .names = by_names,

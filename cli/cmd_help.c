@@ -13,7 +13,7 @@ static const struct option help_rows[] = {
      .kind = OPTION_CHOICE,
      .names = shell_choices,
      .name_count = ARRAY_LEN(shell_choices),
-     .help = "print completion for a shell"},
+     .help = "print the script with which a shell completes commands and options"},
 };
 const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
 

@@ -47,8 +47,8 @@ static const struct option rows[] = {
              "median of their times"},
     {.name = "longest",
      .kind = OPTION_FLAG,
-     .help = "print the longest sequence of this configuration that fits, and what the next longer "
-             "one lacks; nothing else is searched"},
+     .help = "print the longest sequence of this configuration that fits, what the next longer one "
+             "lacks, and which other options, one at a time, make a longer one fit"},
     {.name = "emit",
      .kind = OPTION_CHOICE,
      .names = framework_names,

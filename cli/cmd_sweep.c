@@ -18,7 +18,8 @@ static const struct option rows[] = {
      .kind = OPTION_LIST,
      .value = "KEY=VALUES",
      .help = "an option and its values (zero=1,2,3 or seq=64K..1M:x2 or hp=1..8:+1), or a number "
-             "of the cluster and its values (nic.bandwidth=100,200,400Gb/s); may be repeated, and "
+             "of the cluster's description and its values (nic.bandwidth=100,200,400Gb/s); may be "
+             "repeated, and "
              "the first changes slowest"},
     {.name = "o",
      .kind = OPTION_TEXT,

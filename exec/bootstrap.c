@@ -47,9 +47,11 @@ static enum status read_number(const char *name, const char *other, uint32_t fal
     errno = 0;
     unsigned long value = strtoul(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value > 65535)
-        return diag_error(diag, (struct loc){.name = used}, STATUS_BAD_INPUT,
-                          "'%s' is not a whole number from 0 to 65535, as a launcher sets it",
-                          text);
+        return diag_error(
+            diag, (struct loc){.name = used}, STATUS_BAD_INPUT,
+            "'%s' is not a whole number from 0 to 65535; a launcher (torchrun, srun) sets this "
+            "variable",
+            text);
     *number = (uint32_t)value;
     return STATUS_OK;
 }

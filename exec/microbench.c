@@ -466,9 +466,8 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     bool computes = work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMPUTE;
     if (((wanted->role == POINT_PAGEABLE || wanted->role == POINT_BOTH_WAYS) && !copies) ||
         (wanted->role >= POINT_BESIDE && !computes))
-        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                          "%s cannot be measured in the role '%s'", name,
-                          point_role_name((enum point_role)wanted->role));
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s cannot be measured as '%s'",
+                          name, point_role_name((enum point_role)wanted->role));
     if (wanted->role == POINT_HOST && !work_runs_on((enum work_kind)work->kind, STREAM_HOST))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT, "%s does not run on the host",
                           name);

@@ -61,7 +61,8 @@ static struct traffic traffic_of(const struct work *work, bool sums_whole)
     }
 }
 
-/* Returns the traffic of ranks that share a GPU: the copies that one member starts, and the bytes that all fetch
+/* Returns the traffic of ranks that share a GPU: the copies and kernels that the busiest member starts, and the
+ * payload of all members, where a kernel that sums counts half of the bytes that it reads and writes
  * (sim/platform/loopback.c). */
 static struct traffic loopback_traffic_of(const struct work *work)
 {

@@ -183,7 +183,7 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
                           words[table->size].text);
     if (size > SIZE_LIMIT)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
-                          "a size of %lld bytes; messages of at most %lld (1 PiB) are read",
+                          "the size is %lld bytes; messages of at most %lld bytes (1 PiB) are read",
                           (long long)size, (long long)SIZE_LIMIT);
     struct word time = words[table->time];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))

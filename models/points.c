@@ -113,7 +113,8 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
                           "a header line (# key=value) must stand above the column names");
     const char *equals = memchr(text, '=', size);
     if (equals == NULL || equals == text)
-        return diag_error(diag, at, STATUS_BAD_INPUT, "a header line is '# key=value'");
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "this header line has no key before an '=': expected '# key=value'");
     struct points *points = reader->points;
     const char *key = arena_text(&points->arena, text, (size_t)(equals - text));
     const char *value = arena_text(&points->arena, equals + 1, size - (size_t)(equals - text) - 1);

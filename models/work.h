@@ -185,7 +185,7 @@ int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `row` +
  * i (i < q) sees the key of row `key` + j (j < kv) iff j <= i + offset and, with a window above 0, j > i + offset -
- * window. A kernel for packed documents has such a piece for each document. */
+ * window. A kernel for packed documents computes one or a few such pieces for each document. */
 struct attention_piece {
     int64_t row, key, q, kv, offset, window;
 };

@@ -138,12 +138,10 @@ enum status child_run_make(struct child_run *run, const struct ir *ir, const str
 {
     *run = (struct child_run){0};
     enum status status =
-        plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->options->exact, q->name, diag);
+        plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->options, q->name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    run->plan.slow_factor = q->options->slow_factor;
-    run->plan.slow_rank = q->options->slow_rank;
     fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),

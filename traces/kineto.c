@@ -367,10 +367,12 @@ enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, 
     struct builder builder = {.trace = trace, .events = &events};
     build(&builder, issue);
     if (trace->ops.count == before) {
-        status = diag_error(diag, at, STATUS_BAD_INPUT,
-                            "no operators or kernels of the PyTorch profiler (categories cpu_op, "
-                            "kernel, gpu_memcpy) among %zu events",
-                            events.seen);
+        status =
+            diag_error(diag, at, STATUS_BAD_INPUT,
+                       "among %zu events there are no operators or kernels of the PyTorch "
+                       "profiler (categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong "
+                       "to a step",
+                       events.seen);
         goto out;
     }
     trace_set(trace, "made_by", "PyTorch profiler");

@@ -51,7 +51,8 @@ struct screen_bar {
 typedef void screen_put_value(struct text *out, double value, double whole);
 
 /* Appends bars, largest first, each with its value and its share of the whole. Unless `all` is set, bars under 2 %
- * and bars after the fifth are joined in one bar "other"; values of 0 get no bar. Sorts bar[] in place. */
+ * and bars after the fifth are joined in one bar "other", if there are two or more of them; values of 0 get no bar.
+ * Sorts bar[] in place. */
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
                      double whole, screen_put_value *put, bool all);
 

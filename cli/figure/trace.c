@@ -54,8 +54,8 @@ static const struct coloured kinds[] = {
     {"scatter", COLOUR_EXCHANGE},
 };
 
-/* The classes of kernels, by colour. In a profiler's recording the kind of a row is the name of its kernel, and the
- * region is the kernel's class (traces/kernel_class.h). */
+/* The colours of kernel classes. In a profiler's recording the kind of a row is the name of its kernel or operator, and
+ * the region is its class (traces/kernel_class.h). */
 static const struct coloured classes[] = {
     {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
     {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},

@@ -3,7 +3,7 @@
  *
  * Texts are escaped here. Calls append in the order in which the page shows things.
  *
- * The folder cli/page/ writes the HTML pages of `report`. */
+ * The folder cli/page/ writes the HTML pages of `report`, `plan -o` and `reproduce`. */
 #ifndef CLI_PAGE_PAGE_H
 #define CLI_PAGE_PAGE_H
 

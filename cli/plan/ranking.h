@@ -1,5 +1,5 @@
 /* cli/plan/ranking.h: what the reports of a search say about its configurations: each strategy's best, how much
- * slower a configuration is than the winner, and the command that predicts it. */
+ * slower a configuration is than the winner, and the command that predicts a configuration. */
 #ifndef CLI_PLAN_RANKING_H
 #define CLI_PLAN_RANKING_H
 

@@ -1,5 +1,6 @@
-/* Prints the details that --all adds to a prediction's screen: memory in detail, the stages of a pipeline, what was
- * simulated, and where the interval comes from. */
+/* Prints the details that --all adds to a prediction's screen: MFU by every convention and HFU, memory in detail, the
+ * stages of a pipeline, what was simulated, where the interval comes from, and the step without overheads (profile
+ * ideal). */
 #include "cli/report/report.h"
 
 #include "base/units.h"

@@ -240,8 +240,8 @@ static const struct option choice_rows[] = {
      .names = stage_placement_names,
      .name_count = STAGE_PLACEMENT_COUNT,
      .unset = "outer",
-     .help = "which ranks are neighbours: those of one pipeline stage (outer), or the stages of "
-             "one sequence (inner)"},
+     .help = "which ranks are neighbours: those of one pipeline stage (outer), or those of all "
+             "stages of one data-parallel replica (inner)"},
     {.name = "layout",
      .kind = OPTION_CHOICE,
      .names = ring_layout_names,

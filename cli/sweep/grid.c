@@ -222,7 +222,7 @@ static enum status add_to_cluster(char **words, size_t count, const char *key, c
             return STATUS_OK;
         }
     return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
-                      "%s is a number of a cluster: give --cluster too", key);
+                      "%s is a number of the cluster's description: give --cluster too", key);
 }
 
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,

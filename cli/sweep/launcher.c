@@ -86,7 +86,7 @@ enum status launcher_start(struct launcher *launcher, struct diag *diag)
     if (rank != launcher->rank || size != launcher->size)
         return diag_error(diag, nowhere, STATUS_SYSTEM,
                           "the launcher says process %d of %d, and MPI says %d of %d: was longhaul "
-                          "built with another MPI than that of the mpirun?",
+                          "built with another MPI than the launcher's?",
                           launcher->rank, launcher->size, rank, size);
     return STATUS_OK;
 }

@@ -63,8 +63,7 @@ static int better(enum measurement_metric metric)
 
 struct tally {
     size_t groups, same, close; /* of these, within 2 % of the best */
-    double worst;               /* by how much the choice predicted to be best is slower than the
-                                   best */
+    double worst; /* the largest fraction by which a choice predicted to be best is slower */
 };
 
 /* Tallies the group of rows from i on that differ from row i only in the choice, and marks them as done. */

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-/* Turns off GCC's jump threading, which would carry the constant of a clamped exponential into the code that follows
- * and compute that code for every element as well; the extra products near 1e-38 are denormal and ten times
- * slower. */
+/* Turns off GCC's jump threading. It would make a second copy of the code after a clamped exponential, for the constant
+ * of the clamp. Vectorised code computes both copies for every element, and the products near 1e-38 of the second one
+ * are denormal and ten times slower. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-thread-jumps")
 #endif

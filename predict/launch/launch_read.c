@@ -278,9 +278,10 @@ static enum status read_script(struct launch *launch, const char *name, const ch
             add_arguments(launch, &settings, name, &script.command[i], 0, script.command[i].count,
                           SETTING_PROGRAM);
     if (status == STATUS_OK && settings.count == 0)
-        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "no command that starts a training is found: a program (x.py, or -m "
-                            "module) with arguments, or only arguments");
+        status = diag_error(
+            diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+            "no command that starts a training run is found: expected a program (x.py, or -m "
+            "module) with arguments, or only arguments");
     if (status == STATUS_OK)
         status = launch_take(launch, framework_of(&settings), &settings, diag);
     if (status == STATUS_OK)

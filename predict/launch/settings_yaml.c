@@ -131,7 +131,8 @@ static enum status read_mapping(struct yaml *y)
 {
     size_t before = y->path.size;
     if (++y->depth > DEPTH_MAX)
-        return diag_error(y->diag, here(y), STATUS_BAD_INPUT, "nested deeper than %d levels",
+        return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+                          "this mapping is nested deeper than %d levels, the most that are read",
                           DEPTH_MAX);
     enum status status = next(y);
     while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {

@@ -310,6 +310,7 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     if (end == NULL)
         return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
     s->at = end;
+    s->shell->runs = s->runs == ANSWER_YES;
     bool sets =
         (words->count == 0 || declares(words)) && is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {

@@ -28,6 +28,7 @@ struct shell {
     size_t count, capacity;
     unsigned depth;  /* of nested expansions and scripts */
     size_t expanded; /* bytes of all words so far */
+    bool runs;       /* the command that is read surely runs: ${A:=word} in it sets A */
     struct diag *diag;
 };
 

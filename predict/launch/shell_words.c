@@ -291,9 +291,25 @@ static void put_open(struct sink *sink, const char *text, const char *end)
 static enum status expand_into(struct sink *sink, const char *text, const char *end, bool quoted,
                                bool document);
 
-/* Expands ${name:-word} and its relatives; text is the part after the name. */
-static enum status expand_default(struct sink *sink, const struct shell_variable *variable,
-                                  const char *whole, const char *text, const char *end, bool quoted)
+/* Expands the word of ${name:=word} and sets the variable whose name is name[0..size) to it. */
+static enum status expand_and_set(struct sink *sink, const char *name, size_t size,
+                                  const char *word, const char *end, bool quoted)
+{
+    struct text value = {0};
+    text_puts(&value, "");
+    enum status status = shell_expand_text(sink->shell, &value, word, end, sink->line, false);
+    if (status == STATUS_OK) {
+        shell_set(sink->shell, name, size, value.data, sink->line);
+        put_value(sink, value.data, quoted);
+    }
+    text_release(&value);
+    return status;
+}
+
+/* Expands ${name:-word} and its relatives. name is NULL for $1, $2, ...; text is the part after the name. */
+static enum status expand_default(struct sink *sink, const char *name,
+                                  const struct shell_variable *variable, const char *whole,
+                                  const char *text, const char *end, bool quoted)
 {
     bool colon = *text == ':';
     char sign = text[colon];
@@ -306,6 +322,8 @@ static enum status expand_default(struct sink *sink, const struct shell_variable
         put_open(sink, whole, end + 1);
         return STATUS_OK;
     }
+    if (empty && sign == '=' && name != NULL && sink->shell->runs)
+        return expand_and_set(sink, name, (size_t)(text - name), word, end, quoted);
     if (empty)
         return expand_into(sink, word, end, quoted, false);
     put_value(sink, variable->value.word[0].text, quoted);
@@ -343,14 +361,14 @@ static enum status expand_braces(struct sink *sink, const char *text, const char
     if (size == 0 && close > name && (*name == '@' || *name == '*'))
         return STATUS_OK; /* ${@:2}: no arguments are given */
     if (size == 0 && close > name + 1 && isdigit((unsigned char)*name))
-        return expand_default(sink, NULL, text, name + 1, close, quoted);
+        return expand_default(sink, NULL, NULL, text, name + 1, close, quoted);
     if (size > 0 && close - rest == 3 && rest[0] == '[' && rest[2] == ']' &&
         (rest[1] == '@' || rest[1] == '*')) {
         expand_array(sink, variable, quoted, rest[1] == '*' && quoted);
         return STATUS_OK;
     }
     if (size > 0 && rest < close && strchr(":-+=", *rest) != NULL)
-        return expand_default(sink, variable, text, rest, close, quoted);
+        return expand_default(sink, name, variable, text, rest, close, quoted);
     if (size == 0 || rest != close || variable == NULL)
         put_open(sink, text, end);
     else if (variable->value.count > 0)

@@ -216,6 +216,7 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
         other = sppo_run_make(&cell, SPPO_NONE);
     }
     struct sppo_time of_own, of_shared;
+    struct verdict beyond_second; /* that of `other` is the answer's */
     answer->speedup_other = answer->speedup_shared = NAN;
     enum status status = predict(setup, &own, true, &of_own, diag);
     answer->verdict = of_own.verdict;
@@ -229,7 +230,7 @@ static enum status speedup(struct sppo_answer *answer, struct setup *setup,
             answer->speedup * of_shared.tokens_per_s_gpu / of_own.tokens_per_s_gpu;
     }
     if (status == STATUS_OK && second.strategy != NULL)
-        status = faster(&answer->speedup_other, &answer->beyond, of_own.tokens_per_s_gpu, setup,
+        status = faster(&answer->speedup_other, &beyond_second, of_own.tokens_per_s_gpu, setup,
                         &second, diag);
     return status;
 }

@@ -102,8 +102,9 @@ static int64_t elements_of(struct kept_part part)
     return part.cols > 0 ? part.rows * part.cols : part.rows;
 }
 
-/* Returns chunk i's view on the host. It lies in the buffer of another of the P chunks that share one, or in a new
- * buffer with room for the first chunk, which is the largest. */
+/* Returns chunk i's view on the host, which the first call places. If one rank copies for all, it lies in the buffer
+ * that P chunks share, which has room for the first chunk, the largest, of all ranks; otherwise each chunk has a buffer
+ * of its own size. */
 static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_part part,
                                  const char *stem, struct view *host, size_t stride)
 {

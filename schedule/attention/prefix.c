@@ -72,8 +72,8 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
     return prefix;
 }
 
-/* Returns a buffer of a full piece's length, in which zeros follow a shorter piece's tokens; an empty view if this
- * piece has full length. */
+/* Returns a buffer with room for a full piece, whose end is zeroed; a shorter piece's keys or values are written in
+ * front of the zeros later. Returns an empty view if this piece has full length. */
 static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
 {
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;

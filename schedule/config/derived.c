@@ -12,10 +12,17 @@ bool weights_reduce_each_micro_batch(const struct choices *c)
     return weights_sharded_params(c) || c->weights == CHOICE_WEIGHTS_ZERO2;
 }
 
+/* True if several ranks have the same part of the weights, which they can share. */
+static bool shares_weights(const struct choices *c)
+{
+    return c->ranks > c->tp * c->pp;
+}
+
 bool weights_pass_over_gradients(const struct choices *c)
 {
     return c->profile->grad_passes && c->scope == SCOPE_STEP &&
-           !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
+           !(shares_weights(c) && weights_reduce_each_micro_batch(c)) &&
+           !pipeline_has_remote_weights(c);
 }
 
 int64_t weights_layers_together(const struct choices *c)

@@ -30,8 +30,8 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
     }
     const char *near = diag_nearest(name, names, count);
     diag_error(diag, (struct loc){.name = "--strategy"}, STATUS_BAD_INPUT,
-               "unknown strategy '%s'%s%s%s; `longhaul list strategies` has them all", name,
-               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+               "unknown strategy '%s'%s%s%s (`longhaul list strategies` names all)", name,
+               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
@@ -52,8 +52,8 @@ static const struct profile *find_profile(const char *name, const char *publishe
     names[count] = "published";
     const char *near = diag_nearest(name, names, count + 1);
     diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
-               "unknown profile '%s'%s%s%s; `longhaul list profiles` has them all", name,
-               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+               "unknown profile '%s'%s%s%s (`longhaul list profiles` names all)", name,
+               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 

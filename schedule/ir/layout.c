@@ -83,7 +83,7 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
                               layout->length[i], ranks);
         if (layout->length[i] > layout->tokens - sum)
             return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "the chunks have more tokens than the sequence, %" PRId64,
+                              "the chunks have more tokens than the sequence, which has %" PRId64,
                               layout->tokens);
         sum += layout->length[i];
     }

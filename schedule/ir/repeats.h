@@ -72,8 +72,8 @@ uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 /* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
-/* One row of a table of the whole list, sorted by ops: it corresponds to row number `row` of the sample's table, in
- * copy number `copy` of it. */
+/* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the sample's
+ * table: copy 0 is that row itself, copies from 1 on are those of iterations that the sample leaves out. */
 struct repeat_row {
     uint32_t row, copy;
     uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */

@@ -1,7 +1,7 @@
 /* schedule/ir/visible.h: which keys the queries of an attention op see on a rank, for mask DOCUMENTS.
  *
  * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
- * rank: on its data-parallel index and on its place among the context ranks. From these the functions here make pieces
+ * rank: on its data-parallel index and its context index. From these the functions here make pieces
  * (models/work.h), from which costs, flops and kernels follow. In every layout that visible_unfit() accepts, rows are
  * in ascending order of their positions, so a query sees a range of key rows, and a document takes one piece, or a few
  * if a layout or a window cuts it. */

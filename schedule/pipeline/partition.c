@@ -109,8 +109,8 @@ enum status partition_make(int64_t *length, const struct partition *p, struct di
     if (p->pieces > p->tokens / p->unit)
         return diag_error(
             diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-            "%lld tokens do not make %lld subsequences of a multiple of %lld; at most "
-            "%lld would do",
+            "%lld tokens do not make %lld subsequences, each a multiple of %lld tokens; at most "
+            "%lld subsequences would do",
             (long long)p->tokens, (long long)p->pieces, (long long)p->unit,
             (long long)(p->tokens / p->unit));
     if (p->pieces == 1)

@@ -129,7 +129,7 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 /* ---- what was sent has arrived ---- */
 
 /* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
- * data that comes back from the receiver proves that, so that no compute op has to wait for the send. */
+ * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
 struct arrivals {
     uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
     uint32_t *first;   /* per action: one that has returned by it */

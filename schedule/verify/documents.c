@@ -23,8 +23,9 @@ static void check_list(struct verifier *v, const struct document_list *list)
                         length, 2 * layout->cp);
     }
     if (list->end[list->count - 1] != layout->tokens)
-        verify_fail(v, "the documents end at token %" PRId64 " of a sequence of %" PRId64,
-                    list->end[list->count - 1], layout->tokens);
+        verify_fail(
+            v, "the documents end at token %" PRId64 ", but the sequence has %" PRId64 " tokens",
+            list->end[list->count - 1], layout->tokens);
 }
 
 static void check_op(struct verifier *v, uint32_t op, const char *why)

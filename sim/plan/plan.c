@@ -90,11 +90,16 @@ static enum status check_waits(const struct sim_plan *plan, const char *name, st
 }
 
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const uint8_t *even, bool whole,
-                      const char *name, struct diag *diag)
+                      const struct sim_costs *costs, const uint8_t *even,
+                      const struct sim_options *options, const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_ranks(&ir->mesh);
-    *plan = (struct sim_plan){.ir = ir, .cluster = cluster, .costs = costs, .mesh = ir->mesh};
+    *plan = (struct sim_plan){.ir = ir,
+                              .cluster = cluster,
+                              .costs = costs,
+                              .mesh = ir->mesh,
+                              .slow_factor = options->slow_factor,
+                              .slow_rank = options->slow_rank};
     platform_init(&plan->platform, cluster);
     if (ranks > cluster->gpus)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
@@ -103,7 +108,7 @@ enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct c
     enum status status = check_waits(plan, name, diag);
     if (status != STATUS_OK)
         return status;
-    if (!whole)
+    if (!options->exact)
         plan->mesh = replicas_mesh(ir, cluster);
     plan->rank_count = mesh_ranks(&plan->mesh);
     place_ranks(plan, even);

@@ -108,7 +108,7 @@ struct sim_plan {
     uint32_t *op_ordinal; /* row in the line's ops of the op's role */
 
     double *duration_s, *host_s; /* [shape_count] */
-    double slow_factor;          /* of sim_options, as the caller sets them */
+    double slow_factor;          /* of sim_options */
     uint32_t slow_rank;
 
     struct arena
@@ -119,22 +119,23 @@ struct sim_plan {
 /* Binds an ir to a cluster and fills *plan. Fails, with one message, on more ranks than GPUs, on an op that waits for
  * a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
  * receive from, an index that does not exist. name stands for the schedule in messages. even: [guard_count] of
- * sim/even/even.h, the caller's memory. whole: plan all ranks, not one replica of them. Release *plan in either
- * case. */
+ * sim/even/even.h, the caller's memory. Unless options->exact is set, only one replica of the ranks is planned.
+ * Release *plan in either case. */
 enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const uint8_t *even, bool whole,
-                      const char *name, struct diag *diag);
+                      const struct sim_costs *costs, const uint8_t *even,
+                      const struct sim_options *options, const char *name, struct diag *diag);
 void sim_plan_release(struct sim_plan *plan);
 
 /* True if multiprocessors, and not memory, limit the work. */
 bool plan_computes(const struct work *work);
 
-/* Returns the seconds of a shape on a rank's device. */
+/* Returns the seconds of a kernel of a shape on a rank's device. */
 static inline double plan_duration_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
 {
+    double seconds = plan->duration_s[shape];
     if (plan->place_of_rank != NULL && plan->costs->place_work_s[shape] != NULL)
-        return plan->costs->place_work_s[shape][plan->place_of_rank[rank]];
-    return plan->duration_s[shape];
+        seconds = plan->costs->place_work_s[shape][plan->place_of_rank[rank]];
+    return plan->slow_factor > 0 && rank == plan->slow_rank ? seconds * plan->slow_factor : seconds;
 }
 
 /* True if the guard of the op, if it has one, lets the rank run it. */

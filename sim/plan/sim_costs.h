@@ -12,8 +12,9 @@ struct sim_costs {
      * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
      * seconds of one place. */
     const double *const *place_work_s;
-    const double *work_s; /* [shape_count] on the device; not used for communication and copies,
-                                  whose time comes from the cluster, and SYNC kinds (issue_s) */
+    /* [shape_count] seconds on the device. Communication and copies do not use it, since their time comes from the
+     * cluster, nor do SYNC kinds, whose time is in issue_s. */
+    const double *work_s;
     const double *host_work_s; /* [shape_count] for ops on streams of class HOST; NULL: work_s */
     /* [shape_count] seconds of the host to issue an op; an op can start when the host has issued it and everything
      * before it; NULL: no time */
@@ -33,8 +34,7 @@ struct sim_options {
      * (sim/even/even.h); 0: 64. Not used with exact. */
     uint32_t even_above;
     /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
-       delays the others; kernels of several compute streams, which share the processors, are not slowed. 0: no rank
-       is slowed. Only with exact, where every rank is simulated. */
+       delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */
     double slow_factor;
     uint32_t slow_rank;
 };

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-/* The share of a ring's bandwidth that a tree reaches in NCCL's own choice of algorithm (src/graph/tuning.cc,
- * the factor on the tree's bus bandwidth for protocol Simple). */
+/* The share of a ring's bandwidth that NCCL assumes for a tree when it chooses an algorithm (src/graph/tuning.cc, the
+ * factor on the tree's bus bandwidth for protocol Simple). */
 static const double tree_efficiency = 0.92;
 
 /* ---- all-to-all ---- */

@@ -202,13 +202,6 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     arrive(s, r->send[line], place, variant, date_s);
 }
 
-/* Returns the seconds of a kernel on a rank. */
-static double kernel_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
-{
-    bool slow = plan->slow_factor > 0 && rank == plan->slow_rank;
-    return plan_duration_s(plan, rank, shape) * (slow ? plan->slow_factor : 1);
-}
-
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
@@ -225,14 +218,14 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
                date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
+        finish(s, rank_index, op, date_s + plan_duration_s(plan, r->rank, shape));
         break;
     case OP_SLOWED:
         if (s->has_flows)
-            interference_start(s, rank_index, op, date_s, kernel_s(plan, r->rank, shape),
+            interference_start(s, rank_index, op, date_s, plan_duration_s(plan, r->rank, shape),
                                !plan_computes(&plan->ir->shape[shape]));
         else
-            finish(s, rank_index, op, date_s + kernel_s(plan, r->rank, shape));
+            finish(s, rank_index, op, date_s + plan_duration_s(plan, r->rank, shape));
         break;
     case OP_HOST:
         finish(s, rank_index, op, date_s + plan->host_s[shape]);

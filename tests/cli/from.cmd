@@ -64,10 +64,12 @@ srun bash -c "torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES x.py ${ARGS[*]}
 END
 of predict $T/a.sh --cluster dgx-h100 --quick
 
-# a program that is the first word of its command
+# a program that is the first word of its command; := sets a variable
 cat >$T/b.sh <<'END'
-./pretrain_gpt.py --num-layers 2 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 \
-    --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 8 --bf16
+false && : "${LENGTH:=4096}"
+: "${LENGTH:=1024}" ${LENGTH:=2048}
+./pretrain_gpt.py --num-layers 2 --hidden-size 512 --num-attention-heads 8 --seq-length $LENGTH \
+    --max-position-embeddings $LENGTH --micro-batch-size 1 --global-batch-size 8 --bf16
 END
 of predict $T/b.sh $small --set vocab=32000 --quick
 

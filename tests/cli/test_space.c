@@ -60,20 +60,24 @@ static bool load(struct setup *setup, size_t i, struct diag *diag)
  * request, and that the last repair needs the least GPU memory, within RESERVED_ERROR of the memory that is available.
  * This does not hold where activations are offloaded by ratio. */
 static void check_repairs(const char *label, const struct setup *setup,
-                          const struct request *request, const struct verdict *unrepaired)
+                          const struct request *request, const struct prediction *unrepaired)
 {
-    uint64_t host_bytes = unrepaired->needed[LIMIT_HOST];
-    uint64_t least_bytes = unrepaired->needed[LIMIT_DEVICE];
-    double kept = RESERVED_ERROR * (double)unrepaired->available[LIMIT_DEVICE];
+    const struct choices *c = &unrepaired->choices;
+    uint64_t host_bytes = unrepaired->verdict.needed[LIMIT_HOST];
+    uint64_t least_bytes = unrepaired->verdict.needed[LIMIT_DEVICE];
+    double kept = RESERVED_ERROR * (double)unrepaired->verdict.available[LIMIT_DEVICE];
     static const struct {
         int64_t loss_chunks, ffn_chunks;
         bool host_optimizer;
-    } tries[] = {{8, 0, false}, {64, 8, false}, {64, 8, true}};
+    } tries[] = {{8, 0, false}, {8, 8, false}, {64, 8, false}, {0, 0, true},
+                 {8, 0, true},  {8, 8, true},  {64, 8, true}};
     for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
         struct prediction p = {0};
         struct request repaired = *request;
-        repaired.loss_chunks = tries[i].loss_chunks;
-        repaired.ffn_chunks = tries[i].ffn_chunks;
+        if (c->loss_chunks < tries[i].loss_chunks)
+            repaired.loss_chunks = tries[i].loss_chunks;
+        if (c->ffn_chunks < tries[i].ffn_chunks)
+            repaired.ffn_chunks = tries[i].ffn_chunks;
         if (tries[i].host_optimizer)
             repaired.optimizer = CHOICE_OPTIMIZER_HOST;
         if (prediction_memory(&p, setup, &repaired, NULL, NULL) == STATUS_OK) {
@@ -113,7 +117,7 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
                          (double)p.verdict.needed[LIMIT_HOST]);
         CHECK_CLOSE(label, prediction_tokens(&p), c->tokens, 1e-15);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
-            check_repairs(label, setup, &c->request, &p.verdict);
+            check_repairs(label, setup, &c->request, &p);
     }
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);

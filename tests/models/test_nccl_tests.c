@@ -87,8 +87,8 @@ static const struct {
      "n.txt:5: error: this row has 4 values, but the line of column names has 13 columns\n"},
     {"a size that no memory has",
      STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("0777777777777777777"),
-     "n.txt:5: error: a size of 777777777777777777 bytes; messages of at most 1125899906842624 (1 "
-     "PiB) are read\n"},
+     "n.txt:5: error: the size is 777777777777777777 bytes; messages of at most 1125899906842624 "
+     "bytes (1 PiB) are read\n"},
     {"a time in words",
      STARTING("all_reduce_perf") TWO_RANKS COLUMNS
      "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",

@@ -47,7 +47,7 @@ static const struct {
     {"a header below", COLUMNS "# a=b\n",
      "p.csv:2: error: a header line (# key=value) must stand above the column names\n"},
     {"a header without a value", "# a b\n" COLUMNS,
-     "p.csv:1: error: a header line is '# key=value'\n"},
+     "p.csv:1: error: this header line has no key before an '=': expected '# key=value'\n"},
     {"a device that is no UTF-8", "# device=GPU \xe9\n" COLUMNS,
      "p.csv:1: error: this header line is not UTF-8, but it is copied into the device file, "
      "which must be\n"},

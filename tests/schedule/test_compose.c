@@ -369,13 +369,11 @@ static void wrong_requests_say_what_would_do(void)
         const char *strategy, *profile, *message;
     } rows[] = {
         {"unknown strategy", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, "ulises", NULL,
-         "--strategy: error: unknown strategy 'ulises'; did you mean 'ulysses'?; `longhaul list "
-         "strategies` "
-         "has them all\n"},
+         "--strategy: error: unknown strategy 'ulises', did you mean 'ulysses'? (`longhaul list "
+         "strategies` names all)\n"},
         {"unknown profile", 0, 4, 0, 0, 0, 64, 0, 0, 0, -1, -1, NULL, "deepsped",
-         "--profile: error: unknown profile 'deepsped'; did you mean 'deepspeed'?; `longhaul list "
-         "profiles` "
-         "has them all\n"},
+         "--profile: error: unknown profile 'deepsped', did you mean 'deepspeed'? (`longhaul list "
+         "profiles` names all)\n"},
         {"heads", 0, 8, 1, 8, 0, 64, 0, 0, 0, -1, -1, NULL, NULL,
          "--hp: error: 4 heads do not divide over hp 8; hp 1, 2 or 4 would do\n"},
         {"tokens", 0, 4, 1, 4, 0, 63, 0, 0, 0, -1, -1, NULL, NULL,

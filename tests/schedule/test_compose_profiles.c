@@ -89,7 +89,7 @@ static bool lives_at(const struct ir *ir, uint32_t buffer, uint32_t op)
  * take 2 bytes, and their gradient 2 unless it overwrites them. Megatron-DeepSpeed also has an fp32 copy, the softmax
  * and its logarithm, which live together with the logits. PyTorch (torchtitan, hf) has an fp32 copy and the logarithm
  * of the softmax, then two fp32 gradients that live together with the logarithm. In addition each token takes 4 bytes
- * for its sum of exponentials. */
+ * for its log-sum-exp. */
 static void a_loss_keeps_what_its_implementation_does(void)
 {
     static const struct {

@@ -93,9 +93,8 @@ static void equal_lengths_leave_the_rest_to_the_first(void)
     const struct partition many = {.rule = PARTITION_LENGTH, .tokens = 80, .pieces = 11, .unit = 8};
     CHECK_INT("too many", partition_make((int64_t[11]){0}, &many, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text,
-               "--subsequences: error: 80 tokens do not make 11 subsequences of a multiple of 8; "
-               "at most 10 would "
-               "do\n");
+               "--subsequences: error: 80 tokens do not make 11 subsequences, each a multiple of 8 "
+               "tokens; at most 10 subsequences would do\n");
     diag_release(&diag);
 }
 

@@ -292,7 +292,32 @@ static void steps_take_what_a_person_works_out(void)
     }
 }
 
+/* Rank 0 takes twice as long for each of its kernels, whether or not they share the processors. */
+static void a_late_rank_is_late_with_all_kernels(void)
+{
+    static const struct {
+        const char *file;
+        double step_s;
+    } rows[] = {{"kernel_beside_shift", 0.3}, {"two_compute_streams", 5}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char path[128];
+        snprintf(path, sizeof path, "sim/hand_worked/%s.ir", rows[i].file);
+        struct ir ir = {0};
+        struct sim_result result = {0};
+        CHECK_INT(path, ir_load(&ir, check_path(path), NULL), STATUS_OK);
+        struct cluster cluster = machine_make(1);
+        struct machine_costs costs = machine_costs_make(&ir, 0);
+        if (machine_run(path, &ir, &cluster, &costs.costs,
+                        (struct sim_options){.exact = true, .slow_factor = 2}, &result))
+            CHECK_CLOSE(path, result.step_s, rows[i].step_s, 1e-9);
+        sim_result_release(&result);
+        machine_costs_release(&costs);
+        ir_release(&ir);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"a late rank is late with all kernels", a_late_rank_is_late_with_all_kernels},
     {"steps take what a person works out", steps_take_what_a_person_works_out},
 };
 CHECK_MAIN("sim/hand_worked", cases)

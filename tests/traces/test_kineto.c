@@ -335,8 +335,8 @@ static void real_recordings_are_read_whole(void)
     "\\uXXXX are known\n"
 #define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
 #define NO_ROWS                                                                                    \
-    "t.json: error: no operators or kernels of the PyTorch profiler (categories cpu_op, kernel, "  \
-    "gpu_memcpy) among 1 events\n"
+    "t.json: error: among 1 events there are no operators or kernels of the PyTorch profiler "     \
+    "(categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong to a step\n"
 #define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
 #define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
 #define BAD_TIME                                                                                   \
