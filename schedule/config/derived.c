@@ -2,27 +2,27 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-bool weights_sharded_params(const struct choices *c)
-{
-    return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
-}
-
-bool weights_reduce_each_micro_batch(const struct choices *c)
-{
-    return weights_sharded_params(c) || c->weights == CHOICE_WEIGHTS_ZERO2;
-}
-
 /* True if several ranks have the same part of the weights, which they can share. */
 static bool shares_weights(const struct choices *c)
 {
     return c->ranks > c->tp * c->pp;
 }
 
+bool weights_sharded_params(const struct choices *c)
+{
+    return shares_weights(c) &&
+           (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP);
+}
+
+bool weights_reduce_each_micro_batch(const struct choices *c)
+{
+    return weights_sharded_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2);
+}
+
 bool weights_pass_over_gradients(const struct choices *c)
 {
     return c->profile->grad_passes && c->scope == SCOPE_STEP &&
-           !(shares_weights(c) && weights_reduce_each_micro_batch(c)) &&
-           !pipeline_has_remote_weights(c);
+           !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
 int64_t weights_layers_together(const struct choices *c)
