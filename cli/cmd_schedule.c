@@ -13,6 +13,7 @@
 #include "schedule/verify/verify.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const struct option schedule_rows[] = {
     {.name = "o",
@@ -61,11 +62,10 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
 /* Prints the tensors that the forward of the first layer makes for the first unit. */
 static enum status print_classes(const struct ir *ir, struct diag *diag)
 {
-    enum { ROWS_MAX = 64 };
-    struct activation_row row[ROWS_MAX];
     struct text out = {0};
     uint64_t sum[ACTIVATION_CLASS_COUNT] = {0};
-    uint32_t rows = activations_table(ir, 0, row, ROWS_MAX);
+    uint32_t rows;
+    struct activation_row *row = activations_table(ir, 0, &rows);
     text_printf(&out, "%-16s %-18s %16s %8s\n", "tensor", "class", "bytes", "buffers");
     for (uint32_t i = 0; i < rows; i++) {
         sum[row[i].class] += row[i].bytes;
@@ -78,6 +78,7 @@ static enum status print_classes(const struct ir *ir, struct diag *diag)
                 (unsigned long long)sum[ACTIVATION_ONCE]);
     enum status status = command_print(&out, diag);
     text_release(&out);
+    free(row);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "schedule/step/build.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- time ---- */
 
@@ -133,7 +134,6 @@ struct kept_of_token {
 static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
 {
     enum { TOKENS = 128 };
-    struct activation_row row[ROWS_MAX];
     struct transformer two = *c->model;
     struct choices small;
     struct ir ir = {0};
@@ -159,10 +159,12 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
                               .gpus_per_node = ranks};
     if (compose_resolve(&small, &request, NULL, NULL) == STATUS_OK &&
         compose_build_planned(&ir, &small, 0, NULL) == STATUS_OK) {
-        uint32_t rows = activations_table(&ir, 0, row, ROWS_MAX);
-        for (uint32_t i = 0; i < rows; i++)
+        uint32_t rows;
+        struct activation_row *row = activations_table(&ir, 0, &rows);
+        for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
             if (row[i].class == ACTIVATION_ONCE)
                 kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
+        free(row);
     }
     ir_release(&ir);
 }

@@ -54,8 +54,6 @@ bool subsequence_supported(const struct measurement *row, struct text *why)
 static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                struct diag *diag)
 {
-    enum { ROWS_MAX = 64 };
-    struct activation_row row[ROWS_MAX];
     struct transformer two = setup->model;
     struct choices choices;
     struct ir ir = {0};
@@ -75,11 +73,13 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
     enum status status = compose_resolve(&choices, &request, NULL, diag);
     if (status == STATUS_OK)
         status = compose_build_planned(&ir, &choices, 0, diag);
-    uint32_t rows = status == STATUS_OK ? activations_table(&ir, 0, row, ROWS_MAX) : 0;
+    uint32_t rows = 0;
+    struct activation_row *row = status == STATUS_OK ? activations_table(&ir, 0, &rows) : NULL;
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
         if (row[i].class == ACTIVATION_ONCE || row[i].class == ACTIVATION_CONTINUOUS)
             *bytes += (double)row[i].bytes;
+    free(row);
     ir_release(&ir);
     return status;
 }

@@ -72,9 +72,10 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(x->stem, y->stem);
 }
 
-uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
-                           uint32_t most)
+struct activation_row *activations_table(const struct ir *ir, uint16_t layer, uint32_t *count)
 {
+    struct activation_row *row = NULL;
+    size_t capacity = 0;
     uint32_t rows = 0, *list = heap_alloc((size_t)ir->op.count + 1, sizeof *list);
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -93,17 +94,19 @@ uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activatio
             const char *stem = ir->word[ir->buffer.stem[b]];
             while (r < rows && (row[r].stem != stem || row[r].class != class[b]))
                 r++;
-            if (r == rows && rows == most)
-                continue;
-            if (r == rows)
+            if (r == rows) {
+                row = heap_grow(row, &capacity, rows + 1u, sizeof *row);
                 row[rows++] = (struct activation_row){.stem = stem, .class = class[b]};
+            }
             row[r].bytes += ir_buffer_bytes(ir, (buffer_id){b});
             row[r].buffers++;
         }
     }
-    qsort(row, rows, sizeof *row, by_bytes);
+    if (rows > 0)
+        qsort(row, rows, sizeof *row, by_bytes);
     free(list);
     free(class);
     free(seen);
-    return rows;
+    *count = rows;
+    return row;
 }

@@ -31,9 +31,8 @@ struct activation_row {
     uint8_t class;
     uint64_t bytes, buffers;
 };
-/* Fills at most `most` rows with the activations of one layer in the first unit of a finished schedule, and sorts them,
- * the largest first. Stems beyond `most` rows are left out, whatever their size. Returns how many rows. */
-uint32_t activations_table(const struct ir *ir, uint16_t layer, struct activation_row *row,
-                           uint32_t most);
+/* Returns the activations of one layer in the first unit of a finished schedule, the largest first; the array is on the
+ * heap. */
+struct activation_row *activations_table(const struct ir *ir, uint16_t layer, uint32_t *count);
 
 #endif
