@@ -324,9 +324,9 @@ static enum status check_length(const struct options *options, struct diag *diag
         options_given(options, "longest") ||
         (options_given(options, "goal") && options_choice(options, "goal") == GOAL_LONGEST);
     if (longest && options_given(options, "seq"))
-        return diag_error(
-            diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
-            "cannot be combined with --goal longest, which searches for the longest sequence");
+        return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
+                          "cannot be combined with %s, which searches for the longest sequence",
+                          options_given(options, "longest") ? "--longest" : "--goal longest");
     if (!longest && !options_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "is missing: tokens of one sequence, such as 128K; or --goal longest");
