@@ -65,7 +65,8 @@ struct fabric {
     int64_t peer_ranks;           /* number of ranks of the communicator in which a pair reaches
                                      peer_bytes_per_s; in a smaller one a pair has more channels; 0:
                                      no difference */
-    /* the rate of one pair in an all-to-all if the rate of all channels is unknown, and the highest rate of a message */
+    /* the rate of one pair in an all-to-all if the rate of all channels is unknown, and the highest rate of a
+     * message */
     double all_to_all_peer_bytes_per_s;
     /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
     double all_to_all_channels_bytes_per_s;

@@ -33,8 +33,9 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
 }
 
 /* The seconds that a device takes at least: product_s for each flop of a product; attention_s for each flop of
- * attention's forward together with the 2.5 flops of its backward. If whole layers are recomputed (`full`, `offload`), attention's forward counts twice; no other
- * recomputation counts, since an ideal framework may leave some of it out. */
+ * attention's forward together with the 2.5 flops of its backward. If whole layers are recomputed (`full`,
+ * `offload`), attention's forward counts twice; no other recomputation counts, since an ideal framework may leave
+ * some of it out. */
 struct rates {
     double product_s, attention_s;
 };

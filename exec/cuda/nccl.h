@@ -11,8 +11,8 @@
 
 #include "exec/cuda/cuda.h"
 
-/* Makes and connects the communicators of this process's rank, before its arena is allocated. STATUS_SYSTEM: an NCCL call failed, or
- * the members of a group have not arrived within options.limit_s (60 s if that is 0). */
+/* Makes and connects the communicators of this process's rank, before its arena is allocated. STATUS_SYSTEM: an NCCL
+ * call failed, or the members of a group have not arrived within options.limit_s (60 s if that is 0). */
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag);
 void nccl_links_close(struct cuda *cuda);
 /* Makes kernels that wait for other ranks give up, and hosts that wait in NCCL return, when a run has failed. Any

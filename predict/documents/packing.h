@@ -31,12 +31,12 @@ enum packing_policy {
 };
 extern const char *const packing_names[PACKING_COUNT];
 
-/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences over
- * its micro-batches, so that these have about equal pairs, and begins with the largest. RANKS: in addition, sequences
- * are first distributed over the ranks in the same way. All parts get equally many sequences: the largest sequence goes
- * first, each to the part with room that has the fewest pairs so far. If that does not lower the largest part, each part
- * keeps its sequences; a rank still begins with its largest micro-batch.
- * DYNAMIC_CP, more context ranks for long documents, is known by name only: it is not modelled. */
+/* The order of a step's sequences. NONE: as packed. PAIRS: each data-parallel rank distributes its own sequences
+ * over its micro-batches, so that these have about equal pairs, and begins with the largest. RANKS: in addition,
+ * sequences are first distributed over the ranks in the same way. All parts get equally many sequences: the largest
+ * sequence goes first, each to the part with room that has the fewest pairs so far. If that does not lower the
+ * largest part, each part keeps its sequences; a rank still begins with its largest micro-batch. DYNAMIC_CP, more
+ * context ranks for long documents, is known by name only: it is not modelled. */
 enum packing_balance {
     BALANCE_NONE,
     BALANCE_PAIRS,

@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "predict/bounds.h"
 #include "predict/plan/all_batches.h"
+#include "predict/plan/repairs.h"
 #include "predict/plan/shortened.h"
 #include "predict/progress.h"
 #include "predict/setup/subsequences.h"
@@ -34,78 +35,6 @@ struct round {
     const struct outcome *incumbent;   /* NULL: none yet */
     double to_exceed;                  /* tokens/s/GPU: what is no faster is not simulated */
 };
-
-/* ---- what makes a candidate fit ---- */
-
-/* The repairs, in the order in which they are tried: fewest pieces, and so the fastest, first. Host memory is used
- * only when the GPU's does not suffice. */
-static const struct repair {
-    int64_t loss_chunks, ffn_chunks;
-    bool fewer; /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */
-    bool host_optimizer;
-} repairs[] = {
-    {8, 0, true, false},   {0, 0, false, false}, {8, 0, false, false}, {8, 8, false, false},
-    {64, 8, false, false}, {8, 0, true, true},   {0, 0, false, true},  {8, 0, false, true},
-    {8, 8, false, true},   {64, 8, false, true},
-};
-
-/* A candidate and its repairs. */
-struct repairable {
-    const struct round *round;
-    struct request asked;
-    int64_t loss_chunks, ffn_chunks; /* without a repair; 0 if the request is refused */
-    size_t next;                     /* the row of repairs[] to try next */
-    bool tried;                      /* a row has been tried: `last` */
-    struct request last;
-};
-
-static struct repairable repairable_make(const struct round *round, const struct request *asked)
-{
-    struct repairable r = {.round = round, .asked = *asked};
-    struct choices c;
-    if (compose_resolve(&c, asked, NULL, NULL) == STATUS_OK) {
-        r.loss_chunks = c.loss_chunks;
-        r.ffn_chunks = c.ffn_chunks;
-    }
-    return r;
-}
-
-/* Sets *request to the candidate's with a repair. What the user gave stays, and pieces become fewer only if the repair
- * says so. Returns false if the user's options do not allow the repair. */
-static bool repair(struct request *request, const struct repairable *r, const struct repair *repair)
-{
-    const struct request *given = r->round->given;
-    const struct space_open *open = r->round->open;
-    if (repair->host_optimizer && given->optimizer >= 0)
-        return false;
-    if (repair->fewer && (given->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
-        return false;
-    *request = r->asked;
-    if (given->loss_chunks <= 0 && (repair->fewer || r->loss_chunks < repair->loss_chunks))
-        request->loss_chunks = repair->loss_chunks;
-    if (given->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
-        request->ffn_chunks = repair->ffn_chunks;
-    if (repair->host_optimizer)
-        request->optimizer = CHOICE_OPTIMIZER_HOST;
-    return open->only == NULL || space_allows(open, request);
-}
-
-/* Sets *request to the candidate's with the next repair that makes a difference. Returns false after the last. */
-static bool next_repair(struct request *request, struct repairable *r)
-{
-    while (r->next < ARRAY_LEN(repairs)) {
-        if (!repair(request, r, &repairs[r->next++]))
-            continue;
-        bool same = r->tried && request->loss_chunks == r->last.loss_chunks &&
-                    request->ffn_chunks == r->last.ffn_chunks &&
-                    request->optimizer == r->last.optimizer;
-        r->tried = true;
-        r->last = *request;
-        if (!same)
-            return true;
-    }
-    return false;
-}
 
 /* ---- one candidate, in a child ---- */
 
@@ -150,27 +79,18 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
-/* Applies the last repair that the user's options allow, which needs the least GPU memory. Returns false if none is
- * allowed. */
-static bool repair_most(struct request *request, const struct repairable *r)
-{
-    for (size_t i = ARRAY_LEN(repairs); i-- > 0;)
-        if (repair(request, r, &repairs[i]))
-            return true;
-    return false;
-}
-
 /* True if a GPU lacks memory with every repair. Only the last repair is tried: if it exceeds the memory by more than
  * RESERVED_ERROR, so do the others, since they need the same memory up to an allocator's cache, or more. They need no
  * more host memory, which must suffice. Always false if shares of activations are offloaded, since these depend on
  * the pieces (tests/cli/test_space.c). */
-static bool is_beyond_repair(const struct repairable *r, struct outcome *o)
+static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs,
+                             struct outcome *o)
 {
-    const struct setup *setup = r->round->setup;
     struct request request;
     struct choices c;
     struct verdict verdict;
-    if (!repair_most(&request, r) || compose_resolve(&c, &request, NULL, NULL) != STATUS_OK ||
+    if (!repairs_last(&request, repairs) ||
+        compose_resolve(&c, &request, NULL, NULL) != STATUS_OK ||
         c.activations == CHOICE_ACTIVATIONS_RATIO)
         return false;
     if (!shortened_lacks(&verdict, setup, &request)) {
@@ -193,9 +113,9 @@ static bool is_beyond_repair(const struct repairable *r, struct outcome *o)
  * with the first is dropped at once, whether or not it fits, since the other repairs take longer. */
 static void time_it(struct round *round, struct outcome *o)
 {
-    struct repairable r = repairable_make(round, &o->request);
+    struct repairs repairs = repairs_make(round->given, round->open, &o->request);
     struct request request;
-    for (bool first = true; next_repair(&request, &r); first = false) {
+    for (bool first = true; repairs_next(&request, &repairs); first = false) {
         struct prediction p = {
             .skip_arenas = true, .skip_documents = true, .to_exceed = round->to_exceed};
         struct verdict early;
@@ -219,7 +139,7 @@ static void time_it(struct round *round, struct outcome *o)
             return;
         }
         prediction_release(&p);
-        if (first && is_beyond_repair(&r, o))
+        if (first && is_beyond_repair(round->setup, &repairs, o))
             return;
     }
 }
@@ -274,9 +194,9 @@ static void lengthen_it(struct round *round, struct outcome *o)
 {
     int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
     int64_t never = INT64_MAX; /* a length that no repair makes fit */
-    struct repairable r = repairable_make(round, &o->request);
+    struct repairs repairs = repairs_make(round->given, round->open, &o->request);
     struct request request;
-    while (next_repair(&request, &r)) {
+    while (repairs_next(&request, &repairs)) {
         struct ladder ladder;
         struct longest longest;
         if (ladder_of(&ladder, &request, NULL) != STATUS_OK)

@@ -73,9 +73,9 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.left[]: the number of an op's dependencies that have not ended, its issue by the host included, and
- * so 0 while a kernel runs; for a communication op that has started, OP_ARRIVED + the number of its events that have not ended; OP_ENDED once the op's
- * end is known. */
+/* Values of scheduler.left[]: the number of an op's dependencies that have not ended, its issue by the host
+ * included, and so 0 while a kernel runs; for a communication op that has started, OP_ARRIVED + the number of its
+ * events that have not ended; OP_ENDED once the op's end is known. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {

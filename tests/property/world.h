@@ -99,9 +99,9 @@ static inline bool world_of(struct world *w, struct check_random *random, struct
     return world_build(w, cluster, &request, NULL);
 }
 
-/* Gives the request two or four pipeline stages, each with as many ranks as the request had, a random placement and pipeline, and a
- * batch of one to three times as many micro-batches as stages. Weights are replicated or ZeRO-1, and the optimizer
- * is on the device. */
+/* Gives the request two or four pipeline stages, each with as many ranks as the request had, a random placement and
+ * pipeline, and a batch of one to three times as many micro-batches as stages. Weights are replicated or ZeRO-1, and
+ * the optimizer is on the device. */
 static inline void add_stages(struct request *request, struct check_random *random)
 {
     request->pp = (int64_t)2 << check_random_i64(random, 0, 1);

@@ -1,0 +1,68 @@
+#include "predict/plan/repairs.h"
+
+#include "schedule/config/resolve_config.h"
+
+/* In the order in which they are tried. */
+static const struct repair {
+    int64_t loss_chunks, ffn_chunks;
+    bool fewer; /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */
+    bool host_optimizer;
+} table[] = {
+    {8, 0, true, false},   {0, 0, false, false}, {8, 0, false, false}, {8, 8, false, false},
+    {64, 8, false, false}, {8, 0, true, true},   {0, 0, false, true},  {8, 0, false, true},
+    {8, 8, false, true},   {64, 8, false, true},
+};
+
+struct repairs repairs_make(const struct request *given, const struct space_open *open,
+                            const struct request *asked)
+{
+    struct repairs r = {.given = given, .open = open, .asked = *asked};
+    struct choices c;
+    if (compose_resolve(&c, asked, NULL, NULL) == STATUS_OK) {
+        r.loss_chunks = c.loss_chunks;
+        r.ffn_chunks = c.ffn_chunks;
+    }
+    return r;
+}
+
+/* Sets *request to the configuration with a repair. What the user gave stays, and pieces become fewer only if the
+ * repair says so. Returns false if the user's options do not allow the repair. */
+static bool apply(struct request *request, const struct repairs *r, const struct repair *repair)
+{
+    if (repair->host_optimizer && r->given->optimizer >= 0)
+        return false;
+    if (repair->fewer && (r->given->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
+        return false;
+    *request = r->asked;
+    if (r->given->loss_chunks <= 0 && (repair->fewer || r->loss_chunks < repair->loss_chunks))
+        request->loss_chunks = repair->loss_chunks;
+    if (r->given->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
+        request->ffn_chunks = repair->ffn_chunks;
+    if (repair->host_optimizer)
+        request->optimizer = CHOICE_OPTIMIZER_HOST;
+    return r->open->only == NULL || space_allows(r->open, request);
+}
+
+bool repairs_next(struct request *request, struct repairs *r)
+{
+    while (r->next < ARRAY_LEN(table)) {
+        if (!apply(request, r, &table[r->next++]))
+            continue;
+        bool same = r->tried && request->loss_chunks == r->last.loss_chunks &&
+                    request->ffn_chunks == r->last.ffn_chunks &&
+                    request->optimizer == r->last.optimizer;
+        r->tried = true;
+        r->last = *request;
+        if (!same)
+            return true;
+    }
+    return false;
+}
+
+bool repairs_last(struct request *request, const struct repairs *r)
+{
+    for (size_t i = ARRAY_LEN(table); i-- > 0;)
+        if (apply(request, r, &table[i]))
+            return true;
+    return false;
+}

@@ -1,0 +1,32 @@
+/* predict/plan/repairs.h: what a search changes of a configuration that does not fit in memory: the loss and the
+ * feed-forward part are computed in more pieces, and the optimizer moves to the host. */
+#ifndef PREDICT_PLAN_REPAIRS_H
+#define PREDICT_PLAN_REPAIRS_H
+
+#include "predict/plan/space.h"
+
+/* A configuration and the repairs that have been tried. */
+struct repairs {
+    const struct request *given; /* the user's: what it sets is not changed */
+    const struct space_open *open;
+    struct request asked;            /* without a repair */
+    int64_t loss_chunks, ffn_chunks; /* without a repair; 0 if the request is refused */
+    size_t next;                     /* the row of the table to try next */
+    bool tried;                      /* a row has been tried: `last` */
+    struct request last;
+};
+
+/* given and open must outlive the result. */
+struct repairs repairs_make(const struct request *given, const struct space_open *open,
+                            const struct request *asked);
+
+/* Sets *request to the configuration with the next repair that makes a difference; the first is usually none. The
+ * order is that of the time that a step takes: fewest pieces first, and host memory only when the GPU's does not
+ * suffice. Returns false after the last. */
+bool repairs_next(struct request *request, struct repairs *repairs);
+
+/* Sets *request to the configuration with the last repair that the user's options allow, which needs the least GPU
+ * memory. Returns false if none is allowed. */
+bool repairs_last(struct request *request, const struct repairs *repairs);
+
+#endif
