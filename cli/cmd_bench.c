@@ -237,13 +237,17 @@ static enum status save_rows(const struct points *points, const char *path, stru
     return status;
 }
 
+enum { FAILURES_IN_A_ROW = 3 };
+
+/* Measures the cases and counts in *failed those whose steps failed, which are reported on standard error and left
+ * out. */
 static enum status measure(struct points *points, const struct microbench_options *bench,
-                           const struct microbench_case *cases, size_t count,
+                           const struct microbench_case *cases, size_t count, size_t *failed,
                            const struct options *options, struct diag *diag)
 {
     const char *path = options_text(options, "o");
     struct microbench_budget budget = {.within_s = options_number(options, "within")};
-    size_t left_out = 0;
+    size_t left_out = 0, failed_in_a_row = 0;
     struct text name = {0};
     struct interrupt interrupt;
     enum status status = STATUS_OK;
@@ -261,8 +265,17 @@ static enum status measure(struct points *points, const struct microbench_option
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
+        /* One point whose step fails costs no other; a device on which nothing runs any more ends the command. */
+        if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
+            fputs(diag->text, stderr);
+            diag_clear(diag);
+            (*failed)++;
+            status = STATUS_OK;
+            continue;
+        }
         if (status != STATUS_OK)
             break;
+        failed_in_a_row = 0;
         points_add(points, &point);
         set_share(points, count);
         if (path != NULL)
@@ -404,7 +417,8 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
             "nothing to measure: none of the kinds of work that --kinds names is timed by itself");
         goto out;
     }
-    status = measure(points, &bench, cases, count, options, diag);
+    size_t failed = 0;
+    status = measure(points, &bench, cases, count, &failed, options, diag);
     if (status != STATUS_OK)
         goto out;
     set_host_bandwidth(points, bench.backend);
@@ -414,6 +428,11 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
         status = explain_interrupt(points, count, options, diag);
     if (status == STATUS_OK && options_given(options, "cluster-out"))
         status = write_cluster(&fitted, options, diag);
+    if (status == STATUS_OK && failed > 0)
+        status = diag_error(diag, (struct loc){.name = "bench"}, STATUS_NO,
+                            "%zu of %zu points failed, each with the message above, and are left "
+                            "out of the results",
+                            failed, count);
 out:
     fitted_release(&fitted);
     arena_release(&arena);

@@ -31,6 +31,7 @@ found=$(libraries "$out"/bin/*)
 while read -r soname path; do
     case $soname in
         libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*) ;;
+        libcunit.so.*) strip -o "$out/lib/$soname" "$(readlink -f "$path")" ;;
         libcu* | libnv*) ;;
         *) strip -o "$out/lib/$soname" "$(readlink -f "$path")" 2>/dev/null ||
             cp -L "$path" "$out/lib/$soname" ;;

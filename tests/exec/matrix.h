@@ -411,6 +411,8 @@ static inline void check_rows(const struct rows *rows, bool poison, size_t every
         printf("each %zu-th of ", every);
     for (size_t r = 0; r < rows->count; r += every) {
         struct choices choices;
+        if (r > 0 && r % 25 == 0) /* so that a run that is ended early says how far it came */
+            printf("%zu of %zu schedules checked\n", r, rows->count);
         if (CHECK("legal", product_legal(&rows->row[r], &choices, &why)))
             check_choices(&choices, poison);
     }

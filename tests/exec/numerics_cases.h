@@ -9,13 +9,6 @@
 
 static int64_t numerics_scale = 1; /* factor of the sizes */
 
-/* Returns the tolerance, relative to the largest element. In fp32 the two results differ only by the order of sums;
- * in bf16 and fp16 each result is also rounded once. */
-static double numerics_tolerance(enum dtype dtype)
-{
-    return dtype == DTYPE_BF16 ? 1.0 / 100 : dtype == DTYPE_F16 ? 1.0 / 800 : 1e-4;
-}
-
 static void every_kind_computes_what_the_processor_does(void)
 {
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
@@ -72,7 +65,7 @@ static void every_kind_computes_what_the_processor_does(void)
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)
             one_op_compare(work_kind_info((enum work_kind)works[i].kind)->name, works[i], dtypes[d],
-                           EXEC_ATTENTION_AUTO, numerics_tolerance(dtypes[d]));
+                           EXEC_ATTENTION_AUTO, one_op_tolerance(dtypes[d]));
 }
 
 /* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not the
@@ -104,10 +97,14 @@ static void attention_computes_what_the_processor_does(void)
                                     .attention = {rows[i].q, rows[i].kv, rows[i].heads,
                                                   rows[i].kv_heads, rows[i].dim, rows[i].mask,
                                                   rows[i].offset, rows[i].window}};
-                double tolerance = numerics_tolerance(dtypes[d]) * (backward ? 3 : 1);
+                double tolerance = one_op_tolerance(dtypes[d]) * (backward ? 3 : 1);
+                /* Some versions of cuDNN are refused for the backward of such keys, and their results are those of
+                 * tiles, which AUTO chooses then (exec/cuda/versions.h). */
+                enum exec_attention fused =
+                    backward && rows[i].kv % 128 != 0 ? EXEC_ATTENTION_AUTO : EXEC_ATTENTION_FUSED;
                 one_op_compare(rows[i].label, work, dtypes[d], EXEC_ATTENTION_TILES, tolerance);
                 if (rows[i].fused && dtypes[d] != DTYPE_F32)
-                    one_op_compare(rows[i].label, work, dtypes[d], EXEC_ATTENTION_FUSED, tolerance);
+                    one_op_compare(rows[i].label, work, dtypes[d], fused, tolerance);
             }
 }
 
