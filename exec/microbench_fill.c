@@ -1,8 +1,11 @@
 #include "exec/microbench.h"
+#include "exec/number.h"
 
 #include <string.h>
 
-enum { PATTERN = 4096 }; /* random numbers, which are repeated */
+/* How many random numbers are repeated. It is a prime, so that rows of a matrix do not hold the same numbers, which
+ * would draw less power. */
+enum { PATTERN = 65537 };
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -12,29 +15,20 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Writes a number in [0.25, 1): not zero, since zeros draw less power; positive, as variances must be. All
- * floating-point dtypes get the same number, cut to the digits that they have; other dtypes get the bytes of an f32. */
-static void put_number(void *data, uint64_t i, enum dtype dtype, uint64_t bits)
+/* Returns a number in [0.25, 1) from random bits. */
+static double positive_number(uint64_t bits)
 {
-    uint32_t mantissa = (uint32_t)bits & 0x7fffff, exponent = bits >> 32 & 1 ? 126 : 125;
-    uint32_t f32 = exponent << 23 | mantissa;
-    uint16_t bf16 = (uint16_t)(f32 >> 16);
-    uint16_t f16 = (uint16_t)((exponent - 112) << 10 | mantissa >> 13);
-    uint64_t f64 = (uint64_t)(exponent + 896) << 52 | (uint64_t)mantissa << 29;
-    switch (dtype) {
-    case DTYPE_BF16:
-        memcpy((char *)data + 2 * i, &bf16, 2);
-        break;
-    case DTYPE_F16:
-        memcpy((char *)data + 2 * i, &f16, 2);
-        break;
-    case DTYPE_F64:
-        memcpy((char *)data + 8 * i, &f64, 8);
-        break;
-    default:
-        memcpy((char *)data + 4 * i, &f32, 4);
-        break;
-    }
+    return 0.25 + 0.75 * (double)(bits >> 11) * 0x1p-53;
+}
+
+/* Returns a number that is about normally distributed with mean 0 and variance 1, from random bits: the sum of four
+ * uniform numbers of variance 1/12 each, scaled. */
+static double normal_number(uint64_t bits)
+{
+    double sum = 0;
+    for (int i = 0; i < 4; i++, bits >>= 16)
+        sum += (double)(bits & 0xffff) * 0x1p-16 - 0.5;
+    return sum * 1.7320508075688772;
 }
 
 /* Fills the rest of data with repetitions of its first `fresh` elements. */
@@ -50,8 +44,11 @@ void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t s
 {
     uint64_t state = 0x9e3779b97f4a7c15u + seed;
     uint64_t fresh = elements < PATTERN ? elements : PATTERN;
-    for (uint64_t i = 0; i < fresh; i++)
-        put_number(data, i, dtype, next_random(&state));
+    bool narrow = dtype_bytes(dtype) == 2;
+    for (uint64_t i = 0; i < fresh; i++) {
+        uint64_t bits = next_random(&state);
+        number_set(data, dtype, i, narrow ? normal_number(bits) : positive_number(bits));
+    }
     repeat(data, dtype_bytes(dtype), fresh, elements);
 }
 

@@ -400,18 +400,27 @@ static void operands_are_random_and_not_zero(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
     for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
-        enum { COUNT = 6000 };
+        enum { COUNT = 70000, ROW = 4096 };
         static double data[COUNT];
-        double sum = 0, least = 2, most = 0;
+        double sum = 0, squares = 0, least = 2, most = 0;
         microbench_fill(data, dtypes[d], COUNT, 3);
         for (uint64_t i = 0; i < COUNT; i++) {
             double value = number_get(data, dtypes[d], i);
             sum += value;
+            squares += value * value;
             least = value < least ? value : least;
             most = value > most ? value : most;
         }
-        CHECK(dtype_name(dtypes[d]), least >= 0.25 && least < 0.26 && most > 0.98 && most <= 1);
-        CHECK_CLOSE(dtype_name(dtypes[d]), sum / COUNT, 0.5625, 0.05);
+        const char *name = dtype_name(dtypes[d]);
+        size_t bytes = dtype_bytes(dtypes[d]);
+        CHECK(name, memcmp(data, (char *)data + ROW * bytes, ROW * bytes) != 0); /* two rows */
+        if (bytes == 2) {                                                        /* normal */
+            CHECK(name, fabs(sum / COUNT) < 0.02 && most > 3 && least < -3);
+            CHECK_CLOSE(name, squares / COUNT, 1, 0.02);
+        } else { /* what is wider must be positive */
+            CHECK(name, least >= 0.25 && least < 0.26 && most > 0.98 && most <= 1);
+            CHECK_CLOSE(name, sum / COUNT, 0.625, 0.01);
+        }
     }
 }
 
