@@ -75,14 +75,39 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
+/* Finds the least factor of each kind, with which none of its ops moves its bytes faster than the memory of a GPU can
+ * by its data sheet. Processors have no such limit, since their caches hold what an op has just written. */
+static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
+                               const struct prediction *p, double least[WORK_KIND_COUNT])
+{
+    const struct device_cost *cost = &p->setup->cost;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        least[kind] = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        const struct row_match *match = &m->match[i];
+        for (uint32_t k = 0; match->between && k < match->row_count; k++) {
+            uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
+            double bytes = cost_traffic_bytes(cost, (enum attention_impl)p->choices.attention_impl,
+                                              ir_work(&p->ir, op));
+            double *of_kind = &least[p->ir.op.kind[op]];
+            *of_kind = fmax(*of_kind,
+                            bytes / cost->device_memory_bytes_per_s / predicted_s(predicted, row));
+        }
+    }
+}
+
 /* Finds a factor for each kind of work on its predicted time, such that the predicted times of all gaps between
  * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
- * same ratio in every gap keep that ratio. */
+ * same ratio in every gap keep that ratio. Without the least factors, a kind that stands in one gap where the program
+ * did nothing would take no time anywhere. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
-                         const struct prediction *p, double factor[WORK_KIND_COUNT])
+                         const struct prediction *p, bool on_host, double factor[WORK_KIND_COUNT])
 {
+    double least[WORK_KIND_COUNT] = {0};
+    if (!on_host)
+        find_least_factors(m, predicted, p, least);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        factor[kind] = 1;
+        factor[kind] = fmax(1, least[kind]);
     for (int update = 0; update < UPDATES; update++) {
         double got[WORK_KIND_COUNT] = {0}, wanted[WORK_KIND_COUNT] = {0};
         for (size_t i = 0; i < m->count; i++) {
@@ -104,7 +129,7 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
         }
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             if (got[kind] > 0)
-                factor[kind] = wanted[kind] / got[kind];
+                factor[kind] = fmax(wanted[kind] / got[kind], least[kind]);
     }
 }
 
@@ -187,7 +212,7 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
         double starts = kernels_of(p, &predicted, m.predicted_rank);
         double gap_s = issue->count > 0 ? middle_queued_gap_s(issue) : middle_gap_s(trace);
         uint32_t first = (uint32_t)o->steps;
-        find_factors(&m, &predicted, p, factor);
+        find_factors(&m, &predicted, p, on_host, factor);
         for (size_t i = 0; i < m.count; i++)
             if (m.match[i].measured_rows > 0)
                 split(o, &m, &m.match[i], &predicted, p, rank, first, factor);

@@ -276,10 +276,13 @@ static void add_kernels(struct builder *b, const struct steps *steps)
             const struct context *context = &b->context[source];
             issued_us = event_at(b, source)->start_us;
             phase = context->phase;
-            if (class != CLASS_COMMUNICATION && class != CLASS_COPY && context->owner != NONE &&
+            /* cuBLASLt clears a workspace before it launches the product: a memset is not the operator's work. */
+            bool works = class != CLASS_COMMUNICATION && class != CLASS_COPY &&
+                         !starts_with(name_of(b, event), "Memset");
+            if (works && context->owner != NONE &&
                 b->class[event_at(b, context->owner)->name] != CLASS_OTHER)
                 class = b->class[event_at(b, context->owner)->name];
-            if (!used[source] && class != CLASS_COMMUNICATION && class != CLASS_COPY) {
+            if (works && !used[source]) {
                 flops = event_at(b, source)->flops;
                 used[source] = true;
             }

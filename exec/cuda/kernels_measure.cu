@@ -11,7 +11,10 @@ int cuda_empty(cudaStream_t stream)
     return LAUNCH_APART(empty_kernel, 1, WARP, stream, 0);
 }
 
-enum { SM_HOG_THREADS = 512, SM_HOG_SHARED = (48 << 10) - 16 }; /* beside `stopped`, within what needs no asking */
+enum {
+    SM_HOG_THREADS = 512,
+    SM_HOG_SHARED = (48 << 10) - 16
+}; /* beside `stopped`, within what needs no asking */
 
 #ifdef CUDA_EMULATED
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,

@@ -192,7 +192,6 @@ static const struct profile profiles[] = {
      .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */
      .gathered_shift = true,            /* gradients always go round by all_to_all */
      .ring_grad_f32 = true,             /* convert_to_f32 */
-     .recompute_whole = true,
      .loss_f32 = true,                  /* logits.float() before the loss */
      .loss_torch = true,                /* F.cross_entropy; train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
@@ -212,7 +211,7 @@ static const struct profile profiles[] = {
      .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as torchtitan */
      .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
      .ring_grad_f32 = true,
-     .recompute_whole = true,           /* checkpoint_wrapper: the whole block */
+     .recompute_whole = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss_apart = true,                /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
@@ -227,13 +226,12 @@ static const struct profile profiles[] = {
     {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
      .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
      .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
-     .kv_replication = KV_TO_HEADS,     /* repeat_kv; assumed: sdpa itself could group heads */
+     .kv_replication = KV_TO_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_ALL_GATHER,     /* cp_comm_strategy's default */
      .ring_one_stream = true,           /* PyTorch's _context_parallel, as torchtitan */
      .ring_packs = true, .gathered_shift = true,
      .ring_grad_f32 = true,
-     .recompute_whole = true,           /* gradient_checkpointing of whole layers */
      .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
      .loss_torch = true,                /* fixed_cross_entropy(): nn.functional.cross_entropy */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
