@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/decimal.h"
+#include "base/gunzip.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -79,6 +80,8 @@ enum status text_read(struct text *text, const char *path, struct diag *diag)
         reserve(text, (size_t)info.st_size + (1 << 16)); /* one growth, then the end is seen */
     }
     status = read_all(text, file, at, diag);
+    if (status == STATUS_OK && gunzip_recognise(text))
+        status = gunzip(text, FILE_LIMIT, at, diag);
 out:
     if (!standard)
         close(file);

@@ -22,8 +22,8 @@ struct text {
 
 void text_release(struct text *text);
 
-/* Reads a whole regular file or stream ("-": standard input). Errors name the
- * path and the system's reason; files over 4 GiB are refused. */
+/* Reads a whole regular file or stream ("-": standard input), unpacked if gzip has packed it. Errors name the path and
+ * the system's reason; files that are, or hold, over 4 GiB are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 
 /* If the text belongs to a file (file_set_open() in base/file_set.h) and is long, writes it to the file and empties

@@ -1,0 +1,17 @@
+/* base/gunzip.h: unpacks text that gzip has packed, as the PyTorch profiler's recordings often are. */
+#ifndef BASE_GUNZIP_H
+#define BASE_GUNZIP_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+
+/* Returns whether a text begins as gzip's files do (RFC 1952). */
+bool gunzip_recognise(const struct text *text);
+
+/* Replaces a packed text by what it holds, of all members one after the other. Returns STATUS_BAD_INPUT and a message
+ * at `at` if the text is damaged or cut short, or if what it holds exceeds `limit` bytes; the text is then unchanged. */
+enum status gunzip(struct text *text, size_t limit, struct loc at, struct diag *diag);
+
+#endif
