@@ -468,6 +468,27 @@ static void find_unmeasured(struct calibration *c)
     }
 }
 
+/* The share follows from the clock, and the clock from the share: this many rounds settle it. */
+enum { SHARE_ROUNDS = 8 };
+
+/* Sets what share of recorded steps memory limits, by which the power limit leaves products and attention more
+ * (cost_power_share()). Their measured seconds are those at the clock of the step. */
+static void set_memory_share(struct device_cost *cost, const struct points *points)
+{
+    double tensor_s = 0, memory_s = 0;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct point *point = &points->row[i];
+        bool tensor = point->work.kind == WORK_MATMUL || point->work.kind == WORK_ATTENTION ||
+                      point->work.kind == WORK_ATTENTION_BACKWARD;
+        if (point->role == POINT_STEP)
+            *(tensor ? &tensor_s : &memory_s) += point->median_s * (double)point->repeats;
+    }
+    cost->memory_share = 0;
+    for (int round = 0; round < SHARE_ROUNDS && tensor_s > 0; round++)
+        cost->memory_share =
+            memory_s / (tensor_s * cost_power_share(cost, cost->device_tensor_power));
+}
+
 enum status calibrate_device(struct calibration *c, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag)
@@ -481,6 +502,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
     *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
+    set_memory_share(&c->cost, points);
     c->cost.points = (struct cost_points){0}; /* the formula is fitted, without its correction by
                                                  measured points */
     enum status status = check_points(points, diag);

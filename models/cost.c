@@ -86,7 +86,13 @@ double cost_ideal_s(double peak_flop_per_s, const struct work *work)
 
 double cost_power_share(const struct device_cost *cost, double watts)
 {
-    return cost->device_power > 0 && watts > cost->device_power ? cost->device_power / watts : 1;
+    double limit = cost->device_power, memory = cost->device_memory_power, relief = 0;
+    if (limit <= 0)
+        return 1;
+    if (memory > 0 && memory < limit)
+        relief = (1 - memory / limit) * cost->memory_share;
+    double stretch = watts / limit - relief;
+    return stretch > 1 ? 1 / stretch : 1;
 }
 
 static double work_s(const struct device_cost *cost, enum attention_impl impl,

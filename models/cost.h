@@ -87,8 +87,12 @@ struct cost_facts {
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
     double bytes; /* bytes of device memory for each element of a norm, a rotation, an activation, a
-                     square sum, a clip or AdamW; 0: one kernel that touches each operand once */
+                     sum, a loss, a square sum, a clip or AdamW; 0: one kernel that touches each operand
+                     once */
     int kernels;
+    /* Passes over the elements by kernels that go at memory_element_rate where it is known, and which of the bytes
+     * they move. */
+    double slow, slow_bytes;
 };
 
 /* One measured time of a matrix product or of attention. */
@@ -128,6 +132,10 @@ struct device_cost {
     struct cost_chain chain[WORK_KIND_COUNT];
     struct cost_points points;
 
+    /* Seconds of kernels that memory limits for each second of products and attention at the highest clock, in the
+     * step whose costs are asked for, which the caller sets; 0: none. */
+    double memory_share;
+
     struct cost_facts facts;
 };
 
@@ -149,9 +157,10 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* Returns the share of its highest rate that work sustains for more than a second, if it would draw `watts` at that
- * rate: limit / watts, at most 1, because the energy of a flop hardly depends on the clock (docs/costs.md, "What the
- * power limit leaves"). */
+/* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate. The limit
+ * holds for the mean of a step, and the energy of a flop hardly depends on the clock, so that the share is
+ * 1 / (watts / limit - (1 - memory_power / limit) memory_share), at most 1 (docs/costs.md, "What the power limit
+ * leaves"). */
 double cost_power_share(const struct device_cost *cost, double watts);
 
 /* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */

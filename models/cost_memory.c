@@ -80,6 +80,11 @@ static double chain_elements(const struct work *work)
         return work->activation.touches > 0
                    ? 0
                    : (double)work->activation.rows * (double)work->activation.cols;
+    case WORK_CROSS_ENTROPY:
+    case WORK_CROSS_ENTROPY_BACKWARD:
+        return (double)work->cross_entropy.rows * (double)work->cross_entropy.vocab;
+    case WORK_ADD:
+        return (double)work->elements.count;
     case WORK_SQUARE_SUM:
         return (double)work->square_sum.count;
     case WORK_CLIP:
@@ -111,6 +116,20 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
     return bytes;
 }
 
+/* Most of a chain's kernels are elementwise, and go as fast as memory does; the slow ones go at the rate of their
+ * elements where that is known, and as the others where not. */
+static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
+                      double elements)
+{
+    bool slow = cost->memory_element_rate > 0 && chain->slow > 0;
+    double bytes = elements * (chain->bytes - (slow ? chain->slow_bytes : 0));
+    double seconds = chain->kernels * cost->device_kernel_start_s;
+    if (slow)
+        seconds += elements * chain->slow / cost->memory_element_rate;
+    return seconds + chain->kernels *
+                         cost_stream_s(cost, cost->memory_stream_fraction, bytes / chain->kernels);
+}
+
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
@@ -118,11 +137,8 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     double fraction = cost_memory_fraction(cost, (enum work_kind)work->kind);
     assert(fraction > 0);
     const struct cost_chain *chain = cost_chain_of(cost, work);
-    if (chain != NULL) { /* most of its kernels are elementwise */
-        double each = cost_traffic_bytes(cost, impl, work) / chain->kernels;
-        return chain->kernels * (cost->device_kernel_start_s +
-                                 cost_stream_s(cost, cost->memory_stream_fraction, each));
-    }
+    if (chain != NULL)
+        return chain_s(cost, chain, chain_elements(work));
     return cost->device_kernel_start_s + cost->memory_start_s +
            cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
 }

@@ -6,6 +6,7 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/visible.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void shape_costs_release(struct shape_costs *costs)
@@ -75,6 +76,45 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
     }
 }
 
+static bool is_tensor_work(const struct work *work)
+{
+    return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
+           work->kind == WORK_ATTENTION_BACKWARD;
+}
+
+/* Returns how many seconds of kernels that memory limits a rank has for each second of products and attention at the
+ * highest clock: the least of all roles, so that no role's power is overdrawn. 0 where there is packed attention,
+ * whose time depends on the rank. */
+static double memory_share(const struct prediction *p, const struct device_cost *cost)
+{
+    const struct ir *ir = &p->ir;
+    enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
+    double least = INFINITY;
+    double *seconds = heap_alloc((size_t)ir->shape_count + 1, sizeof *seconds);
+    for (uint32_t i = 0; i < ir->shape_count; i++) {
+        if (work_has_documents(&ir->shape[i]))
+            least = 0;
+        seconds[i] = least > 0 ? cost_burst_s(cost, impl, &ir->shape[i]) : 0;
+    }
+    for (uint32_t r = 0; r < ir->role_count && least > 0; r++) {
+        double tensor_s = 0, memory_s = 0;
+        for (uint32_t k = 0; k < ir->role[r].op_count; k++) {
+            uint32_t op = ir->role[r].op_begin + k;
+            if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE)
+                continue;
+            double all_s = seconds[ir->op.shape[op]] * repeats_times(&ir->repeats, op);
+            if (is_tensor_work(ir_work(ir, op)))
+                tensor_s += all_s;
+            else
+                memory_s += all_s;
+        }
+        if (tensor_s > 0)
+            least = fmin(least, memory_s / tensor_s);
+    }
+    free(seconds);
+    return least < INFINITY ? least : 0;
+}
+
 /* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
@@ -89,6 +129,8 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, p->choices.compile, kept, fused.chain);
+    if (cost->device_memory_power > 0 && !cost->ideal)
+        fused.memory_share = memory_share(p, cost);
     double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
     double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
                       : p->profile != NULL

@@ -49,8 +49,10 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
             text_printf(out, "%.4g s; error: %s\n", row->step_s, result->why);
             continue;
         }
-        text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
-                    100 * result->error);
+        text_printf(
+            out, "%.4g -> %.4g s  %+.1f %%%s", row->step_s, result->step_s, 100 * result->error,
+            isnan(external_counted_error(v, i)) ? ", not counted: numbers were inferred from it"
+                                                : "");
         put_memory(out, row, result);
         if (strcmp(column(row, EXTERNAL_AS_RUN), "yes") != 0)
             text_printf(out, "  (%s)", column(row, EXTERNAL_AS_RUN));
@@ -112,7 +114,7 @@ typedef double error_function(const struct external_validation *v, size_t i);
 
 static double time_error(const struct external_validation *v, size_t i)
 {
-    return v->result[i].error;
+    return external_counted_error(v, i);
 }
 
 static double memory_error(const struct external_validation *v, size_t i)

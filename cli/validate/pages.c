@@ -170,8 +170,8 @@ static void put_group(struct text *out, const struct external_validation *v, con
     double absolute = 0, sum = 0, worst = 0;
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
-        double error = v->result[i].error;
-        if (v->result[i].outcome == OUTCOME_ERROR ||
+        double error = external_counted_error(v, i);
+        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
             (device != NULL && !external_is_device(row, device)) ||
             (framework != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], framework) != 0))
             continue;

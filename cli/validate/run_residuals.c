@@ -95,13 +95,13 @@ static void add_steps(struct residuals *out, const struct external_validation *v
                         strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0;
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
-        const struct residual residual = {
-            row->text[EXTERNAL_SOURCE],
-            row->text[EXTERNAL_ID],
-            like->device,
-            like->framework,
-            like->several,
-            {log1p(result->error), compared ? -log1p(result->memory_error) : (double)NAN}};
+        const struct residual residual = {row->text[EXTERNAL_SOURCE],
+                                          row->text[EXTERNAL_ID],
+                                          like->device,
+                                          like->framework,
+                                          like->several,
+                                          {log1p(external_counted_error(v, i)),
+                                           compared ? -log1p(result->memory_error) : (double)NAN}};
         residuals_add(out, &residual);
     }
 }

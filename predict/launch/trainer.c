@@ -260,7 +260,9 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", "hf");
+    int64_t copies;
+    bool alone = weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l);
+    launch_option(l, LAUNCH_FIELDS, "profile", alone && d.cp * d.hp == 1 ? "hf-ddp" : "hf");
     if (says_zero(l))
         launch_remark(l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
                       "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "

@@ -182,3 +182,9 @@ enum status external_validation_run(struct external_validation *v, const struct 
         v->result[i] = judge(&runs->row[i], &v->answer[v->answer_of[i]]);
     return status;
 }
+
+double external_counted_error(const struct external_validation *v, size_t row)
+{
+    const char *note = v->runs->row[row].text[EXTERNAL_NOTE];
+    return strstr(note, "inferred from this run") != NULL ? (double)NAN : v->result[row].error;
+}

@@ -8,23 +8,39 @@
 struct row {
     uint8_t kind, kernels;
     double bytes;
-    double again; /* added where the layer keeps its activations */
+    double slow, slow_bytes; /* as in struct cost_chain */
+    double again;            /* added where the layer keeps its activations */
     double compiled;
     uint8_t kernels_compiled;
 };
+
+/* The loss by cross_entropy() of fp32 logits: each cast 6, the logarithm of the softmax 8, all of it slow, since a row is
+ * longer than what a multiprocessor holds; back: zeros 4, the gradient of the logarithm 12, a cast 6. */
+#define LOSS(forward_bytes, forward_slow, forward_kernels)                                         \
+    {.kind = WORK_CROSS_ENTROPY,                                                                   \
+     .kernels = forward_kernels,                                                                   \
+     .bytes = forward_bytes,                                                                       \
+     .slow = forward_slow,                                                                         \
+     .slow_bytes = forward_bytes},                                                                 \
+    {                                                                                              \
+        .kind = WORK_CROSS_ENTROPY_BACKWARD, .kernels = 3, .bytes = 22, .slow = 1.15,              \
+        .slow_bytes = 12                                                                           \
+    }
 
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024;
  * SAC and FSDP do not fuse). Before a norm's backward, separate kernels add the gradients of its input that come
  * through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per norm. A compiled
  * norm's backward still reads 3 of these bytes. */
 static const struct row torchtitan[] = {
-    /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4 */
-    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
+    /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
+    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
     /* weight 4, its gradient 6 + 2; cast 6; the factor x 8, rsqrt's 12 + 4; mean 4; derivative of pow 8 + 8 + 12; sum
-     * of both gradients 12; cast 6 */
+     * of both gradients 12; cast 6; weight, the factor x and the mean broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 17,
      .bytes = 92 + 9,
+     .slow = 3,
+     .slow_bytes = 4 + 8 + 4,
      .compiled = 6 + 3,
      .kernels_compiled = 2},
     /* float 6, complex product 8, type_as 6; the same back */
@@ -33,6 +49,7 @@ static const struct row torchtitan[] = {
     /* silu 4, product 6; two products 12, silu's derivative 6 */
     {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+    LOSS(14, 2, 3),
 };
 
 /* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
@@ -60,22 +77,53 @@ static const struct row internlm[] = {
     {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
 };
 
-/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py): the norm runs operator
- * by operator as torchtitan's does, and so do the residual sums and the feed-forward part; rotations stay in 16
- * bits. */
+/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: the norm runs
+ * operator by operator as torchtitan's does, and so do the residual sums and the feed-forward part. Accelerate casts
+ * the logits once more, for the caller (convert_outputs_to_fp32()). */
 static const struct row hf[] = {
-    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36},
+    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 17,
      .bytes = 92 + 9,
+     .slow = 3,
+     .slow_bytes = 4 + 8 + 4,
      .compiled = 6 + 3,
      .kernels_compiled = 2},
-    /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6 */
-    {.kind = WORK_ROPE, .kernels = 5, .bytes = 20},
-    /* both products 8, minus 2; of both halves: zeros and a copy 8, their sum 6; the sum with the other product 6 */
-    {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30},
+    /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6; all of them stride or concatenate */
+    {.kind = WORK_ROPE, .kernels = 5, .bytes = 20, .slow = 4.8, .slow_bytes = 20},
+    /* both products 8, minus 2; of both halves: zeros and a copy 4 + 4, their sum 6; the sum with the other product 6;
+     * the zeros and their sum do not stride */
+    {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30, .slow = 4.3, .slow_bytes = 20},
     {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+    LOSS(20, 3, 4),
+};
+
+/* The same under autocast, where parameters are in fp32, and so are residual sums, norms and rotations: the kernels of
+ * a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads; a norm is read
+ * by three products or two, on average 2.5. */
+static const struct row hf_autocast[] = {
+    /* pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
+    {.kind = WORK_RMSNORM, .kernels = 9, .bytes = 43, .slow = 2, .slow_bytes = 8 + 8},
+    /* casts of the gradients 2.5 x 6, their sums 1.5 x 12; weight 8, its gradient 12 + 4; rsqrt's 12 + 4, the factor x
+     * 8; mean 4 and a copy 8, derivative of pow 8 + 12, sum 12; cast for the products before it 6 */
+    {.kind = WORK_RMSNORM_BACKWARD,
+     .kernels = 18,
+     .bytes = 131,
+     .slow = 5.5,
+     .slow_bytes = 15 + 8 + 8 + 4},
+    /* times cosine 6, minus one half 2, cat 4, times sine 6, sum 12, cast 6 */
+    {.kind = WORK_ROPE, .kernels = 6, .bytes = 36, .slow = 6, .slow_bytes = 30},
+    /* cast 6, both products 8 + 8, casts 6 + 6, minus one half 2, zeros 4, copies of halves 4, sums 6 + 6 */
+    {.kind = WORK_ROPE_BACKWARD, .kernels = 12, .bytes = 56, .slow = 5.3, .slow_bytes = 34},
+    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
+    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
+    /* fp32 and 16 bits */
+    {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
+    LOSS(20, 3, 4),
+    /* the norm itself 4; besides, of each parameter: the cast of its gradient 6, and its own second cast, for the
+     * layer that is computed again, 6 */
+    {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6},
 };
 
 static const struct {
@@ -86,6 +134,7 @@ static const struct {
     [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo)},
     [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm)},
     [CHAINS_HF] = {hf, ARRAY_LEN(hf)},
+    [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast)},
 };
 
 void chains_of(const struct profile *profile, bool compile, bool kept,
@@ -95,8 +144,11 @@ void chains_of(const struct profile *profile, bool compile, bool kept,
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
-        struct cost_chain eager = {row->bytes + (kept ? row->again : 0), row->kernels};
-        struct cost_chain fused = {row->compiled, row->kernels_compiled};
+        struct cost_chain eager = {.bytes = row->bytes + (kept ? row->again : 0),
+                                   .kernels = row->kernels,
+                                   .slow = row->slow,
+                                   .slow_bytes = row->slow_bytes};
+        struct cost_chain fused = {.bytes = row->compiled, .kernels = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
 }

@@ -30,6 +30,7 @@ enum chains {
     CHAINS_INTERNEVO,
     CHAINS_INTERNLM,
     CHAINS_HF,
+    CHAINS_HF_AUTOCAST,
     CHAINS_COUNT
 };
 

@@ -244,6 +244,24 @@ static const struct profile profiles[] = {
      .clipping_sync = true,             /* grad_norm is logged */
      .chains = CHAINS_HF,               /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
      .host_factor = 1.0},
+    {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
+     .attention_impl = ATTENTION_FA2,   /* as hf */
+     .attention_impl_90 = ATTENTION_CUDNN,
+     .kv_replication = KV_TO_RANKS,
+     .copies_before = 1, .copies_after = 1,
+     .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as hf */
+     .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
+     .ring_grad_f32 = true,
+     .loss_f32 = true, .loss_torch = true, /* as hf */
+     .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
+     .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
+     .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
+     .prefetch = 1,
+     .waits_for_reductions = true,
+     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
+     .clipping_sync = true,             /* grad_norm is logged */
+     .chains = CHAINS_HF_AUTOCAST,
+     .host_factor = 1.0},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,

@@ -20,7 +20,7 @@
 #define TOY_DEVICE(sm_count, start)                                                                \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
     " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) ","                \
-    " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"jitter\": " N("0") "},"
+    " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"memory_power\": " N("\"0 W\"") ", \"jitter\": " N("0") "},"
 #define TOY_MATMUL(rate, side, ramp)                                                               \
     "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
     " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ","                                                   \
@@ -30,7 +30,7 @@
 #define TOY_REST(ramp)                                                                             \
     "\"memory\": {\"stream_fraction\": " N("1") ", \"reduce_fraction\": " N("0.5") ","                 \
     " \"permute_fraction\": " N("0.25") ", \"gather_fraction\": " N("0.2") ","                       \
-    " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ", \"start_s\": " N("\"0 s\"") ","                              \
+    " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ", \"element_rate\": " N("0") ", \"start_s\": " N("\"0 s\"") ","                              \
     " \"estimated\": {\"residual\": 0.1, \"source\": \"nobody measured\"}},"                         \
     "\"host\": {\"op_s\": " N("\"6 us\"") ", \"kernel_s\": " N("\"4 us\"") ","                         \
     " \"collective_s\": " N("\"30 us\"") ", \"copy_s\": " N("\"8 us\"") ", \"sync_s\": " N("\"15 us\"") "," \

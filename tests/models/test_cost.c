@@ -135,13 +135,13 @@ static void chains_take_their_own_bytes_and_kernels(void)
                       rope = flat(WORK_ROPE, 10, 4, 50, 0), own = flat(WORK_SWIGLU, 100, 100, 4, 0);
     if (fixture_parse(&f, four_cores)) {
         double fused_s = seconds(&f.cost, norm), own_s = seconds(&f.cost, own);
-        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){36, 8};
-        f.cost.chain[WORK_ROPE] = (struct cost_chain){20, 3};
-        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){10, 2};
+        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){.bytes = 36, .kernels = 8};
+        f.cost.chain[WORK_ROPE] = (struct cost_chain){.bytes = 20, .kernels = 3};
+        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){.bytes = 10, .kernels = 2};
         CHECK("fused is faster", fused_s < seconds(&f.cost, norm));
         CHECK_CLOSE("norm: 36 bytes of 10^4", seconds(&f.cost, norm), 360e-6, 1e-12);
         CHECK_CLOSE("rope: 20 bytes of 2000", seconds(&f.cost, rope), 40e-6, 1e-12);
-        f.cost.chain[WORK_ADAMW] = (struct cost_chain){104, 12};
+        f.cost.chain[WORK_ADAMW] = (struct cost_chain){.bytes = 104, .kernels = 12};
         struct work step = {.kind = WORK_ADAMW, .adamw = {1000000, 0}};
         CHECK_CLOSE("an optimizer of twelve operators", cost_traffic_bytes(&f.cost, 0, &step),
                     104e6, 1e-12);
@@ -150,10 +150,52 @@ static void chains_take_their_own_bytes_and_kernels(void)
     }
     fixture_release(&f);
     if (fixture_parse(&f, slow_start)) {
-        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){36, 8};
+        f.cost.chain[WORK_RMSNORM] = (struct cost_chain){.bytes = 36, .kernels = 8};
         double start_s = f.cost.device_kernel_start_s;
         CHECK_CLOSE("eight starts and ramps", seconds(&f.cost, norm), 8 * (start_s + 1e-3) + 360e-6,
                     1e-12);
+    }
+    fixture_release(&f);
+}
+
+/* 10^4 elements: 24 bytes that stream at 1 GB/s, and two passes at 10^8 elements a second. */
+static void slow_kernels_of_a_chain_go_by_their_elements(void)
+{
+    struct fixture f;
+    const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
+                      loss = flat(WORK_CROSS_ENTROPY, 100, 100, 100, 0),
+                      sum = flat(WORK_ADD, 10000, 0, 0, 0);
+    if (fixture_parse(&f, four_cores)) {
+        const struct cost_chain chain = {.bytes = 36, .kernels = 8, .slow = 2, .slow_bytes = 12};
+        f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
+            chain;
+        CHECK_CLOSE("a rate that is not known", seconds(&f.cost, norm), 360e-6, 1e-12);
+        f.cost.memory_element_rate = 1e8;
+        CHECK_CLOSE("a norm", seconds(&f.cost, norm), 240e-6 + 200e-6, 1e-12);
+        CHECK_CLOSE("a loss", seconds(&f.cost, loss), 240e-6 + 200e-6, 1e-12);
+        CHECK_CLOSE("a sum", seconds(&f.cost, sum), 240e-6 + 200e-6, 1e-12);
+        CHECK_CLOSE("all bytes are moved", cost_traffic_bytes(&f.cost, 0, &norm), 360e3, 1e-12);
+    }
+    fixture_release(&f);
+}
+
+/* A limit of 500 W, products that would draw 1000 W, and kernels that memory limits, which draw 250 W. */
+static void the_power_limit_holds_for_the_mean(void)
+{
+    struct fixture f;
+    if (fixture_parse(&f, four_cores)) {
+        f.cost.memory_share = 1;
+        CHECK_CLOSE("not measured", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
+        f.cost.device_memory_power = 250;
+        CHECK_CLOSE("a second for each", cost_power_share(&f.cost, 1000), 1 / 1.5, 1e-12);
+        f.cost.memory_share = 3;
+        CHECK_CLOSE("enough of them", cost_power_share(&f.cost, 1000), 1, 0);
+        f.cost.memory_share = 0;
+        CHECK_CLOSE("none of them", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
+        CHECK_CLOSE("below the limit", cost_power_share(&f.cost, 400), 1, 0);
+        f.cost.memory_share = 1;
+        f.cost.device_memory_power = 600;
+        CHECK_CLOSE("above the limit itself", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
     }
     fixture_release(&f);
 }
@@ -478,6 +520,8 @@ static const struct check_case cases[] = {
     {"an eager op takes its start too", an_eager_op_takes_its_start_too},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
     {"chains take their own bytes and kernels", chains_take_their_own_bytes_and_kernels},
+    {"slow kernels of a chain go by their elements", slow_kernels_of_a_chain_go_by_their_elements},
+    {"the power limit holds for the mean", the_power_limit_holds_for_the_mean},
     {"the host takes its time", the_host_takes_its_time},
     {"every kind has its functions", every_kind_has_its_functions},
     {"time grows with every size", time_grows_with_every_size},
