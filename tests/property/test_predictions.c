@@ -337,6 +337,8 @@ static void no_profile_beats_ideal(void)
         struct priced theirs, ours;
         if (other->ring_retains && request.cp > 1)
             continue;
+        if (other->collectives_hold && request.pp > 1) /* refused */
+            continue;
         same.grad_dtype = other->grad_dtype;
         same.ring_grad_f32 = other->ring_grad_f32;
         same.prefix_grad_f32 = other->prefix_grad_f32;
