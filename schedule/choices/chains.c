@@ -14,19 +14,6 @@ struct row {
     uint8_t kernels_compiled;
 };
 
-/* The loss by cross_entropy() of fp32 logits: each cast 6, the logarithm of the softmax 8, all of it slow, since a row is
- * longer than what a multiprocessor holds; back: zeros 4, the gradient of the logarithm 12, a cast 6. */
-#define LOSS(forward_bytes, forward_slow, forward_kernels)                                         \
-    {.kind = WORK_CROSS_ENTROPY,                                                                   \
-     .kernels = forward_kernels,                                                                   \
-     .bytes = forward_bytes,                                                                       \
-     .slow = forward_slow,                                                                         \
-     .slow_bytes = forward_bytes},                                                                 \
-    {                                                                                              \
-        .kind = WORK_CROSS_ENTROPY_BACKWARD, .kernels = 3, .bytes = 22, .slow = 1.15,              \
-        .slow_bytes = 12                                                                           \
-    }
-
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024;
  * SAC and FSDP do not fuse). Before a norm's backward, separate kernels add the gradients of its input that come
  * through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per norm. A compiled
@@ -49,7 +36,15 @@ static const struct row torchtitan[] = {
     /* silu 4, product 6; two products 12, silu's derivative 6 */
     {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
-    LOSS(14, 2, 3),
+    /* F.cross_entropy() of logits.float(): each cast 6, the logarithm of the softmax 8; slow, since a row is longer than
+     * what a multiprocessor holds */
+    {.kind = WORK_CROSS_ENTROPY, .kernels = 3, .bytes = 6 + 8, .slow = 2, .slow_bytes = 6 + 8},
+    /* zeros 4, the gradient of the logarithm 12, a cast 6 */
+    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+     .kernels = 3,
+     .bytes = 22,
+     .slow = 1.15,
+     .slow_bytes = 12},
 };
 
 /* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
@@ -96,7 +91,13 @@ static const struct row hf[] = {
     {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30, .slow = 4.3, .slow_bytes = 20},
     {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
-    LOSS(20, 3, 4),
+    /* as torchtitan's, and Accelerate's cast of the logits 6 */
+    {.kind = WORK_CROSS_ENTROPY, .kernels = 4, .bytes = 20, .slow = 3, .slow_bytes = 20},
+    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+     .kernels = 3,
+     .bytes = 22,
+     .slow = 1.15,
+     .slow_bytes = 12},
 };
 
 /* The same under autocast, where parameters are in fp32, and so are residual sums, norms and rotations: the kernels of
@@ -120,7 +121,13 @@ static const struct row hf_autocast[] = {
     {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
     /* fp32 and 16 bits */
     {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
-    LOSS(20, 3, 4),
+    /* as torchtitan's, and Accelerate's cast of the logits 6 */
+    {.kind = WORK_CROSS_ENTROPY, .kernels = 4, .bytes = 20, .slow = 3, .slow_bytes = 20},
+    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+     .kernels = 3,
+     .bytes = 22,
+     .slow = 1.15,
+     .slow_bytes = 12},
     /* the norm itself 4; besides, of each parameter: the cast of its gradient 6, and its own second cast, for the
      * layer that is computed again, 6 */
     {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6},
