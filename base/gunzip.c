@@ -59,7 +59,8 @@ enum status gunzip(struct text *text, size_t limit, struct loc at, struct diag *
     text_release(&out);
     if (large)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "is packed by gzip and holds more than 4 GiB, the most that is read");
+                          "is packed by gzip and holds more than %zu bytes, the most that is read",
+                          limit);
     return diag_error(
         diag, at, STATUS_BAD_INPUT,
         "is packed by gzip but damaged or cut short; `gzip -t` says whether a copy is whole");

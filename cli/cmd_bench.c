@@ -237,10 +237,10 @@ static enum status save_rows(const struct points *points, const char *path, stru
     return status;
 }
 
-enum { FAILURES_IN_A_ROW = 3 };
+enum { FAILURES_IN_A_ROW = 8 };
 
 /* Measures the cases and counts in *failed those whose steps failed, which are reported on standard error and left
- * out. */
+ * out. Returns STATUS_NO after FAILURES_IN_A_ROW of them in a row. */
 static enum status measure(struct points *points, const struct microbench_options *bench,
                            const struct microbench_case *cases, size_t count, size_t *failed,
                            const struct options *options, struct diag *diag)
@@ -265,7 +265,8 @@ static enum status measure(struct points *points, const struct microbench_option
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
-        /* One point whose step fails costs no other; a device on which nothing runs any more ends the command. */
+        microbench_spend(&budget, guess_s, run_now() - begin_s);
+        /* One point whose step fails costs no other; on a device that has failed many times nothing runs any more. */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
             fputs(diag->text, stderr);
             diag_clear(diag);
@@ -280,7 +281,6 @@ static enum status measure(struct points *points, const struct microbench_option
         set_share(points, count);
         if (path != NULL)
             status = save_rows(points, path, diag);
-        microbench_spend(&budget, guess_s, run_now() - begin_s);
     }
     if (left_out > 0)
         fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);

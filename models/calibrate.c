@@ -468,14 +468,12 @@ static void find_unmeasured(struct calibration *c)
     }
 }
 
-/* The share follows from the clock, and the clock from the share: this many rounds settle it. */
-enum { SHARE_ROUNDS = 8 };
-
-/* Sets what share of recorded steps memory limits, by which the power limit leaves products and attention more
- * (cost_power_share()). Their measured seconds are those at the clock of the step. */
+/* Sets how long memory-bound kernels run in recorded steps for each second of products and attention at the highest
+ * clock (cost_power_share()). Recorded seconds of these are at the clock of the step: with q of memory for each of them,
+ * m = q / share and 1 / share = max(1, a - r m) give m = q max(1, a / (1 + r q)). */
 static void set_memory_share(struct device_cost *cost, const struct points *points)
 {
-    double tensor_s = 0, memory_s = 0;
+    double tensor_s = 0, memory_s = 0, limit = cost->device_power;
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->row[i];
         bool tensor = point->work.kind == WORK_MATMUL || point->work.kind == WORK_ATTENTION ||
@@ -483,10 +481,12 @@ static void set_memory_share(struct device_cost *cost, const struct points *poin
         if (point->role == POINT_STEP)
             *(tensor ? &tensor_s : &memory_s) += point->median_s * (double)point->repeats;
     }
-    cost->memory_share = 0;
-    for (int round = 0; round < SHARE_ROUNDS && tensor_s > 0; round++)
-        cost->memory_share =
-            memory_s / (tensor_s * cost_power_share(cost, cost->device_tensor_power));
+    bool limited = limit > 0 && cost->device_memory_power > 0 && cost->device_memory_power < limit;
+    if (!limited || tensor_s <= 0)
+        return;
+    double q = memory_s / tensor_s, a = cost->device_tensor_power / limit;
+    double r = 1 - cost->device_memory_power / limit;
+    cost->memory_share = q * fmax(1, a / (1 + r * q));
 }
 
 enum status calibrate_device(struct calibration *c, const struct points *points,
@@ -502,7 +502,6 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
     *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
-    set_memory_share(&c->cost, points);
     c->cost.points = (struct cost_points){0}; /* the formula is fitted, without its correction by
                                                  measured points */
     enum status status = check_points(points, diag);
@@ -513,6 +512,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         status = read_stated(c, points, diag);
     if (status != STATUS_OK)
         return status;
+    set_memory_share(&c->cost, points);
     const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
         for (int k = 0; k < families[i].impls * families[i].passes; k++) {

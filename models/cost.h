@@ -90,8 +90,9 @@ struct cost_chain {
                      sum, a loss, a square sum, a clip or AdamW; 0: one kernel that touches each operand
                      once */
     int kernels;
-    /* Passes over the elements by kernels that go at memory_element_rate where it is known, and which of the bytes
-     * they move. */
+    /* The time of kernels that memory does not limit, in passes over the elements at memory_element_rate: a kernel that
+     * touches a share of the elements, or goes at another rate, counts in proportion. And which of the bytes these
+     * kernels move. */
     double slow, slow_bytes;
 };
 

@@ -2,6 +2,7 @@
 #include "models/cost_parts.h"
 
 #include <assert.h>
+#include <math.h>
 
 /* The number of `struct device_cost` that is a kind's share of the bandwidth. */
 #define FRACTION(name) offsetof(struct device_cost, memory_##name##_fraction)
@@ -125,7 +126,9 @@ static double chain_s(const struct device_cost *cost, const struct cost_chain *c
     double bytes = elements * (chain->bytes - (slow ? chain->slow_bytes : 0));
     double seconds = chain->kernels * cost->device_kernel_start_s;
     if (slow)
-        seconds += elements * chain->slow / cost->memory_element_rate;
+        seconds += elements * fmax(chain->slow / cost->memory_element_rate,
+                                   chain->slow_bytes / (cost->device_memory_bytes_per_s *
+                                                        cost->memory_stream_fraction));
     return seconds + chain->kernels *
                          cost_stream_s(cost, cost->memory_stream_fraction, bytes / chain->kernels);
 }

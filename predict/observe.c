@@ -76,7 +76,8 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
 }
 
 /* Finds the least factor of each kind, with which none of its ops moves its bytes faster than the memory of a GPU can
- * by its data sheet. Processors have no such limit, since their caches hold what an op has just written. */
+ * by its data sheet; that an L2 cache may hold the operands of a small op is left out. The caches of processors hold
+ * those of most ops, so that this is of GPUs alone. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {
@@ -98,8 +99,8 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
 
 /* Finds a factor for each kind of work on its predicted time, such that the predicted times of all gaps between
  * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
- * same ratio in every gap keep that ratio. Without the least factors, a kind that stands in one gap where the program
- * did nothing would take no time anywhere. */
+ * same ratio in every gap keep that ratio. Without the least factors, a kind that the schedule has in a gap where the
+ * program ran only short kernels would get no time anywhere. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
                          const struct prediction *p, bool on_host, double factor[WORK_KIND_COUNT])
 {

@@ -75,10 +75,9 @@ class Watch(transformers.TrainerCallback):
             self.seconds.append(time.perf_counter() - self.begin)
 
 
-def measure(name, seq, steps, warmup, trace, attention):
+def measure(name, seq, steps, warmup, trace, attention, device):
     fields = MODELS[name]
     config = transformers.LlamaConfig(**fields, max_position_embeddings=seq, attn_implementation=attention)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     with torch.device(device):
         model = transformers.LlamaForCausalLM(config)
@@ -125,7 +124,7 @@ def main():
     print("model,seq,attention,median_s,least_s,most_s,tokens_per_s,peak_allocated,peak_reserved")
     for run in a.runs:
         name, seq = run.split(":")
-        measure(name, int(seq), a.steps, a.warmup, a.trace, a.attention)
+        measure(name, int(seq), a.steps, a.warmup, a.trace, a.attention, "cpu" if a.cpu else "cuda")
 
 
 if __name__ == "__main__":

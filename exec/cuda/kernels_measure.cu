@@ -14,7 +14,7 @@ int cuda_empty(cudaStream_t stream)
 enum {
     SM_HOG_THREADS = 512,
     SM_HOG_SHARED = (48 << 10) - 16
-}; /* beside `stopped`, within what needs no asking */
+}; /* with `stopped`, the 48 KiB that need no cudaFuncSetAttribute() */
 
 #ifdef CUDA_EMULATED
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
@@ -38,7 +38,7 @@ static __device__ __forceinline__ uint64_t now(void)
 }
 
 /* One thread of a block reads *stop, which is in the host's memory: when all threads did, other kernels took up to
- * thirteen times as long beside it (on an H200), as no library's communication makes them. */
+ * thirteen times as long beside it (on an H200), which the communication of libraries does not cause. */
 static __global__ void __launch_bounds__(SM_HOG_THREADS)
     sm_hog_kernel(uint4 *to, const uint4 *from, size_t count, uint64_t nanoseconds,
                   const volatile int32_t *stop)

@@ -138,6 +138,17 @@ static int weights_of(const struct launch *l, int64_t *copies)
     return CHOICE_WEIGHTS_ZERO3;
 }
 
+/* True if every GPU has all weights, without FSDP or DeepSpeed, and mixed precision runs them under autocast. */
+static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
+{
+    int64_t copies;
+    bool fsdp = launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_said(l, LAUNCH_SHARDING);
+    bool full = launch_is(l, LAUNCH_DTYPE, "no") || launch_is(l, LAUNCH_DTYPE, "fp32") ||
+                (launch_is(l, LAUNCH_BF16, "false") && !launch_on(l, LAUNCH_FP16));
+    return weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) && !fsdp && !full &&
+           d->cp * d->hp * d->tp == 1;
+}
+
 static enum status weight_options(struct launch *l, struct launch_given given,
                                   const struct launch_degrees *d, struct diag *diag)
 {
@@ -260,9 +271,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);
-    int64_t copies;
-    bool alone = weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l);
-    launch_option(l, LAUNCH_FIELDS, "profile", alone && d.cp * d.hp == 1 ? "hf-ddp" : "hf");
+    launch_option(l, LAUNCH_FIELDS, "profile", is_ddp(l, &d) ? "hf-ddp" : "hf");
     if (says_zero(l))
         launch_remark(l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
                       "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
