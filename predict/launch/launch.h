@@ -94,6 +94,7 @@ enum launch_field {
     LAUNCH_OPTIMIZER_DEVICE,
     LAUNCH_PINNED,
     LAUNCH_OPTIMIZER,
+    LAUNCH_LOADED_DTYPE, /* of the parameters, as they are read from a checkpoint */
     LAUNCH_NO_PIPELINE,
     LAUNCH_OVERLAP_GRADS,
     LAUNCH_OVERLAP_PARAMS,

@@ -71,6 +71,8 @@ static const struct launch_row trainer_rows[] = {
     {"deepspeed",                    ALSO, LAUNCH_TEXT,   LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
     {"fsdp",                         ALSO, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
     {"optim",                        ALSO, LAUNCH_TEXT,   LAUNCH_OPTIMIZER, NULL, NULL},
+    {"torch_dtype",                  ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
+    {"dtype",                        ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
 
     {"use_liger_kernel",             UNMODELLED, "fused norms, rotations and loss: chains of kernels are predicted, and fp32 logits (14 bytes a logit more)", NULL},
     {"use_liger",                    UNMODELLED, "fused norms, rotations and loss: chains of kernels are predicted, and fp32 logits (14 bytes a logit more)", NULL},
@@ -87,7 +89,7 @@ static const struct launch_row trainer_rows[] = {
     {"loss_type",                    UNMODELLED, "preference training: two sequences a sample, and for DPO a reference model's forward", NULL},
     {"router_aux_loss_coef",         UNMODELLED, "experts: a dense model is predicted", NULL},
     {"dataset*", IGNORED}, {"data_*", IGNORED}, {"dataloader_*", IGNORED}, {"chat_template*", IGNORED}, {"model_revision", IGNORED},
-    {"torch_dtype", IGNORED}, {"dtype", IGNORED}, {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED}, {"pad_token", IGNORED},
+    {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED}, {"pad_token", IGNORED},
     {"learning_rate", IGNORED}, {"lr_*", IGNORED}, {"warmup_*", IGNORED}, {"weight_decay", IGNORED}, {"adam_*", IGNORED}, {"max_grad_norm", IGNORED},
     {"num_train_epochs", IGNORED}, {"max_steps", IGNORED}, {"seed", IGNORED}, {"data_seed", IGNORED}, {"do_*", IGNORED}, {"eval_*", IGNORED},
     {"evaluation_strategy", IGNORED}, {"per_device_eval_batch_size", IGNORED}, {"log_*", IGNORED}, {"logging_*", IGNORED}, {"report_to", IGNORED},
@@ -138,7 +140,7 @@ static int weights_of(const struct launch *l, int64_t *copies)
     return CHOICE_WEIGHTS_ZERO3;
 }
 
-/* True if every GPU has all weights, without FSDP or DeepSpeed, and mixed precision runs them under autocast. */
+/* True if every GPU has all weights, without FSDP or DeepSpeed, and trains in mixed precision. */
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
@@ -147,6 +149,21 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
                 (launch_is(l, LAUNCH_BF16, "false") && !launch_on(l, LAUNCH_FP16));
     return weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) && !fsdp && !full &&
            d->cp * d->hp * d->tp == 1;
+}
+
+/* True if parameters stay in the 16 bits in which they are read: FSDP and DeepSpeed make them fp32, DDP does not, and
+ * autocast then casts nothing. "auto" is the type of the checkpoint, which for most models is bf16. */
+static bool stays_narrow(const struct launch *l, const struct launch_degrees *d)
+{
+    return is_ddp(l, d) && (launch_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
+                            launch_is(l, LAUNCH_LOADED_DTYPE, "auto"));
+}
+
+/* Adds the profile: autocast over fp32 parameters, or what computes in 16 bits throughout. */
+static void profile_option(struct launch *l, const struct launch_degrees *d)
+{
+    bool autocast = is_ddp(l, d) && !stays_narrow(l, d);
+    launch_option(l, LAUNCH_FIELDS, "profile", autocast ? "hf-ddp" : "hf");
 }
 
 static enum status weight_options(struct launch *l, struct launch_given given,
@@ -172,13 +189,14 @@ static enum status weight_options(struct launch *l, struct launch_given given,
 }
 
 /* Adds the option for the states of Trainer's optimizer, or a remark on another optimizer than AdamW. */
-static void state_options(struct launch *l)
+static void state_options(struct launch *l, const struct launch_degrees *d)
 {
-    if (!launch_said(l, LAUNCH_OPTIMIZER))
-        return;
-    const char *name = launch_text(l, LAUNCH_OPTIMIZER);
+    const char *name =
+        launch_said(l, LAUNCH_OPTIMIZER) ? launch_text(l, LAUNCH_OPTIMIZER) : "adamw_torch";
     if (strstr(name, "8bit") != NULL)
         launch_option(l, LAUNCH_OPTIMIZER, "states", "8bit");
+    else if (stays_narrow(l, d))
+        launch_option(l, LAUNCH_LOADED_DTYPE, "states", "bf16");
     else if (strncmp(name, "adamw", 5) != 0)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER,
                          "AdamW is predicted: another optimizer has other states, up to 8 bytes a "
@@ -271,7 +289,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (status != STATUS_OK)
         return status;
     launch_degree_options(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", is_ddp(l, &d) ? "hf-ddp" : "hf");
+    profile_option(l, &d);
     if (says_zero(l))
         launch_remark(l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
                       "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
@@ -290,7 +308,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     status = weight_options(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
-    state_options(l);
+    state_options(l, &d);
     batch_options(l, given, &d);
     recompute_options(l);
     number_options(l);

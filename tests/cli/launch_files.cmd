@@ -26,4 +26,15 @@ read_it megatron-deepspeed-fpdt.sh $h100 --gpus 4 --micro-batch 1
 read_it trl-zephyr-7b.yaml --from $D/accelerate-deepspeed-zero3.yaml $h100 --gpus 8
 read_it trl-smollm3-64k.yaml --from $D/accelerate-fsdp2.yaml $h100
 read_it trl-smollm3-64k.yaml --from $D/accelerate-fsdp2.yaml $h100 --model layers=36,hidden=2048,heads=16,kv_heads=4,ffn=11008,vocab=128256,tied_head=true
+# one GPU, or DDP: autocast over fp32 parameters, or parameters that stay in 16 bits
+printf 'model_name_or_path: x\nmax_length: 8192\nper_device_train_batch_size: 1\nbf16: true\n' > $T/sft.yaml
+printf 'torch_dtype: bfloat16\n' | cat $T/sft.yaml - > $T/narrow.yaml
+printf 'compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n' > $T/ddp.yaml
+for file in sft narrow; do
+    for ddp in "" "--from $T/ddp.yaml"; do
+        longhaul predict $T/$file.yaml $ddp --cluster h200 --gpus $(test -n "$ddp" && echo 8 || echo 1) --model llama3-8b --set layers=8 --quick 2> $T/err > $T/out || true
+        grep -o -e '--profile [a-z-]*\|--states [a-z0-9]*\|--weights [a-z0-9]*' $T/err | tr '\n' ' '
+        sed -n 's/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
+    done
+done
 read_it accelerate-context-parallel.yaml $h100 --model llama3-8b --seq 32K --activations full
