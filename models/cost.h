@@ -90,9 +90,9 @@ struct cost_chain {
                      sum, a loss, a square sum, a clip or AdamW; 0: one kernel that touches each operand
                      once */
     int kernels;
-    /* The time of kernels that memory does not limit, in passes over the elements at memory_element_rate: a kernel that
-     * touches a share of the elements, or goes at another rate, counts in proportion. And which of the bytes these
-     * kernels move. */
+    /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one pass
+     * over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they move. A
+     * kernel that touches half of the elements adds 0.5. */
     double slow, slow_bytes;
 };
 

@@ -76,8 +76,8 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
 }
 
 /* Finds the least factor of each kind, with which none of its ops moves its bytes faster than the memory of a GPU can
- * by its data sheet; that an L2 cache may hold the operands of a small op is left out. The caches of processors hold
- * those of most ops, so that this is of GPUs alone. */
+ * by its data sheet; that an L2 cache may hold the operands of a small op is left out. It is only called for GPUs: on
+ * processors, caches hold the operands of most ops. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {

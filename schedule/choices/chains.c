@@ -60,8 +60,6 @@ static const struct row internevo[] = {
  * InternEvo's. doc/install.md asks for torch 1.13.1, whose AdamW by default runs one operator after the other
  * (torch/optim/adamw.py, _single_tensor_adamw()). */
 static const struct row internlm[] = {
-    {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
-    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
     /* compute_norm(): float() 6, apex's norm 4 */
     {.kind = WORK_SQUARE_SUM, .kernels = 2, .bytes = 10},
     /* mul_() of the fp32 gradients */
@@ -71,37 +69,21 @@ static const struct row internlm[] = {
     {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
 };
 
-/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: the norm runs
- * operator by operator as torchtitan's does, and so do the residual sums and the feed-forward part. Accelerate casts
- * the logits once more, for the caller (convert_outputs_to_fp32()). */
+/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms, residual
+ * sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct row hf[] = {
-    {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
-    {.kind = WORK_RMSNORM_BACKWARD,
-     .kernels = 17,
-     .bytes = 92 + 9,
-     .slow = 3,
-     .slow_bytes = 4 + 8 + 4,
-     .compiled = 6 + 3,
-     .kernels_compiled = 2},
     /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6; all of them stride or concatenate */
     {.kind = WORK_ROPE, .kernels = 5, .bytes = 20, .slow = 4.8, .slow_bytes = 20},
     /* both products 8, minus 2; of both halves: zeros and a copy 4 + 4, their sum 6; the sum with the other product 6;
      * the zeros and their sum do not stride */
     {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30, .slow = 4.3, .slow_bytes = 20},
-    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
-    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
-    /* as torchtitan's, and Accelerate's cast of the logits 6 */
+    /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()), 6 */
     {.kind = WORK_CROSS_ENTROPY, .kernels = 2, .bytes = 14, .slow = 2, .slow_bytes = 14},
-    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
-     .kernels = 1,
-     .bytes = 12,
-     .slow = 1.15,
-     .slow_bytes = 12},
 };
 
-/* The same under autocast, where parameters are in fp32, and so are residual sums, norms and rotations: the kernels of
- * a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it reads; a norm is read
- * by three products or two, on average 2.5. */
+/* Operators of transformers under autocast. Parameters are fp32, and so are residual sums, norms and rotations. The
+ * kernels are those of a recorded step (tests/data/recorded/hf-llama-1b-8k-h200.json.gz). Each product casts what it
+ * reads; a norm is read by three products or two, on average 2.5. */
 static const struct row hf_autocast[] = {
     /* pow 8, mean 4, times rsqrt 8, times weight 8, casts for the products 2.5 x 6 */
     {.kind = WORK_RMSNORM, .kernels = 9, .bytes = 43, .slow = 2, .slow_bytes = 8 + 8},
@@ -119,38 +101,31 @@ static const struct row hf_autocast[] = {
     /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 + 6,
      * zeros 4, the other sum 6 */
     {.kind = WORK_ROPE_BACKWARD, .kernels = 12, .bytes = 56, .slow = 5.3, .slow_bytes = 34},
-    {.kind = WORK_SWIGLU, .kernels = 2, .bytes = 10},
-    {.kind = WORK_SWIGLU_BACKWARD, .kernels = 3, .bytes = 18},
     /* fp32 and 16 bits; sums of two gradients, which are both fp32 and move 12, are taken for the same */
     {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
-    /* as torchtitan's, and Accelerate's cast of the logits 6 */
-    {.kind = WORK_CROSS_ENTROPY, .kernels = 2, .bytes = 14, .slow = 2, .slow_bytes = 14},
-    {.kind = WORK_CROSS_ENTROPY_BACKWARD,
-     .kernels = 1,
-     .bytes = 12,
-     .slow = 1.15,
-     .slow_bytes = 12},
     /* the norm of the gradients 4, and of each parameter what no op of the schedule has: the cast of its gradient up 6,
      * and its second cast down, for the layer that is computed again, 6 */
     {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6, .again = -6},
 };
 
+/* The tables, each with the one whose rows also hold, except for kinds that the table itself has. */
 static const struct {
     const struct row *row;
     size_t count;
+    enum chains like; /* CHAINS_FUSED: none */
 } tables[CHAINS_COUNT] = {
-    [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan)},
-    [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo)},
-    [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm)},
-    [CHAINS_HF] = {hf, ARRAY_LEN(hf)},
-    [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast)},
+    [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan), CHAINS_FUSED},
+    [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo), CHAINS_FUSED},
+    [CHAINS_INTERNLM] = {internlm, ARRAY_LEN(internlm), CHAINS_INTERNEVO},
+    [CHAINS_HF] = {hf, ARRAY_LEN(hf), CHAINS_TORCHTITAN},
+    [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast), CHAINS_HF},
 };
 
-void chains_of(const struct profile *profile, bool compile, bool kept,
-               struct cost_chain chain[WORK_KIND_COUNT])
+static void set_chains(enum chains chains, bool compile, bool kept,
+                       struct cost_chain chain[WORK_KIND_COUNT])
 {
-    enum chains chains = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
-    memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
+    if (tables[chains].like != CHAINS_FUSED)
+        set_chains(tables[chains].like, compile, kept, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
         struct cost_chain eager = {.bytes = row->bytes + (kept ? row->again : 0),
@@ -160,4 +135,11 @@ void chains_of(const struct profile *profile, bool compile, bool kept,
         struct cost_chain fused = {.bytes = row->compiled, .kernels = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
+}
+
+void chains_of(const struct profile *profile, bool compile, bool kept,
+               struct cost_chain chain[WORK_KIND_COUNT])
+{
+    memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
+    set_chains(profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED, compile, kept, chain);
 }
