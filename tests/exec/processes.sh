@@ -5,10 +5,12 @@ set -u
 program=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+export EMULATED_NCCL_FILES=$out # a rank that is killed leaves its file
 port=$((20000 + $$ % 20000))
 wrong=0
 
-# processes COUNT ARGUMENTS...: what rank 0 prints goes to $out/0.txt; false when one failed.
+# processes COUNT ARGUMENTS...: what rank R prints goes to $out/R.txt; false when one failed. The limit is longer than the
+# 60 s after which the program itself says what it waits for.
 processes()
 {
     local count=$1 rank pid pids=() code=0
@@ -18,7 +20,7 @@ processes()
     for ((rank = count - 1; rank >= 0; rank--)); do
         RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             EMULATED_DEVICES=$count \
-            timeout 60 "$program" run --backend cuda "$@" >"$out/$rank.txt" 2>&1 &
+            timeout 90 "$program" run --backend cuda "$@" >"$out/$rank.txt" 2>&1 &
         pids+=($!)
     done
     for pid in "${pids[@]}"; do

@@ -19,9 +19,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
+#include <inttypes.h>
 #include <memory>
 #include <string>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -58,6 +60,8 @@ struct Part {
 
 struct ncclComm {
     Shared *shared;
+    std::string
+        path; /* of the file that `shared` maps, which is removed when all members have come */
     int size, rank, device;
     bool blocking;
     std::atomic<int> state{ncclSuccess}; /* of one that does not block */
@@ -356,13 +360,18 @@ ncclResult_t get_version(int *version)
     return ncclSuccess;
 }
 
+/* The id is the path of a file that does not exist yet, in the folder EMULATED_NCCL_FILES or in /dev/shm. Its name is
+ * random, since a program that was killed may have left its file, and process ids come back. */
 ncclResult_t get_unique_id(ncclUniqueId *id)
 {
-    static int next;
+    const char *folder = getenv("EMULATED_NCCL_FILES");
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return ncclSystemError;
     memset(id, 0, sizeof *id);
-    snprintf(id->internal, sizeof id->internal, "/dev/shm/longhaul-nccl-%d-%d", (int)getpid(),
-             next++);
-    return refused("ncclGetUniqueId");
+    int length = snprintf(id->internal, sizeof id->internal, "%s/longhaul-nccl-%016" PRIx64,
+                          folder != nullptr ? folder : "/dev/shm", number);
+    return (size_t)length < sizeof id->internal ? refused("ncclGetUniqueId") : ncclSystemError;
 }
 
 const char *error_string(ncclResult_t)
@@ -392,6 +401,7 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
         return ncclSystemError;
     ncclComm *c = new ncclComm;
     c->shared = static_cast<Shared *>(memory);
+    c->path = id.internal;
     c->size = size;
     c->rank = rank;
     c->device = emulator::current_device();
@@ -399,11 +409,10 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
     emulator::touch();
     if (!c->blocking)
         *comm = c;
-    std::string path = id.internal;
     ncclResult_t result = call(c, [=]() -> ncclResult_t {
         c->shared->come++;
         bool all = wait_until(c, [=] { return c->shared->come >= (uint32_t)c->size; });
-        unlink(path.c_str());
+        unlink(c->path.c_str());
         return all ? ncclSuccess : ncclInternalError;
     });
     if (result == ncclSuccess)
@@ -414,6 +423,7 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
 ncclResult_t comm_abort(ncclComm_t comm)
 {
     check_alive(comm);
+    unlink(comm->path.c_str());
     comm->aborted = true; /* what is queued on a stream still looks at it: it is left */
     return ncclSuccess;
 }
