@@ -107,7 +107,7 @@ static unsigned memories_of(const struct prediction *p)
 /* The lengths of samples, in layers or units, which are tried from the shortest to the longest. A step is sampled if
  * its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
  * lists are simulated fast. */
-static const uint32_t sample_lengths[] = {9, 10, 13, 16};
+static const uint32_t sample_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds a sample that represents the whole list, of the length with index `length` in sample_lengths or a longer

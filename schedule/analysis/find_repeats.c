@@ -8,8 +8,9 @@
 
 enum {
     BLOCKS_MAX = 16, /* of an iteration */
-    EQUAL_MIN = 5,   /* iterations of a run */
-    BEFORE_MIN = 2   /* of them in front of a gap */
+    LAYERS_MIN = 3,  /* iterations of a run of layers */
+    UNITS_MIN = 5,   /* of one of units: a pipeline that fills and drains has shorter ones too */
+    BEFORE_MIN = 2   /* iterations of a run in front of its gap */
 };
 
 struct finder {
@@ -43,7 +44,8 @@ static void add_run(struct repeats *r, struct repeat_run *row, struct repeat_run
 static bool find_runs(struct finder *f)
 {
     struct repeats *r = &f->ir->repeats;
-    struct iterations_wanted wanted = {r->of_units, EQUAL_MIN, BLOCKS_MAX, is_run, r};
+    struct iterations_wanted wanted = {r->of_units, r->of_units ? UNITS_MIN : LAYERS_MIN,
+                                       BLOCKS_MAX, is_run, r};
     uint32_t count;
     struct iterations *found = find_iterations(f->ir, f->index, &wanted, &count);
     struct repeat_run *row = arena_array(&f->ir->arena, r->run_count + count + 1u, sizeof *row);
@@ -146,12 +148,11 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
            t->wait_count[a] == t->wait_count[b];
 }
 
-/* True if the three iterations around the gap are isomorphic: the one before the copied one, the copied one, and the
- * one after. */
+/* True if the iteration that is copied and the one after the gap are isomorphic. */
 static bool alike_iterations(const struct finder *f, const struct repeat_run *run)
 {
-    uint32_t begin = run->begin + (run->gap - 2) * run->ops;
-    for (uint32_t op = begin; op < begin + 2 * run->ops; op++) {
+    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
+    for (uint32_t op = begin; op < begin + run->ops; op++) {
         int32_t value = repeats_place(&f->ir->repeats, op).value;
         if (!same_kind(f->ir, op, op + run->ops) ||
             !alike_operands(f, op, value, op + run->ops, run->step) ||

@@ -10,8 +10,8 @@
 
 /* Finds the runs of a role, whose ops are finished, by the labels of its ops, and adds them to ir->repeats; the
  * caller has set its members turn, copies, of_units and layers. Returns true if there are runs, each has two iterations
- * before its gap and one after it, every op of the iterations at the gap belongs to a run, and the three iterations
- * around each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list cannot be
+ * before its gap and one after it, every op of the iterations at the gap belongs to a run, and the two iterations at
+ * each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list cannot be
  * used as a sample. */
 bool find_repeats(struct ir *ir, uint32_t role);
 

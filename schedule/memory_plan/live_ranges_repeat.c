@@ -34,16 +34,16 @@ static bool corresponding_rows(const struct live_ranges *t, const struct repeats
     return true;
 }
 
-/* True if the rows of three iterations correspond; the gap follows the second iteration. */
+/* True if the rows of the two iterations at a run's gap correspond. */
 static bool isomorphic_around(const struct live_ranges *t, const struct repeats *r,
                               const struct repeat_run *run)
 {
-    uint32_t begin = run->begin + (run->gap - 2) * run->ops;
+    uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     uint32_t a = row_at(t, begin), b = row_at(t, begin + run->ops),
-             c = row_at(t, begin + 2 * run->ops), d = row_at(t, begin + 3 * run->ops);
-    if (b - a != c - b || c - b != d - c)
+             c = row_at(t, begin + 2 * run->ops);
+    if (b - a != c - b)
         return false;
-    for (uint32_t i = a; i < c; i++)
+    for (uint32_t i = a; i < b; i++)
         if (!corresponding_rows(t, r, i, i + (b - a), run->step))
             return false;
     return true;

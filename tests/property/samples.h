@@ -219,7 +219,7 @@ static inline void check_samples(int worlds)
     for (int i = 0; i < worlds; i++) {
         struct world w;
         struct ir sample = {0};
-        uint32_t length = (uint32_t)check_random_i64(&random, 8, 16);
+        uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
         if (make_long_world(&w, &random) &&
             compose_sample(&sample, &w.choices, length, PLAN_ALL_MEMORIES)) {
