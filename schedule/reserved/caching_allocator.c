@@ -65,265 +65,94 @@ static bool is_segment(const struct caching_block *b)
 
 /* ---- free blocks, by size, then address ---- */
 
-static void free_size(struct caching_size *size)
+static bool is_before(const struct caching_block *b, uint64_t size, uint64_t address)
 {
-    for (uint32_t i = 0; i < size->count; i++)
-        free(size->part[i]);
-    free(size->part);
-    free(size);
+    return b->size != size ? b->size < size : b->address < address;
 }
 
-/* Returns the row of a size in the list, or the row where it would be inserted. The search has no branches, because
- * the processor could not predict which half the size lies in. */
-static uint32_t rank_of(const struct caching_free *list, uint64_t bytes)
+/* Returns the place in a pool's list of the first free block that is not before (size, address). */
+static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
+                      uint64_t size, uint64_t address)
 {
-    const uint64_t *low = list->bytes;
-    uint32_t left = list->count;
-    while (left > 0) {
-        uint32_t half = (left + 1) / 2;
-        low += low[half - 1] < bytes ? half : 0;
-        left /= 2;
-    }
-    return (uint32_t)(low - list->bytes);
-}
-
-/* Moves sizes without free blocks to the spare rows: the remainders of large blocks often have sizes that occur only
- * once. */
-static void forget_empty_sizes(struct caching_free *list)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        struct caching_size *size = list->size[i];
-        if (size->blocks == 0)
-            continue;
-        list->size[i] = list->size[kept];
-        list->size[kept] = size;
-        list->bytes[kept++] = size->bytes;
-    }
-    list->spare += list->count - kept;
-    list->count = kept;
-    memset(list->recent, 0, sizeof list->recent);
-}
-
-static void make_room(struct caching_free *list)
-{
-    forget_empty_sizes(list);
-    if (list->count <= list->capacity / 2 && list->spare > 0)
-        return;
-    uint32_t old = list->capacity;
-    list->capacity = (uint32_t)heap_next_capacity(old, (size_t)old + 1);
-    list->size = heap_realloc(list->size, list->capacity, sizeof(struct caching_size *));
-    list->bytes = heap_realloc(list->bytes, list->capacity, sizeof *list->bytes);
-    for (; list->count + list->spare < list->capacity; list->spare++)
-        list->size[list->count + list->spare] = heap_zalloc(1, sizeof **list->size);
-}
-
-/* Finds or adds the free blocks of a size. It is rarely called; inlined, it would make size_of() save registers in
- * every call. */
-__attribute__((noinline)) static struct caching_size *find_size(struct caching_free *list,
-                                                                uint64_t bytes)
-{
-    uint32_t at = rank_of(list, bytes);
-    if (at < list->count && list->bytes[at] == bytes)
-        return list->size[at];
-    if (list->spare == 0) {
-        make_room(list);
-        at = rank_of(list, bytes);
-    }
-    struct caching_size *size = list->size[list->count];
-    memmove(list->size + at + 1, list->size + at,
-            (list->count - at) * sizeof(struct caching_size *));
-    memmove(list->bytes + at + 1, list->bytes + at, (list->count - at) * sizeof *list->bytes);
-    list->size[at] = size;
-    list->bytes[at] = bytes;
-    list->count++;
-    list->spare--;
-    size->bytes = bytes;
-    return size;
-}
-
-/* Returns the free blocks of a size, of which there may be none. Valid until the next call. */
-static inline struct caching_size *size_of(struct caching_free *list, uint64_t bytes)
-{
-    struct caching_size **recent =
-        &list->recent[bytes / MIN_BLOCK * UINT64_C(0x9e3779b97f4a7c15) >> 58];
-    if (!*recent || (*recent)->bytes != bytes)
-        *recent = find_size(list, bytes);
-    return *recent;
-}
-
-/* Where a block is or belongs among those of its size: in the last part that begins below it. */
-struct position {
-    uint32_t part, row;
-};
-
-/* Returns the position of the first block that is not below an address; it may be the end of a part. */
-static struct position place(const struct caching_allocator *a, const struct caching_size *size,
-                             uint64_t address)
-{
-    uint32_t part = 0, end = size->count;
-    while (end - part > 1) {
-        uint32_t middle = part + (end - part) / 2;
-        if (a->block[size->part[middle]->block[0]].address < address)
-            part = middle;
+    uint32_t low = 0, high = list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_before(&a->block[list->row[middle]], size, address))
+            low = middle + 1;
         else
-            end = middle;
+            high = middle;
     }
-    const uint32_t *low = size->part[part]->block;
-    for (uint32_t left = size->part[part]->count; left > 0; left /= 2) {
-        uint32_t half = (left + 1) / 2;
-        low += a->block[low[half - 1]].address < address ? half : 0;
-    }
-    return (struct position){part, (uint32_t)(low - size->part[part]->block)};
-}
-
-/* As place(), for a block that is there: the end of a part is the start of the next. */
-static struct position place_of_free(const struct caching_allocator *a,
-                                     const struct caching_size *size, uint64_t address)
-{
-    struct position at = place(a, size, address);
-    bool end = at.row == size->part[at.part]->count;
-    return end ? (struct position){at.part + 1, 0} : at;
-}
-
-static struct caching_part *add_part(struct caching_size *size, uint32_t at)
-{
-    if (size->count == size->capacity) {
-        size->capacity =
-            size->capacity == 0
-                ? 1
-                : (uint32_t)heap_next_capacity(size->capacity, (size_t)size->count + 1);
-        size->part = heap_realloc(size->part, size->capacity, sizeof(struct caching_part *));
-    }
-    memmove(size->part + at + 1, size->part + at,
-            (size->count - at) * sizeof(struct caching_part *));
-    size->part[at] = heap_alloc(1, sizeof **size->part);
-    size->part[at]->count = 0;
-    size->count++;
-    return size->part[at];
-}
-
-/* Removes an empty part; the last part stays, for the next block of that size. */
-static void remove_if_empty(struct caching_size *size, uint32_t at)
-{
-    if (size->part[at]->count > 0 || size->count == 1)
-        return;
-    free(size->part[at]);
-    size->count--;
-    memmove(size->part + at, size->part + at + 1,
-            (size->count - at) * sizeof(struct caching_part *));
-}
-
-static void halve_part(struct caching_size *size, uint32_t at)
-{
-    struct caching_part *high = add_part(size, at + 1), *low = size->part[at];
-    low->count = CACHING_PART_ROWS / 2;
-    high->count = CACHING_PART_ROWS - low->count;
-    memcpy(high->block, low->block + low->count, high->count * sizeof *high->block);
+    return low;
 }
 
 static void add_free(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
-    struct caching_size *size = size_of(&a->free[b->pool], b->size);
+    struct caching_free *list = &a->free[b->pool];
+    uint32_t at = place(a, list, b->size, b->address);
     b->used = false;
-    if (size->count == 0)
-        add_part(size, 0);
-    struct position at = size->blocks == 0 ? (struct position){0, 0} : place(a, size, b->address);
-    if (size->part[at.part]->count == CACHING_PART_ROWS) {
-        halve_part(size, at.part);
-        at = place(a, size, b->address);
-    }
-    struct caching_part *part = size->part[at.part];
-    for (uint32_t i = part->count++; i > at.row; i--)
-        part->block[i] = part->block[i - 1];
-    part->block[at.row] = row;
-    size->blocks++;
+    list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
+    memmove(list->row + at + 1, list->row + at, (list->count - at) * sizeof *list->row);
+    list->row[at] = row;
+    list->count++;
     a->cached += is_segment(b);
 }
 
-static void remove_at(struct caching_allocator *a, struct caching_size *size, struct position at)
+static void remove_at(struct caching_allocator *a, struct caching_free *list, uint32_t at)
 {
-    struct caching_part *part = size->part[at.part];
-    a->cached -= is_segment(&a->block[part->block[at.row]]);
-    part->count--;
-    size->blocks--;
-    if (at.row < part->count)
-        memmove(part->block + at.row, part->block + at.row + 1,
-                (part->count - at.row) * sizeof *part->block);
-    remove_if_empty(size, at.part);
+    a->cached -= is_segment(&a->block[list->row[at]]);
+    list->count--;
+    memmove(list->row + at, list->row + at + 1, (list->count - at) * sizeof *list->row);
 }
 
 static void remove_free(struct caching_allocator *a, uint32_t row)
 {
-    struct caching_block *b = &a->block[row];
-    struct caching_size *size = size_of(&a->free[b->pool], b->size);
-    struct position at =
-        size->blocks == 1 ? (struct position){0, 0} : place_of_free(a, size, b->address);
-    assert(at.part < size->count && size->part[at.part]->block[at.row] == row);
-    remove_at(a, size, at);
+    const struct caching_block *b = &a->block[row];
+    struct caching_free *list = &a->free[b->pool];
+    uint32_t at = place(a, list, b->size, b->address);
+    assert(at < list->count && list->row[at] == row);
+    remove_at(a, list, at);
 }
 
 /* Takes the first of the smallest free blocks that are large enough; NONE: there are none. */
 static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
-    struct caching_size *size = size_of(list, rounded);
-    if (size->blocks == 0) {
-        uint32_t rank = rank_of(list, rounded) + 1;
-        while (rank < list->count && list->size[rank]->blocks == 0)
-            rank++;
-        if (rank == list->count)
-            return NONE;
-        size = list->size[rank];
-    }
-    uint32_t row = size->part[0]->block[0];
-    remove_at(a, size, (struct position){0, 0});
+    uint32_t at = place(a, list, rounded, 0);
+    if (at == list->count)
+        return NONE;
+    uint32_t row = list->row[at];
+    remove_at(a, list, at);
     return row;
-}
-
-static void release_of_part(struct caching_allocator *a, struct caching_size *size,
-                            struct caching_part *part)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < part->count; i++) {
-        uint32_t row = part->block[i];
-        struct caching_block *b = &a->block[row];
-        if (!is_segment(b)) {
-            part->block[kept++] = row;
-            continue;
-        }
-        a->reserved -= b->size;
-        a->released += b->size;
-        a->cached--;
-        size->blocks--;
-        drop_row(a, row);
-    }
-    part->count = kept;
 }
 
 /* Gives back every segment of which nothing is in use. */
 static void release_cached(struct caching_allocator *a)
 {
-    for (int pool = 0; a->cached > 0 && pool < CACHING_POOL_COUNT; pool++)
-        for (uint32_t i = 0; i < a->free[pool].count; i++) {
-            struct caching_size *size = a->free[pool].size[i];
-            for (uint32_t k = size->count; k-- > 0;) {
-                release_of_part(a, size, size->part[k]);
-                remove_if_empty(size, k);
+    for (int pool = 0; a->cached > 0 && pool < CACHING_POOL_COUNT; pool++) {
+        struct caching_free *list = &a->free[pool];
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < list->count; i++) {
+            uint32_t row = list->row[i];
+            const struct caching_block *b = &a->block[row];
+            if (!is_segment(b)) {
+                list->row[kept++] = row;
+                continue;
             }
+            a->reserved -= b->size;
+            a->released += b->size;
+            a->cached--;
+            drop_row(a, row);
         }
+        list->count = kept;
+    }
 }
 
 void caching_release(struct caching_allocator *a)
 {
     free(a->block);
-    for (int i = 0; i < CACHING_POOL_COUNT; i++) {
-        for (uint32_t k = 0; k < a->free[i].count + a->free[i].spare; k++)
-            free_size(a->free[i].size[k]);
-        free(a->free[i].size);
-        free(a->free[i].bytes);
-    }
+    for (int i = 0; i < CACHING_POOL_COUNT; i++)
+        free(a->free[i].row);
     *a = (struct caching_allocator){0};
 }
 

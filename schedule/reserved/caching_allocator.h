@@ -37,22 +37,6 @@ struct caching_block {
     bool used, live; /* live: the row holds a block */
 };
 
-enum { CACHING_PART_ROWS = 256 };
-
-struct caching_part {
-    uint32_t count, block[CACHING_PART_ROWS];
-};
-
-/* Free blocks of one size, by address, in parts: they are many in steps with many units. */
-struct caching_size {
-    uint64_t bytes;
-    uint32_t blocks;
-    struct caching_part **part; /* none of them empty, unless there is but one */
-    uint32_t count, capacity;
-};
-
-enum { CACHING_RECENT = 64 };
-
 struct caching_allocator {
     uint64_t limit;  /* bytes of the device that segments may take; 0: not limited */
     bool expandable; /* segments grow: expandable_segments:True */
@@ -60,11 +44,9 @@ struct caching_allocator {
     struct caching_block *block;
     uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
     struct caching_free {
-        struct caching_size **size; /* in order; of some there may be no block now */
-        uint64_t *bytes;            /* of each */
-        uint32_t count, spare;      /* sizes in use, and spare rows after them */
-        uint32_t capacity;
-        struct caching_size *recent[CACHING_RECENT]; /* by a hash of their bytes; NULL: none yet */
+        uint32_t *row; /* of the pool's free blocks, in order of size, then address */
+        uint32_t count;
+        size_t capacity;
     } free[CACHING_POOL_COUNT];
     uint64_t next_address[CACHING_POOL_COUNT];
     /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
