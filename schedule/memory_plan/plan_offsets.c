@@ -11,11 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    WASTE_PARTS = 128, /* an arena may waste 1 in 128 parts of what is held, */
-    LONG_PARTS = 32,   /* or 1 in 32 if the list is long and takes long to pack */
-    LONG_LIST = 10000, /* live ranges */
-};
+enum { WASTE_PARTS = 128 }; /* an arena may waste 1 in 128 parts of what is held */
 
 struct offsets_job {
     struct ir *ir;
@@ -43,8 +39,7 @@ static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
 {
     struct live_ranges *t = &p->live_ranges;
     uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
-    uint64_t parts = t->count > LONG_LIST ? LONG_PARTS : WASTE_PARTS;
-    uint64_t enough = held + (base + held) / parts, least = t->count > 0 ? UINT64_MAX : 0;
+    uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
     int ways = p->scope.tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
     for (int way = 0; way < ways && least > enough; way++) {
         uint64_t top = pack(t, (enum way)way, enough, least);
