@@ -247,9 +247,11 @@ struct emit_weights {
     uint32_t *touched; /* a bit for each weight of a part: its gradient holds something already */
     uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
-    uint32_t remote_grad_count, remote_grad_capacity;
+    uint32_t remote_grad_count;
+    size_t remote_grad_capacity;
     struct remote_part *remote_part;
-    uint32_t remote_part_count, remote_part_capacity;
+    uint32_t remote_part_count;
+    size_t remote_part_capacity;
     struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
     struct deferred *spare;
     struct {
