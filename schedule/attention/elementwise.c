@@ -45,12 +45,29 @@ struct view emit_cast(struct emit *e, struct view x, struct view y)
     return y;
 }
 
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category)
+{
+    if (dtype_of(e, x) == dtype)
+        return x;
+    return emit_cast(e, x, emit_tensor(e, stem, category, dtype, (int64_t)x.count, 0));
+}
+
 struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
                       int64_t rows, int64_t parts, int64_t width)
 {
     struct work work = {.kind = (uint8_t)kind, .pack = {rows, parts, {width, 0, 0}}};
     emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
+}
+
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel)
+{
+    bool sends = kind == WORK_SEND;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->group.pp, by, bytes_of(e, x), channel, 0}};
+    return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
 void emit_wait(struct emit *e, uint8_t stream)

@@ -21,10 +21,16 @@ int64_t bytes_of(const struct emit *e, struct view x);
 struct view emit_zeros(struct emit *e, struct view x);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
+/* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category);
 /* Emits a PACK, which writes x[rows, parts width] to y as [parts, rows, width], or an UNPACK, its inverse, and returns
  * y. With parts = 1 it is a copy. */
 struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
                       int64_t rows, int64_t parts, int64_t width);
+/* Sends x to the rank of the same place `by` stages after this one (before it: negative), or receives x from it. */
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel);
 /* The host waits for everything issued before on a stream. */
 void emit_wait(struct emit *e, uint8_t stream);
 

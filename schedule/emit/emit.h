@@ -77,10 +77,15 @@ struct bundle_state {
     buffer_id master, moment1, moment2;
 };
 
+/* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
+struct qkv {
+    struct view q, k, v;
+};
+
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
-    struct view q, k, v, o;
-    buffer_id lse;
+    struct qkv in;
+    struct view o, lse;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* before the per-head norms, when there are any */
     buffer_id q_rstd, k_rstd;
