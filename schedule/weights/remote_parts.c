@@ -144,12 +144,9 @@ static int by_time(const void *left, const void *right)
 static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
 {
     enum { CHANNEL_PARTS = 2 };
-    bool sends = kind == WORK_SEND;
-    uint8_t stream = ir_add_stream(e->ir, sends ? "comm.parts_out" : "comm.parts_in", STREAM_COMM);
-    struct work work = {
-        .kind = (uint8_t)kind,
-        .p2p = {e->group.pp, (int64_t)peer - e->stage, bytes_of(e, x), CHANNEL_PARTS, 0}};
-    return emit_op(e, stream, &work, &x, sends, &x, !sends);
+    const char *name = kind == WORK_SEND ? "comm.parts_out" : "comm.parts_in";
+    uint8_t stream = ir_add_stream(e->ir, name, STREAM_COMM);
+    return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, CHANNEL_PARTS);
 }
 
 /* Receives parts `begin` to `end`, which lie side by side, and adds them to the owner's gradient. */
