@@ -3,7 +3,6 @@
  * Fills write what the core would have written. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
-#include "schedule/emit/emit.h"
 
 static void synchronize(struct emit *e)
 {

@@ -1,7 +1,6 @@
 /* Chunks of a sequence, their tiles, and how they go to the host and come back. */
 #include "schedule/attention/fpdt.h"
 
-#include "schedule/attention/attention.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 

@@ -4,7 +4,6 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"
-#include "schedule/emit/emit.h"
 
 static void wait_for(struct emit *e, uint8_t stream)
 {

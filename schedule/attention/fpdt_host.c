@@ -8,7 +8,6 @@
  * stores. */
 #include "schedule/attention/fpdt.h"
 
-#include "schedule/attention/attention.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"

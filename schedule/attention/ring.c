@@ -212,8 +212,3 @@ void ring_step(struct emit *e, const struct ring_shape *z, uint32_t outer, uint3
                 ring_pass(e, &e->group.inner, next_inner - inner, e->group.inner.kv, b->kv, "kv");
     }
 }
-
-struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem)
-{
-    return emit_as(e, x, dtype, stem, CATEGORY_ACTIVATION);
-}

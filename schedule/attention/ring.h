@@ -66,9 +66,6 @@ void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t outer, u
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,
                            const struct ring_shape *shape, const struct ring_tile *tile);
 
-/* Returns x in another dtype, in a new buffer; x itself when it has that dtype. */
-struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);
-
 /* Emits one tile of q by the block kv into its rows of o and lse; returns the op. */
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         const struct ring_tile *tile, struct view q, struct view kv, struct view o,

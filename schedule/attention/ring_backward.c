@@ -109,9 +109,10 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
             struct ring_gradients step =
                 ring_step_backward(e, z, outer, inner, saved, blocks.kv, d_o, into, sums);
             if (outer + inner == 0) {
-                sums.dq = ring_cast(e, step.dq, DTYPE_F32, "dq_sum");
+                sums.dq = emit_as(e, step.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
                 if (!reduced)
-                    sums.dkv = ring_cast(e, step.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum");
+                    sums.dkv = emit_as(e, step.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum",
+                                       CATEGORY_ACTIVATION);
             }
             if (e->group.inner.size > 1)
                 sums.dkv = ring_pass(e, &e->group.inner, next - inner, e->group.inner.dkv, sums.dkv,
@@ -120,7 +121,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
         if (reduced)
             continue;
         if (!c->profile->ring_grad_f32)
-            sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
+            sums.dkv = emit_as(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (e->group.outer.size > 1)
             sums.dkv = ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.dkv,
                                  sums.dkv, "dkv");
@@ -128,7 +129,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     if (reduced)
         sums.dkv = reduce_gradients(e, z, all);
     e->tags.step = IR_NONE16;
-    struct view dq = ring_cast(e, sums.dq, dtype, "dq");
-    struct view dkv = ring_cast(e, sums.dkv, dtype, "dkv");
+    struct view dq = emit_as(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
+    struct view dkv = emit_as(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
     return (struct qkv){dq, view_part(dkv, 0, half), view_part(dkv, half, half)};
 }

@@ -70,7 +70,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
                 if (!f32)
                     block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
                 ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
-                sum = ring_cast(e, block, DTYPE_F32, "o_sum");
+                sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
             }
         }
     }

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-static struct view new_block(struct emit *e, const char *stem, int64_t rows, int64_t cols)
-{
-    return emit_computed(e, stem, CATEGORY_KV, rows, cols);
-}
-
 static void shift(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
 {
     struct work work = {.kind = WORK_SHIFT,
@@ -73,7 +68,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         here->kv = kv;
         here->tiles = ring_tiles(e, z, step, 0, here->tile);
         if (step + 1 < steps) {
-            kv = new_block(e, "kv", 2 * z->rows, z->kv_width);
+            kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z->rows, z->kv_width);
             shift(e, 1, here->kv, kv, last[step % 2]);
         }
         if (here->tiles == 0)
@@ -89,7 +84,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         if (done.i != IR_NONE)
             last[step % 2] = done;
     }
-    struct view sum = ring_cast(e, partial[0].o, DTYPE_F32, "o_sum");
+    struct view sum = emit_as(e, partial[0].o, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     merge_all(e, z, sum, partial[0].lse, partial, steps);
     e->tags.step = IR_NONE16;
     if (!f32)
@@ -115,7 +110,8 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
     for (uint32_t step = 0; step < steps; step++) {
         bool first = step == 0, last = step + 1 == steps;
         e->tags.step = (uint16_t)step;
-        next = new_block(e, "message", last ? 2 * z->rows : 4 * z->rows, z->kv_width);
+        next =
+            emit_computed(e, "message", CATEGORY_KV, last ? 2 * z->rows : 4 * z->rows, z->kv_width);
         struct view gradient = last ? next : view_part(next, block, block);
         if (first)
             shift(e, -1, kv, view_part(next, 0, block), e->last_compute);
@@ -131,6 +127,6 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         message = next;
     }
     e->tags.step = IR_NONE16;
-    dq = ring_cast(e, dq, (enum dtype)e->choices->dtype, "dq");
+    dq = emit_as(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
     return (struct qkv){dq, view_part(next, 0, block / 2), view_part(next, block / 2, block / 2)};
 }

@@ -8,8 +8,6 @@
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/emit/wide_sum.h"
 
-#include <stddef.h>
-
 /* ---- feed-forward ---- */
 
 static bool gated(const struct emit *e)

@@ -9,7 +9,6 @@
 #include "schedule/weights/remote_weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct layer_saved *saved_new(struct emit *e)
 {

@@ -16,7 +16,6 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
