@@ -1,8 +1,6 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-#include <assert.h>
-
 struct exchange exchange_of(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -187,10 +185,18 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z,
     return parts;
 }
 
+struct view exchange_output(struct emit *e, const struct exchange *z, struct view out)
+{
+    if (z->ranks == 1)
+        return out;
+    return emit_computed(e, "o", CATEGORY_ACTIVATION, z->s, z->q_width / z->ranks);
+}
+
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out)
 {
     int64_t q = z->q_width / z->ranks;
-    assert(z->ranks > 1 && "with one head rank the core writes out itself");
+    if (z->ranks == 1)
+        return;
     struct view recv = gather_heads(e, z, o, q, e->choices->profile->sync_forward);
     emit_pack(e, WORK_UNPACK, recv, out, z->n, z->ranks, q);
 }

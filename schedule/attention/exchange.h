@@ -28,7 +28,9 @@ struct exchange exchange_of(const struct emit *e);
  * these are empty, in buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
                        struct qkv to, struct attention_saved *saved);
-/* Writes out[n, q_width] from o[s, q_width / P]. */
+/* Returns where the core writes o[s, q_width / P]: a new tensor, or, with P = 1, `out` itself. */
+struct view exchange_output(struct emit *e, const struct exchange *z, struct view out);
+/* Writes out[n, q_width] from o[s, q_width / P]; with P = 1 the core has done that. */
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out);
 
 /* Returns d_o[s, q_width / P], made from d_out[n, q_width]. */

@@ -83,12 +83,6 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         emit_cast(e, sum, o);
 }
 
-static void keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
-                 struct view *host)
-{
-    fpdt_keep(f, stream, i, x, stem, host, sizeof *f->chunk);
-}
-
 /* Emits the forward of chunk i. x: rows of the normed input, or, if there is no projection, of its result. */
 static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool projects,
                           struct view out, struct fpdt_pair *ahead)
@@ -112,20 +106,17 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     chunk->part.in = in;
     fpdt_sync_ranks(f);
     if (f->offload) {
-        keep(f, f->store, i, in.q, "q_host", &chunk->queries.q);
-        keep(f, f->store, i, in.k, "k_host", &chunk->pair.k);
-        keep(f, f->store, i, in.v, "v_host", &chunk->pair.v);
+        fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+        fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
+        fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
     }
-    struct view o = out;
-    if (z.ranks > 1)
-        o = emit_computed(e, "o", CATEGORY_ACTIVATION, z.s, f->q_width);
+    struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
-    if (z.ranks > 1)
-        exchange_out(e, &z, o, out);
+    exchange_out(e, &z, o, out);
     if (f->offload) {
-        keep(f, f->aside, i, o, "o_host", &chunk->queries.o);
-        keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse);
+        fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+        fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
     }
 }
 

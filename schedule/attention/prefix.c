@@ -141,13 +141,10 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
         in.v = copied(e, in.v, "v_prefix", reach.to, width);
     }
     saved->in.q = in.q;
-    struct view o = out;
-    if (z.ranks > 1)
-        o = emit_computed(e, "o", CATEGORY_ACTIVATION, z.s, z.q_width / z.ranks);
+    struct view o = exchange_output(e, &z, out);
     attention_save(e, saved, o, z.s, z.heads / z.ranks);
     attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
-    if (z.ranks > 1)
-        exchange_out(e, &z, o, out);
+    exchange_out(e, &z, o, out);
 }
 
 void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)

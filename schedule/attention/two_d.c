@@ -31,21 +31,19 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
         struct exchange z = exchange_of(e);
         struct ring_shape shape = shape_of(&z, layer, i);
         struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct view rows = view_rows(out, i * z.n, z.n, z.q_width), o = rows;
+        struct view rows = view_rows(out, i * z.n, z.n, z.q_width);
         int64_t half = z.s * shape.kv_width;
         struct view kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z.s, shape.kv_width);
         struct qkv to = {.k = view_part(kv, 0, half), .v = view_part(kv, half, half)};
         saved->in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width), to, saved);
-        if (z.ranks > 1)
-            o = emit_computed(e, "o", CATEGORY_ACTIVATION, z.s, shape.q_width);
+        struct view o = exchange_output(e, &z, rows);
         core_sync(e);
         if (retains(e))
             ring_retained_forward(e, &shape, saved, o);
         else
             ring_forward(e, &shape, saved, o);
         core_sync(e);
-        if (z.ranks > 1)
-            exchange_out(e, &z, o, rows);
+        exchange_out(e, &z, o, rows);
     }
 }
 

@@ -125,15 +125,18 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 
 /* ---- what was sent has arrived ---- */
 
+/* An action whose message arrives some actions later. Actions are counted from 1; 0: none. */
+struct arrival {
+    op_id sent;
+    uint32_t next;  /* another action whose message arrives with this one's */
+    uint32_t first; /* an action whose message has arrived when this action starts */
+};
+
 /* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
  * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
 struct arrivals {
-    uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
-    struct arrival {
-        uint32_t first; /* one that has returned by this action, from 1 on; 0: none has */
-        uint32_t next;  /* another that returns by the same action as this one does */
-        op_id sent;
-    } * action;
+    uint32_t *returns;      /* per action: pipeline_implicit_acks(); NULL: not needed */
+    struct arrival *action; /* per action */
 };
 
 static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)
