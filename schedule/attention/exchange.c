@@ -1,8 +1,6 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-#include <assert.h>
-
 struct exchange exchange_of(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -17,7 +15,7 @@ struct exchange exchange_of(const struct emit *e)
         .kv_heads = m->kv_heads,
         .kv_sent = kv_heads_sent(c, c->hp),
         .q_width = transformer_q_width(m),
-        .width = transformer_q_width(m) + 2 * transformer_kv_width(m),
+        .width = qkv_width(e),
         .rope_before = rotary && !c->profile->rope_after,
         .rope_after = rotary && c->profile->rope_after,
         .positions = emit_positions(e),
@@ -37,12 +35,9 @@ static struct view copies(struct emit *e, struct view x, int count, const char *
                           enum category category, int64_t rows, int64_t cols, struct view to)
 {
     for (; count > 0; count--) {
-        struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {cols, 0, 0}}};
-        struct view y = to;
-        if (count > 1 || to.count == 0)
-            y = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
-        emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-        x = y;
+        bool last = count == 1 && to.count > 0;
+        x = emit_pack(e, WORK_PACK, x, last ? to : emit_computed(e, stem, category, rows, cols),
+                      rows, 1, cols);
     }
     return x;
 }
@@ -57,18 +52,8 @@ static struct view settle(struct emit *e, struct view x, struct view to, int64_t
 
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width)
 {
-    struct work work = {.kind = WORK_PACK, .pack = {rows, parts, {width, 0, 0}}};
-    struct view y = view_all(
-        e, emit_buffer(e, "send", CATEGORY_COMMUNICATION, e->choices->dtype, parts * rows, width));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
-}
-
-void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
-                int64_t width)
-{
-    struct work work = {.kind = WORK_UNPACK, .pack = {rows, parts, {width, 0, 0}}};
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    struct view y = emit_computed(e, "send", CATEGORY_COMMUNICATION, parts * rows, width);
+    return emit_pack(e, WORK_PACK, x, y, rows, parts, width);
 }
 
 /* ---- all-to-alls ---- */
@@ -81,9 +66,7 @@ static struct view all_to_all(struct emit *e, struct view send, const char *stem
     int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .collective = {e->group.hp, bytes, ALGORITHM_AUTO, 0}};
-    struct view recv = to;
-    if (to.count == 0)
-        recv = view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, width));
+    struct view recv = to.count > 0 ? to : emit_computed(e, stem, category, rows, width);
     op_id op = emit_op(e, e->stream.comm, &work, &send, 1, &recv, 1);
     if (sync)
         e->sync = op;
@@ -129,9 +112,19 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
     struct work work = {.kind = (uint8_t)kind, .heads = {z->n, z->kv_heads, z->dim, factor}};
     struct view y = to;
     if (to.count == 0)
-        y = view_all(e, emit_buffer(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced",
-                                    CATEGORY_KV, e->choices->dtype, z->n, heads * z->dim));
+        y = emit_computed(e, kind == WORK_HEAD_EXPAND ? "expanded" : "reduced", CATEGORY_KV, z->n,
+                          heads * z->dim);
     emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* Rotates the heads of q and k in place among the columns of x[n, W], into y, which it returns. */
+static struct view rotate_joined(struct emit *e, const struct exchange *z, enum work_kind kind,
+                                 struct view x, struct view y)
+{
+    struct work work = {.kind = (uint8_t)kind,
+                        .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, z->positions}, 2, &y, 1);
     return y;
 }
 
@@ -142,11 +135,8 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
     struct view none = view_none(), positions = z->positions;
     if (!z->apart) {
         if (z->rope_before) {
-            struct view rotated = view_all(e, emit_activation(e, "rotated", z->n, z->width));
-            struct work work = {.kind = WORK_ROPE,
-                                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
-            emit_op(e, e->stream.compute, &work, (struct view[]){qkv, positions}, 2, &rotated, 1);
-            qkv = rotated;
+            struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, z->n, z->width);
+            qkv = rotate_joined(e, z, WORK_ROPE, qkv, rotated);
         }
         return split_qkv(e, qkv, z->n, z->ranks, to);
     }
@@ -171,26 +161,14 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
 }
 
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                       struct view kv, struct attention_saved *saved)
-{
-    struct qkv to = {view_none(), view_none(), view_none()};
-    int64_t count = z->s * (z->kv_width / z->ranks);
-    if (kv.count > 0) {
-        to.k = view_part(kv, 0, count);
-        to.v = view_part(kv, count, count);
-    }
-    return exchange_in_to(e, layer, z, qkv, to, saved);
-}
-
-struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                          struct qkv to, struct attention_saved *saved)
+                       struct qkv to, struct attention_saved *saved)
 {
     bool sync = e->choices->profile->sync_forward;
     int64_t q = z->q_width / z->ranks, width = z->kv_width / z->ranks;
     struct view none = view_none();
     struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
     if (z->ranks > 1) {
-        struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){none, none, none}, saved);
+        struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){0}, saved);
         parts.q = scatter_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
         parts.k = scatter_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
         parts.v = scatter_heads(e, z, packed.v, "v_all", CATEGORY_KV, width, sync, early.v);
@@ -207,12 +185,20 @@ struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange 
     return parts;
 }
 
+struct view exchange_output(struct emit *e, const struct exchange *z, struct view out)
+{
+    if (z->ranks == 1)
+        return out;
+    return emit_computed(e, "o", CATEGORY_ACTIVATION, z->s, z->q_width / z->ranks);
+}
+
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out)
 {
     int64_t q = z->q_width / z->ranks;
-    assert(z->ranks > 1 && "with one head rank the core writes out itself");
+    if (z->ranks == 1)
+        return;
     struct view recv = gather_heads(e, z, o, q, e->choices->profile->sync_forward);
-    unpack_one(e, recv, out, z->n, z->ranks, q);
+    emit_pack(e, WORK_UNPACK, recv, out, z->n, z->ranks, q);
 }
 
 /* ---- gradients ---- */
@@ -232,10 +218,10 @@ static struct view unpack_part(struct emit *e, const struct exchange *z, struct 
                                int64_t width, bool reduce)
 {
     struct view y = recv;
-    if (z->ranks > 1) {
-        y = view_all(e, emit_activation(e, "d_part", z->n, z->ranks * width));
-        unpack_one(e, recv, y, z->n, z->ranks, width);
-    }
+    if (z->ranks > 1)
+        y = emit_pack(e, WORK_UNPACK, recv,
+                      emit_computed(e, "d_part", CATEGORY_ACTIVATION, z->n, z->ranks * width), z->n,
+                      z->ranks, width);
     return reduce ? change_heads(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
 }
 
@@ -248,13 +234,10 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
     if (!z->apart) {
         struct view joined = dqkv;
         if (z->rope_before)
-            joined = view_all(e, emit_activation(e, "d_rotated", z->n, z->width));
+            joined = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, z->n, z->width);
         join_qkv(e, recv, joined, z->n, z->ranks);
-        if (z->rope_before) {
-            struct work work = {.kind = WORK_ROPE_BACKWARD,
-                                .rope = {z->n, z->heads + z->kv_heads, z->dim, z->width}};
-            emit_op(e, e->stream.compute, &work, (struct view[]){joined, positions}, 2, &dqkv, 1);
-        }
+        if (z->rope_before)
+            rotate_joined(e, z, WORK_ROPE_BACKWARD, joined, dqkv);
         return;
     }
     bool reduce = z->kv_sent != z->kv_heads;

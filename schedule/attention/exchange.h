@@ -24,14 +24,13 @@ struct exchange {
 
 struct exchange exchange_of(const struct emit *e);
 
-/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. kv: the view that receives k followed by
- * v; view_none(): k and v get buffers of their own. */
+/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. k and v lie in the views of `to`; where
+ * these are empty, in buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                       struct view kv, struct attention_saved *saved);
-/* As exchange_in(), with k and v each in its view of `to`. */
-struct qkv exchange_in_to(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                          struct qkv to, struct attention_saved *saved);
-/* Writes out[n, q_width] from o[s, q_width / P]. */
+                       struct qkv to, struct attention_saved *saved);
+/* Returns where the core writes o[s, q_width / P]: a new tensor, or, with P = 1, `out` itself. */
+struct view exchange_output(struct emit *e, const struct exchange *z, struct view out);
+/* Writes out[n, q_width] from o[s, q_width / P]; with P = 1 the core has done that. */
 void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out);
 
 /* Returns d_o[s, q_width / P], made from d_out[n, q_width]. */
@@ -42,17 +41,14 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
 
 /* ---- the steps of these functions ---- */
 
-/* pack_one() copies x[rows, parts width] into a send buffer as [parts, rows, width]; unpack_one() is the inverse,
- * into y. */
+/* Copies x[rows, parts width] into a send buffer as [parts, rows, width]. */
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
-void unpack_one(struct emit *e, struct view x, struct view y, int64_t rows, int64_t parts,
-                int64_t width);
 /* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer. sync: the next
  * compute op waits for the exchange. */
 struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to);
-/* Sends x[s, width] and returns [P, n, width], which unpack_one() puts in order. */
+/* Sends x[s, width] and returns [P, n, width], which an UNPACK puts in order. */
 struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
                          bool sync);
 

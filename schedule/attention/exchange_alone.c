@@ -3,7 +3,6 @@
  * Fills write what the core would have written. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
-#include "schedule/emit/emit.h"
 
 static void synchronize(struct emit *e)
 {
@@ -15,11 +14,8 @@ static void synchronize(struct emit *e)
 /* Fills a new tensor, in place of the op that makes it in a whole schedule. */
 static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
-    struct view x = view_all(e, emit_activation(e, stem, rows, cols));
-    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
     set_region(e, REGION_NONE);
-    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
-    return x;
+    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols));
 }
 
 void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv)
@@ -28,7 +24,7 @@ void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_ou
     struct attention_saved *saved = &e->saved[0].attention[0];
     int64_t q = z.q_width / z.ranks, kv = z.kv_width / z.ranks;
     synchronize(e);
-    exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), view_none(), saved);
+    exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), (struct qkv){0}, saved);
     if (z.ranks > 1) {
         struct view o = given(e, "o", z.s, q);
         synchronize(e);

@@ -1,7 +1,6 @@
 /* Chunks of a sequence, their tiles, and how they go to the host and come back. */
 #include "schedule/attention/fpdt.h"
 
-#include "schedule/attention/attention.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 
@@ -31,21 +30,24 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
     return f;
 }
 
-/* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. *first: the number of its
- * tokens in the chunks before. */
-static int64_t own_tokens(const struct fpdt *f, int64_t i, int64_t *first)
+/* Returns the number of this rank's own tokens in the chunks before chunk i. */
+static int64_t first_token(const struct fpdt *f, int64_t i)
 {
-    const struct emit *e = f->e;
-    int64_t size = e->choices->chunk / e->choices->hp;
-    *first = i * size;
-    return e->unit.n - *first < size ? e->unit.n - *first : size;
+    return i * (f->e->choices->chunk / f->e->choices->hp);
+}
+
+/* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. */
+static int64_t own_tokens(const struct fpdt *f, int64_t i)
+{
+    int64_t size = first_token(f, 1), left = f->e->unit.n - first_token(f, i);
+    return left < size ? left : size;
 }
 
 struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
 {
     struct exchange z = exchange_of(f->e);
-    int64_t first;
-    z.n = own_tokens(f, i, &first);
+    int64_t first = first_token(f, i);
+    z.n = own_tokens(f, i);
     z.s = z.n * z.ranks;
     z.positions = view_part(z.positions, first, z.n);
     z.positions_all = view_part(z.positions_all, first * z.ranks, z.s);
@@ -55,16 +57,13 @@ struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
 
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i)
 {
-    int64_t first;
-    return own_tokens(f, i, &first) * f->ranks;
+    return own_tokens(f, i) * f->ranks;
 }
 
 /* Returns the position in the sequence at which chunk i begins. */
 static int64_t position_of(const struct fpdt *f, int64_t i)
 {
-    int64_t first;
-    own_tokens(f, i, &first);
-    return first * f->ranks;
+    return first_token(f, i) * f->ranks;
 }
 
 struct work fpdt_tile(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)
@@ -108,57 +107,11 @@ struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int
     return (struct fpdt_pair){view_part(pair.k, 0, count), view_part(pair.v, 0, count)};
 }
 
-/* ---- the projection ---- */
-
-struct view fpdt_project(const struct fpdt *f, struct view x, int64_t rows)
-{
-    struct emit *e = f->e;
-    int64_t width = exchange_of(e).width;
-    struct view bias = view_none(), qkv = view_all(e, emit_activation(e, "qkv", rows, width));
-    if (has_weight(e, WEIGHT_QKV_BIAS))
-        bias = weight_view(e, f->layer, WEIGHT_QKV_BIAS);
-    e->tags.region = REGION_LINEAR;
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, f->layer, WEIGHT_QKV), bias, qkv, rows, width,
-                e->choices->model->hidden);
-    e->tags.region = REGION_ATTENTION;
-    return qkv;
-}
-
-void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x, struct view dx,
-                           int64_t rows)
-{
-    struct emit *e = f->e;
-    int64_t width = exchange_of(e).width, h = e->choices->model->hidden;
-    e->tags.region = REGION_LINEAR;
-    emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, f->layer, WEIGHT_QKV), view_none(), dx, rows, h,
-                width);
-    emit_weight_grad(e, f->layer, WEIGHT_QKV, dqkv, x, width, h, rows);
-    emit_bias_grad(e, f->layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
-    e->tags.region = REGION_ATTENTION;
-}
-
 /* ---- sums ---- */
-
-struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
-                       enum category category, int64_t count)
-{
-    struct emit *e = f->e;
-    struct view y = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
-    struct work work = {.kind = WORK_FILL, .elements = {count}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, &y, 1);
-    return y;
-}
 
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem)
 {
-    struct emit *e = f->e;
-    if (e->ir->buffer.dtype[x.buffer.i] == dtype)
-        return x;
-    enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
-    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
-    struct view y = view_all(e, emit_buffer(e, stem, category, dtype, (int64_t)x.count, 0));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
+    return emit_as(f->e, x, dtype, stem, (enum category)f->e->ir->buffer.category[x.buffer.i]);
 }
 
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem)
@@ -174,9 +127,8 @@ struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, co
 
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
 {
-    struct work work = {.kind = WORK_HOST_SYNC};
     if (f->offload && f->e->choices->profile->chunk_sync)
-        emit_op(f->e, stream, &work, NULL, 0, NULL, 0);
+        emit_wait(f->e, stream);
 }
 
 void fpdt_sync_tile(const struct fpdt *f)

@@ -89,10 +89,8 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
 /* Fetches the keys and values of chunk k that the queries of chunk q see. */
 struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
 
-/* fpdt_zeros() returns a new buffer of zeros; fpdt_cast() returns x in another dtype, or x itself when it has that
- * one; fpdt_sum() adds part in place to the first elements of sum, or, if sum is empty, returns part in fp32. */
-struct view fpdt_zeros(const struct fpdt *f, const char *stem, enum dtype dtype,
-                       enum category category, int64_t count);
+/* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_sum() adds part in place to the first
+ * elements of sum, or, if sum is empty, returns part in fp32. */
 struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, const char *stem);
 struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, const char *stem);
 
@@ -102,12 +100,6 @@ struct view fpdt_sum(const struct fpdt *f, struct view sum, struct view part, co
 void fpdt_sync_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_sync_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
-
-/* fpdt_project() returns qkv[rows, W] of some rows of x[rows, h]; fpdt_project_backward() writes dx and adds the
- * gradients of wqkv and its bias. */
-struct view fpdt_project(const struct fpdt *f, struct view x, int64_t rows);
-void fpdt_project_backward(const struct fpdt *f, struct view dqkv, struct view x, struct view dx,
-                           int64_t rows);
 
 /* fpdt_finish_chunk() passes the gradients of chunk i's q, k and v back through the all-to-alls and the projection
  * into dx, or, for the operator without a projection, into dqkv. */

@@ -4,23 +4,11 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"
-#include "schedule/emit/emit.h"
-
-/* Fills a new tensor, in place of the op that makes it in a whole schedule. */
-static struct view given(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                         int64_t count)
-{
-    struct view x = view_all(e, emit_buffer(e, stem, category, dtype, count, 0));
-    struct work work = {.kind = WORK_FILL, .elements = {count}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
-    return x;
-}
 
 static void wait_for(struct emit *e, uint8_t stream)
 {
-    struct work work = {.kind = WORK_HOST_SYNC};
     set_region(e, REGION_NONE);
-    emit_op(e, stream, &work, NULL, 0, NULL, 0);
+    emit_wait(e, stream);
 }
 
 void fpdt_fetch_alone(struct emit *e)
@@ -46,7 +34,8 @@ void fpdt_fetch_alone(struct emit *e)
     struct view host[ARRAY_LEN(parts)] = {{{0}, 0, 0}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         set_region(e, REGION_NONE);
-        struct view x = given(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count);
+        struct view x = emit_zeros(
+            e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
         fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);
         /* of keys and values only what a later chunk sees; one rank that fetches for all brings the whole */
         if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))

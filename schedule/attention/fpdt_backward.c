@@ -27,8 +27,8 @@ struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id 
     struct fpdt_chunk *chunk = &f->chunk[k];
     struct fpdt_pair early = chunk->early_pair;
     if (!f->offload)
-        return (struct fpdt_pair){chunk->part.k, chunk->part.v};
-    chunk->early_pair = (struct fpdt_pair){view_none(), view_none()};
+        return (struct fpdt_pair){chunk->part.in.k, chunk->part.in.v};
+    chunk->early_pair = (struct fpdt_pair){0};
     if (early.k.count > 0)
         return early;
     return fpdt_bring_pair(f, after, q, k);
@@ -39,8 +39,8 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
     struct fpdt_chunk *chunk = &f->chunk[q];
     struct fpdt_queries early = chunk->early_queries;
     if (!f->offload)
-        return (struct fpdt_queries){chunk->part.q, chunk->part.o, view_all(f->e, chunk->part.lse)};
-    chunk->early_queries = (struct fpdt_queries){view_none(), view_none(), view_none()};
+        return (struct fpdt_queries){chunk->part.in.q, chunk->part.o, chunk->part.lse};
+    chunk->early_queries = (struct fpdt_queries){0};
     if (early.q.count > 0)
         return early;
     return (struct fpdt_queries){fpdt_bring(f, f->load, after, q, chunk->queries.q, "q"),
@@ -52,19 +52,17 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
                               const struct fpdt_pair *pair)
 {
     struct emit *e = f->e;
-    enum dtype dtype = (enum dtype)e->choices->dtype;
     struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
     int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv * f->kv_width;
     struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
-    struct qkv in = {set->queries.q, seen.k, seen.v}, grads;
+    struct qkv in = {set->queries.q, seen.k, seen.v};
+    struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
+                        emit_computed(e, "dk_block", CATEGORY_KV, keys, 0),
+                        emit_computed(e, "dv_block", CATEGORY_KV, keys, 0)};
     if (e->choices->profile->chunk_reload) { /* torch.zeros */
-        grads.q = fpdt_zeros(f, "dq_block", dtype, CATEGORY_ACTIVATION, rows);
-        grads.k = fpdt_zeros(f, "dk_block", dtype, CATEGORY_KV, keys);
-        grads.v = fpdt_zeros(f, "dv_block", dtype, CATEGORY_KV, keys);
-    } else {
-        grads.q = view_all(e, emit_buffer(e, "dq_block", CATEGORY_ACTIVATION, dtype, rows, 0));
-        grads.k = view_all(e, emit_buffer(e, "dk_block", CATEGORY_KV, dtype, keys, 0));
-        grads.v = view_all(e, emit_buffer(e, "dv_block", CATEGORY_KV, dtype, keys, 0));
+        emit_zeros(e, grads.q);
+        emit_zeros(e, grads.k);
+        emit_zeros(e, grads.v);
     }
     attention_tile_backward(e, work, &in, set->queries.o, set->queries.lse, set->d_o, &grads);
     return grads;
@@ -81,16 +79,25 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");
     grads.v = fpdt_cast(f, grads.v, dtype, "dv");
-    struct view dqkv = to.dqkv.i != IR_NONE ? view_rows(to.dqkv, begin, z.n, z.width)
-                                            : view_all(e, emit_activation(e, "dqkv", z.n, z.width));
+    struct view dqkv = to.dqkv.i != IR_NONE
+                           ? view_rows(to.dqkv, begin, z.n, z.width)
+                           : emit_computed(e, "dqkv", CATEGORY_ACTIVATION, z.n, z.width);
     exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
     fpdt_sync_stream(f, f->aside);
     fpdt_sync_ranks(f);
-    if (to.dx.i != IR_NONE) {
-        if (norm.count == 0)
-            norm = view_rows(e->saved[f->layer].norm1, begin, z.n, h);
-        fpdt_project_backward(f, dqkv, norm, view_rows(to.dx, begin, z.n, h), z.n);
-    }
+    if (to.dx.i == IR_NONE)
+        return;
+    if (norm.count == 0)
+        norm = view_rows(e->saved[f->layer].norm1, begin, z.n, h);
+    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, begin, z.n, h), z.n);
+    e->tags.region = REGION_ATTENTION;
+}
+
+struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to)
+{
+    if (to.dx.i == IR_NONE || f->chunk[i].norm.count == 0)
+        return view_none();
+    return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
 /* ---- keys outside ---- */
@@ -136,25 +143,23 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
 }
 
+static struct view zeros(const struct fpdt *f, const char *stem, enum category category,
+                         int64_t count)
+{
+    return emit_zeros(f->e, emit_tensor(f->e, stem, category, DTYPE_F32, count, 0));
+}
+
 /* Writes the zeros that DeepSpeed writes before the loops: the gradient of the first query chunk on the device, and
  * the gradients of all query chunks on the host. */
 static void zero_queries(struct gradients *g, struct set *set)
 {
     const struct fpdt *f = g->f;
-    set->dq =
-        fpdt_zeros(f, "dq_sum", DTYPE_F32, CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
+    set->dq = zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
     struct query_state *state = g->queries;
     fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq_host, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
         fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq_host, sizeof *state);
     fpdt_sync_stream(f, f->e->stream.host);
-}
-
-static struct view fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to)
-{
-    if (to.dx.i == IR_NONE || f->chunk[i].norm.count == 0)
-        return view_none();
-    return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
 /* Emits the tiles of key chunk k and returns the gradients of chunk k's q, k and v. *set holds the tensors of query
@@ -167,10 +172,10 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
     int64_t keys = fpdt_tokens(f, k) * f->kv_width, last = k;
-    struct qkv sums = {view_none(), view_none(), view_none()};
+    struct qkv sums = {0};
     if (reload) {
-        sums.k = fpdt_zeros(f, "dk_sum", DTYPE_F32, CATEGORY_KV, keys);
-        sums.v = fpdt_zeros(f, "dv_sum", DTYPE_F32, CATEGORY_KV, keys);
+        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys);
+        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys);
     }
     while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
         last++;
@@ -207,7 +212,7 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     const struct fpdt *f = g->f;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
-    struct view norm = fetch_norm(f, 0, to);
+    struct view norm = fpdt_fetch_norm(f, 0, to);
     struct fpdt_pair pair = fpdt_pair_of(f, 0, 0, e->before_wo);
     struct set set = next_set(g, 0, 0, false);
     fpdt_sync_stream(f, f->aside);
@@ -215,13 +220,13 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     if (reload)
         zero_queries(g, &set);
     for (int64_t k = 0; k < f->u; k++) {
-        struct fpdt_pair next = {view_none(), view_none()};
+        struct fpdt_pair next = {0};
         struct qkv sums = tiles(g, k, &pair, &set, &next);
         fpdt_finish_chunk(f, k, sums, norm, to);
         if (k + 1 == f->u)
             break;
         pair = reload ? fpdt_pair_of(f, k + 1, k + 1, e->last_compute) : next;
-        norm = fetch_norm(f, k + 1, to);
+        norm = fpdt_fetch_norm(f, k + 1, to);
         fpdt_sync_tile(f);
     }
     e->tags.chunk = IR_NONE16;

@@ -40,14 +40,6 @@ static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
     }
 }
 
-static struct view fetch_norm(const struct fpdt *f, int64_t k, struct fpdt_target to)
-{
-    const struct view *norm = &f->chunk[k].norm;
-    if (to.dx.i == IR_NONE || norm->count == 0)
-        return view_none();
-    return fpdt_fetch(f, f->aside, f->e->last_compute, *norm, "norm");
-}
-
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
  * gradient of chunk k's own queries, if they are these last queries; else empty, and the stored gradient is used. */
 static void finish(const struct fpdt *f, const struct key_state *state, const struct keys *keys,
@@ -56,7 +48,7 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
     if (dq.count == 0)
         dq = f->offload ? fpdt_bring(f, f->load, f->e->last_compute, k, state->dq_host, "dq")
                         : state->dq;
-    fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fetch_norm(f, k, to), to);
+    fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fpdt_fetch_norm(f, k, to), to);
 }
 
 /* Emits the tiles of query chunk q. *keys holds the first key chunk that q attends to on entry, and the first that q

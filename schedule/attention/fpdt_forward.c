@@ -6,12 +6,6 @@
 
 #include <stddef.h>
 
-static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, int64_t rows,
-                            int64_t cols)
-{
-    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
-}
-
 /* Fetches what the backward begins with, during the forward's last tile. */
 static void fetch_for_backward(const struct fpdt *f)
 {
@@ -23,24 +17,30 @@ static void fetch_for_backward(const struct fpdt *f)
     first->early_queries.lse = fpdt_bring(f, f->load, after, 0, first->queries.lse, "lse");
 }
 
+static struct fpdt_pair pair_on_device(const struct fpdt *f, int64_t k)
+{
+    return (struct fpdt_pair){f->chunk[k].part.in.k, f->chunk[k].part.in.v};
+}
+
 /* Emits one tile of chunk i by the keys of chunk j, into the running sums, which the tile of chunk `first` makes. */
 static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
                         const struct qkv *in, struct view sum, struct view o)
 {
     struct emit *e = f->e;
-    struct view lse = view_all(e, f->chunk[i].part.lse);
+    struct view lse = f->chunk[i].part.lse;
     int64_t rows = fpdt_tokens(f, i);
     struct work work = fpdt_tile(f, WORK_ATTENTION, i, j);
     if (i == first || (j == first && e->choices->dtype == DTYPE_F32)) {
         attention_tile(e, work, in, o, lse);
         return o;
     }
-    struct view block = new_rows(e, "o_block", e->choices->dtype, rows, f->q_width);
+    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, rows, f->q_width);
     if (j == first) {
         attention_tile(e, work, in, block, lse);
         return fpdt_cast(f, block, DTYPE_F32, "o_sum");
     }
-    struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, rows, f->heads);
+    struct view block_lse =
+        emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, rows, f->heads);
     struct work merge = {.kind = WORK_MERGE,
                          .merge = {rows, f->heads, e->choices->model->head_dim}};
     attention_tile(e, work, in, block, block_lse);
@@ -54,42 +54,33 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
 static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pair *ahead)
 {
     struct emit *e = f->e;
-    const struct attention_saved *own = &f->chunk[i].part;
     int64_t first = fpdt_first_seen(f, i), then = i + 1 < f->u ? fpdt_first_seen(f, i + 1) : i;
-    struct fpdt_pair pair = {f->chunk[first].part.k, f->chunk[first].part.v};
+    struct fpdt_pair pair = *ahead;
     struct view sum = view_none();
     bool early = e->choices->profile->chunk_reload;
-    if (ahead->k.count > 0)
-        pair = *ahead;
+    if (pair.k.count == 0)
+        pair = pair_on_device(f, first);
     for (int64_t j = first; j <= i; j++) {
-        struct fpdt_pair next = {own->k, own->v};
+        struct fpdt_pair next = {0};
         e->tags.step = (uint16_t)j;
-        *ahead = (struct fpdt_pair){view_none(), view_none()};
+        *ahead = (struct fpdt_pair){0};
         if (f->offload && j + 1 < i)
             next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
-        else if (j + 1 < i)
-            next = (struct fpdt_pair){f->chunk[j + 1].part.k, f->chunk[j + 1].part.v};
+        else if (j < i)
+            next = pair_on_device(f, j + 1);
         else if (f->offload && j == i && then < i)
             *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
         else if (f->offload && j == i && i + 1 == f->u && early)
             fetch_for_backward(f);
         pair = fpdt_pair_part(f, pair, i, j);
-        struct qkv in = {own->q, pair.k, pair.v};
+        struct qkv in = {f->chunk[i].part.in.q, pair.k, pair.v};
         sum = tile(f, i, j, first, &in, sum, o);
         fpdt_sync_tile(f);
         pair = next;
     }
     e->tags.step = IR_NONE16;
-    if (sum.buffer.i != o.buffer.i) {
-        struct work cast = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->stream.compute, &cast, &sum, 1, &o, 1);
-    }
-}
-
-static void keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
-                 struct view *host)
-{
-    fpdt_keep(f, stream, i, x, stem, host, sizeof *f->chunk);
+    if (sum.buffer.i != o.buffer.i)
+        emit_cast(e, sum, o);
 }
 
 /* Emits the forward of chunk i. x: rows of the normed input, or, if there is no projection, of its result. */
@@ -105,34 +96,27 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     *chunk = (struct fpdt_chunk){0};
     if (projects) {
         struct view rows = view_rows(x, begin, z.n, e->choices->model->hidden);
-        qkv = fpdt_project(f, rows, z.n);
+        qkv = project_qkv(e, f->layer, rows, z.n);
+        e->tags.region = REGION_ATTENTION;
         if (f->offload && profile->chunk_norm)
             chunk->norm = fpdt_store(f, f->aside, rows, "norm_host");
     }
     e->tags.region = REGION_ATTENTION;
-    struct qkv in = exchange_in(e, f->layer, &z, qkv, view_none(), &chunk->part);
-    chunk->part.q = in.q;
-    chunk->part.k = in.k;
-    chunk->part.v = in.v;
-    chunk->part.lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, f->heads);
+    struct qkv in = exchange_in(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->part);
+    chunk->part.in = in;
     fpdt_sync_ranks(f);
     if (f->offload) {
-        keep(f, f->store, i, in.q, "q_host", &chunk->queries.q);
-        keep(f, f->store, i, in.k, "k_host", &chunk->pair.k);
-        keep(f, f->store, i, in.v, "v_host", &chunk->pair.v);
+        fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+        fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
+        fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
     }
-    struct view o = out;
-    if (z.ranks > 1)
-        o = new_rows(e, "o", e->choices->dtype, z.s, f->q_width);
-    chunk->part.o = o;
-    emit_mark_saved(e, o.buffer);
-    emit_mark_saved(e, chunk->part.lse);
+    struct view o = exchange_output(e, &z, out);
+    attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
-    if (z.ranks > 1)
-        exchange_out(e, &z, o, out);
+    exchange_out(e, &z, o, out);
     if (f->offload) {
-        keep(f, f->aside, i, o, "o_host", &chunk->queries.o);
-        keep(f, f->aside, i, view_all(e, chunk->part.lse), "lse_host", &chunk->queries.lse);
+        fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+        fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
     }
 }
 
@@ -144,8 +128,7 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
         int64_t begin;
         struct exchange z = fpdt_exchange(f, i, &begin);
         struct view rows = view_rows(out, begin, z.n, z.q_width);
-        struct work work = {.kind = WORK_PACK, .pack = {z.n, 1, {z.q_width, 0, 0}}};
-        emit_op(e, e->stream.compute, &work, &part[i], 1, &rows, 1);
+        emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.q_width);
     }
 }
 
@@ -154,7 +137,7 @@ static void forward(struct emit *e, uint32_t layer, buffer_id x, bool projects, 
     bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
     for (int64_t s = 0; s < e->choices->micro_batch; s++) {
         struct fpdt f = fpdt_of(e, layer, s);
-        struct fpdt_pair ahead = {view_none(), view_none()};
+        struct fpdt_pair ahead = {0};
         struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
         for (int64_t i = 0; i < f.u; i++) {
             int64_t begin;
@@ -162,7 +145,7 @@ static void forward(struct emit *e, uint32_t layer, buffer_id x, bool projects, 
             e->tags.chunk = (uint16_t)i;
             part[i] = view_rows(out, begin, z.n, z.q_width);
             if (cat)
-                part[i] = new_rows(e, "o_rows", e->choices->dtype, z.n, z.q_width);
+                part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
             chunk_forward(&f, i, x, projects, part[i], &ahead);
         }
         e->tags.chunk = IR_NONE16;

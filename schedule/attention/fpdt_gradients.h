@@ -31,6 +31,10 @@ struct view fpdt_d_o(const struct gradients *g, int64_t q);
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
+/* Fetches the normed input of chunk i, which the gradient of the projection reads; empty where it is still on the
+ * device, or there is no projection. */
+struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to);
+
 /* Emits the backward of one tile and returns its dq, dk, dv in the compute dtype. */
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
                               const struct fpdt_pair *pair);

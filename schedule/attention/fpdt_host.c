@@ -8,7 +8,6 @@
  * stores. */
 #include "schedule/attention/fpdt.h"
 
-#include "schedule/attention/attention.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
@@ -16,17 +15,11 @@
 static struct view new_like(const struct fpdt *f, struct view x, int64_t count, const char *stem,
                             enum memory memory)
 {
-    struct emit *e = f->e;
-    const struct buffer_table *b = &e->ir->buffer;
-    buffer_id y = emit_buffer(e, stem, (enum category)b->category[x.buffer.i],
-                              (enum dtype)b->dtype[x.buffer.i], count, 0);
-    e->ir->buffer.memory[y.i] = (uint8_t)memory;
-    return view_all(e, y);
-}
-
-static int64_t bytes_of(const struct fpdt *f, struct view x)
-{
-    return (int64_t)(x.count * dtype_bytes((enum dtype)f->e->ir->buffer.dtype[x.buffer.i]));
+    struct buffer_table *b = &f->e->ir->buffer;
+    struct view y = emit_tensor(f->e, stem, (enum category)b->category[x.buffer.i],
+                                dtype_of(f->e, x), count, 0);
+    b->memory[y.buffer.i] = (uint8_t)memory;
+    return y;
 }
 
 /* Emits an op of the traffic with the host, which only ranks that pass the guard run. */
@@ -46,7 +39,7 @@ static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint
 static void copy(const struct fpdt *f, enum work_kind kind, uint16_t guard, op_id after,
                  uint8_t stream, struct view from, struct view to)
 {
-    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(f, from), 0}};
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(f->e, from), 0}};
     emit_traffic(f, guard, after, stream, work, from, to);
 }
 
@@ -97,11 +90,6 @@ struct kept_part {
     int64_t rows, cols; /* cols = 0: one dimension */
 };
 
-static int64_t elements_of(struct kept_part part)
-{
-    return part.cols > 0 ? part.rows * part.cols : part.rows;
-}
-
 /* Returns chunk i's view on the host, which the first call places. If one rank copies for all, it lies in the buffer
  * that P chunks share, which has room for the first chunk, the largest, of all ranks; otherwise each chunk has a buffer
  * of its own size. */
@@ -110,7 +98,7 @@ static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_pa
 {
     struct emit *e = f->e;
     int64_t ranks = ranks_of(f), first = i - keeper(f, i);
-    uint64_t count = (uint64_t)(elements_of(part) * ranks);
+    uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
     for (int64_t j = first; j < first + ranks && j < f->u; j++) {
@@ -130,12 +118,12 @@ void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, c
                struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    const struct buffer_table *b = &e->ir->buffer;
-    struct kept_part part = {(enum category)b->category[x.buffer.i],
-                             (enum dtype)b->dtype[x.buffer.i], (int64_t)x.count, 0};
+    struct kept_part part = {(enum category)e->ir->buffer.category[x.buffer.i], dtype_of(e, x),
+                             (int64_t)x.count, 0};
     struct view to = place_on_host(f, i, part, stem, host, stride);
     if (by_one(f)) {
-        struct work work = {.kind = WORK_ALL_GATHER, .collective = {e->group.hp, bytes_of(f, x)}};
+        struct work work = {.kind = WORK_ALL_GATHER,
+                            .collective = {e->group.hp, bytes_of(f->e, x)}};
         struct view all = new_like(f, x, (int64_t)to.count, stem, MEMORY_HBM);
         emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
@@ -162,7 +150,7 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
     struct view all = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own = new_like(f, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
-                        .broadcast = {e->group.hp, bytes_of(f, all), keeper(f, i)}};
+                        .broadcast = {e->group.hp, bytes_of(f->e, all), keeper(f, i)}};
     copy(f, WORK_H2D, guard_of_keeper(f, i), after, stream, host, all);
     emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;

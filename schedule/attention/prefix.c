@@ -42,19 +42,16 @@ static struct reach reach_of(const struct emit *e)
 
 static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
 {
-    struct work work = {.kind = (uint8_t)kind};
-    int64_t bytes = (int64_t)(x.count * dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]));
-    work.p[0] = e->unit.shared.group;
-    work.p[1] = bytes;
+    struct work work = {.kind = (uint8_t)kind,
+                        .collective = {e->unit.shared.group, bytes_of(e, x)}};
     emit_op(e, e->stream.shared_comm, &work, &x, 1, &y, 1);
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
-    buffer_id buffer =
-        emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, e->unit.most_keys, width);
-    emit_cache(e, buffer);
-    return view_all(e, buffer);
+    struct view cache = emit_computed(e, stem, CATEGORY_KV, e->unit.most_keys, width);
+    emit_cache(e, cache.buffer);
+    return cache;
 }
 
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
@@ -64,11 +61,7 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
     *width = z.kv_width / z.ranks;
     if (prefix->k.count == 0)
         *prefix = (struct prefix){.k = new_cache(e, "k_cache", *width),
-                                  .v = new_cache(e, "v_cache", *width),
-                                  .dk = view_none(),
-                                  .dv = view_none(),
-                                  .given_dk = view_none(),
-                                  .given_dv = view_none()};
+                                  .v = new_cache(e, "v_cache", *width)};
     return prefix;
 }
 
@@ -79,11 +72,8 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
     if (lacks == 0)
         return view_none();
-    struct work work = {.kind = WORK_FILL, .elements = {lacks, 0}};
-    struct view all =
-        view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, reach.piece, width));
-    struct view tail = view_part(all, own * width, lacks);
-    emit_op(e, e->stream.compute, &work, NULL, 0, &tail, 1);
+    struct view all = emit_computed(e, stem, CATEGORY_KV, reach.piece, width);
+    emit_zeros(e, view_part(all, own * width, lacks));
     return all;
 }
 
@@ -100,10 +90,8 @@ static void gather(struct emit *e, struct view own, struct view filled, struct v
 static struct view copied(struct emit *e, struct view x, const char *stem, int64_t rows,
                           int64_t width)
 {
-    struct work work = {.kind = WORK_PACK, .pack = {rows, 1, {width, 0, 0}}};
-    struct view y = view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, rows, width));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
+    struct view y = emit_computed(e, stem, CATEGORY_KV, rows, width);
+    return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
 }
 
 static struct work tile_work(const struct emit *e, uint32_t layer, uint32_t sequence,
@@ -132,7 +120,7 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     int64_t own = z.s * width, before = reach.begin * width;
     bool shares = e->unit.shared.count > 1;
-    struct qkv to = {view_none(), view_none(), view_none()}, filled = to;
+    struct qkv to = {0}, filled = {0};
     if (shares) {
         filled.k = filled_up(e, "k_piece", reach, width);
         filled.v = filled_up(e, "v_piece", reach, width);
@@ -141,7 +129,7 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
         to.k = view_part(shares ? filled.k : prefix->k, shares ? 0 : before, own);
         to.v = view_part(shares ? filled.v : prefix->v, shares ? 0 : before, own);
     }
-    struct qkv in = exchange_in_to(e, layer, &z, qkv, to, saved);
+    struct qkv in = exchange_in(e, layer, &z, qkv, to, saved);
     if (shares) {
         gather(e, in.k, filled.k, prefix->k, reach, width);
         gather(e, in.v, filled.v, prefix->v, reach, width);
@@ -152,17 +140,11 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
         in.k = copied(e, in.k, "k_prefix", reach.to, width);
         in.v = copied(e, in.v, "v_prefix", reach.to, width);
     }
-    saved->q = in.q;
-    saved->o = out;
-    if (z.ranks > 1)
-        saved->o = view_all(e, emit_activation(e, "o", z.s, z.q_width / z.ranks));
-    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z.s, z.heads / z.ranks);
-    emit_mark_saved(e, saved->o.buffer);
-    emit_mark_saved(e, saved->lse);
-    attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, saved->o,
-                   view_all(e, saved->lse));
-    if (z.ranks > 1)
-        exchange_out(e, &z, saved->o, out);
+    saved->in.q = in.q;
+    struct view o = exchange_output(e, &z, out);
+    attention_save(e, saved, o, z.s, z.heads / z.ranks);
+    attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
+    exchange_out(e, &z, o, out);
 }
 
 void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
@@ -182,15 +164,8 @@ static enum dtype sum_dtype(const struct emit *e)
 static struct view summed(struct emit *e, struct view tile, struct view later)
 {
     bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
-    if (wide && later.count == 0) {
-        struct view sum =
-            view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, (int64_t)tile.count, 0));
-        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)tile.count, 0}};
-        emit_op(e, e->stream.compute, &work, &tile, 1, &sum, 1);
-        return sum;
-    }
     if (later.count == 0)
-        return tile;
+        return emit_as(e, tile, sum_dtype(e), "dkv_sum", CATEGORY_KV);
     later = view_part(later, 0, (int64_t)tile.count);
     struct view sum = wide ? later : tile, part = wide ? tile : later;
     emit_add(e, sum, part, sum);
@@ -206,11 +181,8 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
     struct view sum = later;
     int64_t seen = reach.end * width;
     int64_t all = (reach.begin + reach.piece * e->unit.shared.count) * width;
-    if (later.count == 0) {
-        struct work work = {.kind = WORK_FILL, .elements = {all, 0}};
-        sum = view_all(e, emit_buffer(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), all, 0));
-        emit_op(e, e->stream.compute, &work, NULL, 0, &sum, 1);
-    }
+    if (later.count == 0)
+        sum = emit_zeros(e, emit_tensor(e, "dkv_sum", CATEGORY_KV, sum_dtype(e), all, 0));
     struct view part = view_part(sum, 0, (int64_t)tile.count);
     emit_add(e, part, tile, part);
     return view_part(sum, 0, seen);
@@ -226,19 +198,12 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
     if (given.count > 0)
         emit_add(e, part, view_part(given, begin, count), part);
     if (e->unit.shared.count > 1) {
-        struct view mine =
-            view_all(e, emit_buffer(e, "dkv_part", CATEGORY_KV,
-                                    (enum dtype)e->ir->buffer.dtype[sum.buffer.i], piece, 0));
+        struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of(e, sum), piece, 0);
         part.count = (uint64_t)piece * e->unit.shared.count;
         collective(e, WORK_REDUCE_SCATTER, part, mine);
         part = view_part(mine, 0, own);
     }
-    if (e->ir->buffer.dtype[part.buffer.i] == e->choices->dtype)
-        return part;
-    struct view y = view_all(e, emit_buffer(e, "dkv", CATEGORY_KV, e->choices->dtype, own, 0));
-    struct work work = {.kind = WORK_CAST, .elements = {own, 0}};
-    emit_op(e, e->stream.compute, &work, &part, 1, &y, 1);
-    return y;
+    return emit_as(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
 }
 
 static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct view d_out,
@@ -248,18 +213,13 @@ static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct v
     struct reach reach = reach_of(e);
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    enum dtype dtype = (enum dtype)e->choices->dtype;
     int64_t width = z.kv_width / z.ranks, seen = reach.to * width;
     bool multiplexed = pipeline_of(e->choices)->multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    struct qkv in = {saved->q, view_part(prefix->k, 0, seen), view_part(prefix->v, 0, seen)};
-    struct qkv grads = {
-        .q = view_all(e, emit_activation(e, "dq", z.s, z.q_width / z.ranks)),
-        .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, dtype, reach.to, width)),
-        .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, dtype, reach.to, width)),
-    };
+    struct qkv in = {saved->in.q, view_part(prefix->k, 0, seen), view_part(prefix->v, 0, seen)};
+    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, reach.to, width);
     attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),
-                            &in, saved->o, view_all(e, saved->lse), d_o, &grads);
+                            &in, saved->o, saved->lse, d_o, &grads);
     if (multiplexed) {
         prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width);
         prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width);

@@ -4,36 +4,40 @@
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
 
-buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x)
+int64_t qkv_width(const struct emit *e)
 {
     const struct transformer *model = e->choices->model;
-    int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
-    struct view bias = view_none();
-    if (has_weight(e, WEIGHT_QKV_BIAS))
-        bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
+    return transformer_q_width(model) + 2 * transformer_kv_width(model);
+}
+
+struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
+{
+    return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
+}
+
+struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows)
+{
+    int64_t width = qkv_width(e);
     e->tags.region = REGION_LINEAR;
-    buffer_id qkv = emit_activation(e, "qkv", e->unit.rows, width);
-    /* x may be what all units are gathered into, longer than this one */
-    emit_matmul(e, MATMUL_NT, view_rows(x, 0, e->unit.rows, model->hidden),
-                weight_view(e, layer, WEIGHT_QKV), bias, view_all(e, qkv), e->unit.rows, width,
-                model->hidden);
-    emit_mark_saved_product(e, qkv);
+    struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, rows, width);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_QKV),
+                optional_weight(e, layer, WEIGHT_QKV_BIAS), qkv, rows, width,
+                e->choices->model->hidden);
     return qkv;
 }
 
-void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x, buffer_id dx)
+void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
+                          struct view dx, int64_t rows)
 {
-    const struct transformer *model = e->choices->model;
-    int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
+    int64_t width = qkv_width(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
-    int64_t h = model->hidden;
-    struct view whole = tensor_gather(e, view_all(e, x), h, TENSOR_SEQUENCES, "norm_all", true);
-    struct view product = tensor_product(e, view_all(e, dx), h, "dx_all");
-    emit_matmul(e, MATMUL_NN, view_all(e, dqkv), weight_view(e, layer, WEIGHT_QKV), view_none(),
-                product, e->unit.rows, h, width);
-    tensor_scatter(e, product, view_all(e, dx), TENSOR_SEQUENCES);
-    emit_weight_grad(e, layer, WEIGHT_QKV, view_all(e, dqkv), whole, width, h, e->unit.rows);
-    emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, view_all(e, dqkv), e->unit.rows, width);
+    struct view whole = tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
+    struct view product = tensor_product(e, dx, h, "dx_all");
+    emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, layer, WEIGHT_QKV), view_none(), product, rows,
+                h, width);
+    tensor_scatter(e, product, dx, TENSOR_SEQUENCES);
+    emit_weight_grad(e, layer, WEIGHT_QKV, dqkv, whole, width, h, rows);
+    emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
 }
 
 int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
@@ -47,9 +51,7 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
 static struct view place(struct emit *e, struct view to, const char *stem, enum category category,
                          int64_t rows, int64_t cols)
 {
-    if (to.count > 0)
-        return to;
-    return view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
+    return to.count > 0 ? to : emit_computed(e, stem, category, rows, cols);
 }
 
 struct view rotate(struct emit *e, struct view x, struct view positions, int64_t rows,
@@ -119,24 +121,36 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
     struct view write[4] = {grads->q, grads->k, grads->v};
     int64_t workspace = work_workspace_bytes(e->choices->attention_impl, e->choices->sm, &work);
     if (workspace > 0)
-        write[3] =
-            view_all(e, emit_buffer(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0));
+        write[3] = emit_tensor(e, "workspace", CATEGORY_WORKSPACE, DTYPE_U8, workspace, 0);
     emit_op(e, e->stream.compute, &work, (struct view[]){in->q, in->k, in->v, o, lse, d_o}, 6,
             write, workspace > 0 ? 4 : 3);
 }
 
-void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
-                    int64_t heads, int64_t kv_heads)
+void attention_save(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
+                    int64_t heads)
+{
+    saved->o = o;
+    saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
+    emit_mark_saved(e, saved->o.buffer);
+    emit_mark_saved(e, saved->lse.buffer);
+}
+
+struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
+                         int64_t kv_width)
+{
+    return (struct qkv){emit_computed(e, "dq", CATEGORY_ACTIVATION, rows, width),
+                        emit_computed(e, "dk", CATEGORY_KV, kv_rows, kv_width),
+                        emit_computed(e, "dv", CATEGORY_KV, kv_rows, kv_width)};
+}
+
+void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct qkv in, struct view o,
+                    int64_t tokens, int64_t heads, int64_t kv_heads)
 {
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct work work = attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads);
-    struct qkv in = {saved->q, saved->k, saved->v};
-    saved->o = o;
-    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
-    emit_mark_saved(e, saved->o.buffer);
-    emit_mark_saved(e, saved->lse);
-    attention_tile(e, attention_masked(e, layer, sequence, work, 0), &in, o,
-                   view_all(e, saved->lse));
+    saved->in = in;
+    attention_save(e, saved, o, tokens, heads);
+    attention_tile(e, attention_masked(e, layer, sequence, work, 0), &in, o, saved->lse);
 }
 
 struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
@@ -145,14 +159,9 @@ struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t seque
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct work work = attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads);
     int64_t dim = e->choices->model->head_dim;
-    struct qkv in = {saved->q, saved->k, saved->v};
-    struct qkv grads = {
-        .q = place(e, view_none(), "dq", CATEGORY_ACTIVATION, tokens, heads * dim),
-        .k = place(e, view_none(), "dk", CATEGORY_KV, tokens, kv_heads * dim),
-        .v = place(e, view_none(), "dv", CATEGORY_KV, tokens, kv_heads * dim),
-    };
-    attention_tile_backward(e, attention_masked(e, layer, sequence, work, 0), &in, saved->o,
-                            view_all(e, saved->lse), d_o, &grads);
+    struct qkv grads = new_gradients(e, tokens, heads * dim, tokens, kv_heads * dim);
+    attention_tile_backward(e, attention_masked(e, layer, sequence, work, 0), &saved->in, saved->o,
+                            saved->lse, d_o, &grads);
     return grads;
 }
 
@@ -247,17 +256,20 @@ static struct attention_emitter operator_of(const struct emit *e)
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
-    buffer_id qkv = project_qkv(e, layer, x);
+    int64_t rows = e->unit.rows;
+    /* x may be what all units are gathered into, longer than this one */
+    struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
+    buffer_id qkv = project_qkv(e, layer, normed, rows).buffer;
+    emit_mark_saved_product(e, qkv);
     e->tags.region = REGION_ATTENTION;
     operator_of(e).operator_forward(e, layer, qkv, out);
 }
 
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
-    const struct transformer *model = e->choices->model;
-    int64_t width = transformer_q_width(model) + 2 * transformer_kv_width(model);
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
+    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
     operator_of(e).operator_backward(e, layer, d_out, dqkv);
-    project_qkv_backward(e, layer, dqkv, e->saved[layer].norm1, dx);
+    project_qkv_backward(e, layer, view_all(e, dqkv), view_all(e, e->saved[layer].norm1),
+                         view_all(e, dx), e->unit.rows);
 }

@@ -6,21 +6,20 @@
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
-#include "schedule/emit/emit.h"
-
-/* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
-struct qkv {
-    struct view q, k, v;
-};
+#include "schedule/attention/elementwise.h"
 
 /* In the functions below `to` is the view that takes a result; view_none(): a new buffer does. */
 
-/* Returns qkv[N, W] = x[N, h] wqkv^T (+ bias). */
-buffer_id project_qkv(struct emit *e, uint32_t layer, buffer_id x);
+/* Returns W, the columns of the projection. */
+int64_t qkv_width(const struct emit *e);
+/* Returns the weight's values, or an empty view when the model has no such weight. */
+struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
+/* Returns qkv[rows, W] = x[rows, h] wqkv^T (+ bias). */
+struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows);
 /* Writes dx = dqkv wqkv for the rows of x, and the gradients of wqkv and its bias. With tensor parallelism the rows
- * of x are this rank's own. */
-void project_qkv_backward(struct emit *e, uint32_t layer, buffer_id dqkv, buffer_id x,
-                          buffer_id dx);
+ * of x and dx are this rank's own, and `rows` those of all tensor ranks. */
+void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
+                          struct view dx, int64_t rows);
 
 /* Returns how many key and value heads take part in the all-to-all over P ranks (LoongTrain section 4.1: "KV
  * replication"): as many as query heads with KV_TO_HEADS; else the model's own number if P divides it, else P. */
@@ -57,10 +56,18 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
                              struct work causal, int64_t first);
 
-/* Emits the causal core on a whole sequence of the micro-batch: computes o[tokens, heads, head_dim] and its lse from
- * the q, k, v of the sequence's row in e->saved, and saves o there. */
-void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct view o, int64_t tokens,
-                    int64_t heads, int64_t kv_heads);
+/* Saves o[tokens, heads, head_dim], which the core is to write, and makes its statistics; selective checkpointing keeps
+ * both. */
+void attention_save(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
+                    int64_t heads);
+/* Returns new tensors for the gradients of q[rows, width], k and v. */
+struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
+                         int64_t kv_width);
+
+/* Emits the causal core on a whole sequence of the micro-batch: computes o[tokens, heads, head_dim] and its lse, and
+ * saves both and what they are computed from in the sequence's row in e->saved. */
+void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct qkv in, struct view o,
+                    int64_t tokens, int64_t heads, int64_t kv_heads);
 /* Emits the backward of the core, with the kernel's hidden workspace; returns dq, dk, dv, made from d_o[tokens,
  * heads, head_dim]. */
 struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,

@@ -153,26 +153,14 @@ uint32_t ring_next_inner(struct emit *e, const struct ring_shape *z, uint32_t in
     return next;
 }
 
-static enum dtype dtype_of(const struct emit *e, struct view x)
-{
-    return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
-}
-
 /* Returns x copied into a message of its own where the implementation does that, else x. */
 static struct view packed(struct emit *e, struct view x)
 {
     if (!e->choices->profile->ring_packs)
         return x;
-    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count, 1, {1, 0, 0}}};
-    struct view y = view_all(
-        e, emit_buffer(e, "message", CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
-}
-
-static int64_t bytes_of(const struct emit *e, struct view x)
-{
-    return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
+    int64_t count = (int64_t)x.count;
+    struct view y = emit_tensor(e, "message", CATEGORY_COMMUNICATION, dtype_of(e, x), count, 0);
+    return emit_pack(e, WORK_PACK, x, y, count, 1, 1);
 }
 
 struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
@@ -181,8 +169,7 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint
     struct view message = packed(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
     struct work work = {.kind = WORK_SHIFT, .p2p = {ring->group, by, bytes_of(e, x), 0, together}};
-    struct view y =
-        view_all(e, emit_buffer(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0));
+    struct view y = emit_tensor(e, stem, CATEGORY_KV, dtype_of(e, x), (int64_t)x.count, 0);
     emit_op_after(e, e->last_compute, stream, &work, &message, 1, &y, 1);
     return y;
 }
@@ -193,8 +180,8 @@ static struct view gather(struct emit *e, struct view kv, struct view message)
     struct work work = {
         .kind = WORK_ALL_GATHER,
         .collective = {e->group.outer.group, bytes_of(e, kv), ALGORITHM_AUTO, 0, 1}};
-    struct view all = view_all(e, emit_buffer(e, "kv_all", CATEGORY_KV, dtype_of(e, kv),
-                                              e->group.outer.size, (int64_t)kv.count));
+    struct view all = emit_tensor(e, "kv_all", CATEGORY_KV, dtype_of(e, kv), e->group.outer.size,
+                                  (int64_t)kv.count);
     op_id op = emit_op_after(e, e->last_compute, e->group.outer.kv, &work, &message, 1, &all, 1);
     if (e->choices->profile->gathers_first || e->choices->compile)
         e->sync = op;
@@ -224,15 +211,4 @@ void ring_step(struct emit *e, const struct ring_shape *z, uint32_t outer, uint3
             b->next =
                 ring_pass(e, &e->group.inner, next_inner - inner, e->group.inner.kv, b->kv, "kv");
     }
-}
-
-struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem)
-{
-    if (dtype_of(e, x) == dtype)
-        return x;
-    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count}};
-    struct view y =
-        view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, (int64_t)x.count, 0));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
 }

@@ -66,9 +66,6 @@ void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t outer, u
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,
                            const struct ring_shape *shape, const struct ring_tile *tile);
 
-/* Returns x in another dtype, in a new buffer; x itself when it has that dtype. */
-struct view ring_cast(struct emit *e, struct view x, enum dtype dtype, const char *stem);
-
 /* Emits one tile of q by the block kv into its rows of o and lse; returns the op. */
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         const struct ring_tile *tile, struct view q, struct view kv, struct view o,
@@ -76,11 +73,18 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
 /* Merges the tile's rows of a block's o and lse into the sums. */
 void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse);
-/* Emits one tile's gradients and returns them: dq is written to the rows of its queries in place, and dk and dv are
- * those of its first keys. */
-struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *shape,
-                              const struct ring_tile *tile, const struct attention_saved *saved,
-                              struct view kv, struct view d_o, struct view dq, struct view dkv);
+/* Gradients of a rank's queries, and of a block of keys and values; dv lies after dk. */
+struct ring_gradients {
+    struct view dq, dkv;
+};
+/* Emits the tiles of a step and adds their gradients to `sums`, where these are not empty. Returns the gradients of the
+ * step by themselves; empty ones if it has no tiles. into: the view that receives their dkv; if it is empty, a new
+ * buffer does. */
+struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *shape,
+                                         uint32_t outer, uint32_t inner,
+                                         const struct attention_saved *saved, struct view kv,
+                                         struct view d_o, struct view into,
+                                         struct ring_gradients sums);
 
 /* Makes o[c, heads, dim] and saved->lse from saved->q, k, v, where v lies after k. Keeps o in saved. */
 void ring_forward(struct emit *e, const struct ring_shape *shape, struct attention_saved *saved,

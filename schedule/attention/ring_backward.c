@@ -9,102 +9,75 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-struct sums {
-    struct view dq;  /* fp32 */
-    struct view dkv; /* of the block in hand, as its ranks so far have summed it */
-    struct view all; /* reduce-scattered: of all blocks, nearest first, this rank's part */
-};
-
-static struct view new_tensor(struct emit *e, const char *stem, enum category category,
-                              int64_t rows, int64_t cols)
-{
-    return view_all(e, emit_buffer(e, stem, category, e->choices->dtype, rows, cols));
-}
-
-/* Emits sum += part, in place. */
-static void add_to(struct emit *e, struct view sum, struct view part)
-{
-    emit_add(e, sum, part, sum);
-}
-
-struct qkv ring_tile_backward(struct emit *e, const struct ring_shape *z,
-                              const struct ring_tile *tile, const struct attention_saved *saved,
-                              struct view kv, struct view d_o, struct view dq, struct view dkv)
+static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
+                                const struct ring_tile *tile, const struct attention_saved *saved,
+                                struct view kv, struct view d_o, struct view dq, struct view dkv)
 {
     int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
     int64_t v_begin = z->rows * z->kv_width, kv_count = tile->keys * z->kv_width;
     struct work work = ring_tile_work(e, WORK_ATTENTION_BACKWARD, z, tile);
-    struct qkv in = {view_part(saved->q, q_begin, q_count), view_part(kv, 0, kv_count),
+    struct qkv in = {view_part(saved->in.q, q_begin, q_count), view_part(kv, 0, kv_count),
                      view_part(kv, v_begin, kv_count)};
     struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, kv_count),
                         view_part(dkv, v_begin, kv_count)};
-    attention_tile_backward(
-        e, work, &in, view_part(saved->o, q_begin, q_count),
-        view_part(view_all(e, saved->lse), tile->begin * z->heads, tile->rows * z->heads),
-        view_part(d_o, q_begin, q_count), &grads);
+    attention_tile_backward(e, work, &in, view_part(saved->o, q_begin, q_count),
+                            view_part(saved->lse, tile->begin * z->heads, tile->rows * z->heads),
+                            view_part(d_o, q_begin, q_count), &grads);
     return grads;
 }
 
-/* Adds dq of a step, in place among all rows, to the sum; the first one is the sum. */
-static void add_dq(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                   struct view dq, struct sums *sums, bool first)
+/* Emits sum += part, in place; nothing if there is no sum yet. */
+static void add_to(struct emit *e, struct view sum, int64_t begin, struct view part)
 {
-    int64_t begin = tile->begin * z->q_width, count = tile->rows * z->q_width;
-    if (!first)
-        add_to(e, view_part(sums->dq, begin, count), view_part(dq, begin, count));
+    if (sum.count == 0)
+        return;
+    sum = view_part(sum, begin, (int64_t)part.count);
+    emit_add(e, sum, part, sum);
 }
 
-static void step_backward(struct emit *e, const struct ring_shape *z, uint32_t outer,
-                          uint32_t inner, const struct attention_saved *saved, struct view kv,
-                          struct view d_o, struct sums *sums)
+struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *z, uint32_t outer,
+                                         uint32_t inner, const struct attention_saved *saved,
+                                         struct view kv, struct view d_o, struct view into,
+                                         struct ring_gradients sums)
 {
     struct ring_tile tile[2];
+    struct qkv grads[2];
     uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
     if (tiles == 0)
-        return;
-    int64_t v_begin = z->rows * z->kv_width;
-    bool first = outer + inner == 0, reduced = sums->all.count > 0;
-    struct view dq = new_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
-    struct view dkv = reduced ? view_part(sums->all, outer * 2 * v_begin, 2 * v_begin)
-                              : new_tensor(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
-    struct qkv grads[2];
+        return (struct ring_gradients){0};
+    struct ring_gradients step = {
+        .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width), .dkv = into};
+    if (into.count == 0)
+        step.dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        grads[i] = ring_tile_backward(e, z, &tile[i], saved, kv, d_o, dq, dkv);
-        add_dq(e, z, &tile[i], dq, sums, first);
+        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, step.dq, step.dkv);
+        add_to(e, sums.dq, tile[i].begin * z->q_width, grads[i].q);
     }
     /* after all tiles: an op that a guard leaves out still waits for the block's dkv */
-    for (uint32_t i = 0; i < tiles && !first && !reduced; i++) {
+    for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        add_to(e, view_part(sums->dkv, 0, (int64_t)grads[i].k.count), grads[i].k);
-        add_to(e, view_part(sums->dkv, v_begin, (int64_t)grads[i].v.count), grads[i].v);
+        add_to(e, sums.dkv, 0, grads[i].k);
+        add_to(e, sums.dkv, z->rows * z->kv_width, grads[i].v);
     }
     e->guard = IR_NONE16;
-    if (!first)
-        return;
-    bool wide = e->choices->profile->ring_grad_f32 || e->group.inner.size > 1;
-    sums->dq = ring_cast(e, dq, DTYPE_F32, "dq_sum");
-    if (!reduced)
-        sums->dkv = ring_cast(e, dkv, wide ? DTYPE_F32 : (enum dtype)e->choices->dtype, "dkv_sum");
+    return step;
 }
 
 /* Returns a buffer of zeros for this rank's contributions to the gradients of the gathered keys and values of all
  * ranks; they stay zero where its queries attend to nothing. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
-    struct view all =
-        new_tensor(e, "dkv_all", CATEGORY_KV, e->group.outer.size * 2 * z->rows, z->kv_width);
-    struct work fill = {.kind = WORK_FILL, .elements = {(int64_t)all.count}};
-    emit_op(e, e->stream.compute, &fill, NULL, 0, &all, 1);
-    return all;
+    return emit_zeros(e, emit_computed(e, "dkv_all", CATEGORY_KV, e->group.outer.size * 2 * z->rows,
+                                       z->kv_width));
 }
 
 static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, struct view all)
 {
-    int64_t bytes = (int64_t)(all.count * dtype_bytes(e->choices->dtype));
-    struct work work = {.kind = WORK_REDUCE_SCATTER,
-                        .collective = {e->group.outer.group, bytes, ALGORITHM_AUTO, 0, 1}};
-    struct view own = new_tensor(e, "dkv", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    struct work work = {
+        .kind = WORK_REDUCE_SCATTER,
+        .collective = {e->group.outer.group, bytes_of(e, all), ALGORITHM_AUTO, 0, 1}};
+    struct view own = emit_computed(e, "dkv", CATEGORY_KV, 2 * z->rows, z->kv_width);
     emit_op(e, e->group.outer.dkv, &work, &all, 1, &own, 1);
     return own;
 }
@@ -114,19 +87,33 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
 {
     const struct choices *c = e->choices;
     enum dtype dtype = (enum dtype)c->dtype;
-    struct sums sums = {view_none(), view_none(), view_none()};
-    struct ring_blocks blocks = {.first = saved->k};
+    bool wide = c->profile->ring_grad_f32 || e->group.inner.size > 1;
+    /* of the block in hand, as its ranks so far have summed it; dq in fp32 */
+    struct ring_gradients sums = {0};
+    struct ring_blocks blocks = {.first = saved->in.k};
     blocks.first.count *= 2; /* v lies after k */
+    int64_t half = z->rows * z->kv_width;
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
+    struct view all = {0}; /* if gradients are reduced: of all blocks, nearest first */
     if (reduced)
-        sums.all = all_gradients(e, z);
+        all = all_gradients(e, z);
 
     for (uint32_t outer = 0, next_outer; outer < e->group.outer.size; outer = next_outer) {
         next_outer = ring_next_outer(e, z, outer);
         for (uint32_t inner = 0, next; inner < e->group.inner.size; inner = next) {
             next = ring_next_inner(e, z, inner);
             ring_step(e, z, outer, inner, &blocks);
-            step_backward(e, z, outer, inner, saved, blocks.kv, d_o, &sums);
+            struct view into = {0};
+            if (reduced)
+                into = view_part(all, outer * 2 * half, 2 * half);
+            struct ring_gradients step =
+                ring_step_backward(e, z, outer, inner, saved, blocks.kv, d_o, into, sums);
+            if (outer + inner == 0) {
+                sums.dq = emit_as(e, step.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
+                if (!reduced)
+                    sums.dkv = emit_as(e, step.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum",
+                                       CATEGORY_ACTIVATION);
+            }
             if (e->group.inner.size > 1)
                 sums.dkv = ring_pass(e, &e->group.inner, next - inner, e->group.inner.dkv, sums.dkv,
                                      "dkv");
@@ -134,16 +121,15 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
         if (reduced)
             continue;
         if (!c->profile->ring_grad_f32)
-            sums.dkv = ring_cast(e, sums.dkv, dtype, "dkv_sum");
+            sums.dkv = emit_as(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (e->group.outer.size > 1)
             sums.dkv = ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.dkv,
                                  sums.dkv, "dkv");
     }
     if (reduced)
-        sums.dkv = reduce_gradients(e, z, sums.all);
+        sums.dkv = reduce_gradients(e, z, all);
     e->tags.step = IR_NONE16;
-    struct view dq = ring_cast(e, sums.dq, dtype, "dq");
-    struct view dkv = ring_cast(e, sums.dkv, dtype, "dkv");
-    int64_t half = z->rows * z->kv_width;
+    struct view dq = emit_as(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
+    struct view dkv = emit_as(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
     return (struct qkv){dq, view_part(dkv, 0, half), view_part(dkv, half, half)};
 }

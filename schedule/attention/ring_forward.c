@@ -6,12 +6,6 @@ static struct view rows_of(struct view x, const struct ring_tile *tile, int64_t 
     return view_part(x, tile->begin * width, tile->rows * width);
 }
 
-static struct view new_rows(struct emit *e, const char *stem, enum dtype dtype, int64_t rows,
-                            int64_t cols)
-{
-    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, dtype, rows, cols));
-}
-
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                         struct view q, struct view kv, struct view o, struct view lse)
 {
@@ -43,13 +37,13 @@ static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t ou
     uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
     if (tiles == 0)
         return;
-    struct view lse = view_all(e, saved->lse);
-    struct view block = new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
-    struct view block_lse = new_rows(e, "lse_block", DTYPE_F32, z->rows, z->heads);
+    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+    struct view block_lse =
+        emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        ring_tile_forward(e, z, &tile[i], saved->q, kv, block, block_lse);
-        ring_merge(e, z, &tile[i], sum, lse, block, block_lse);
+        ring_tile_forward(e, z, &tile[i], saved->in.q, kv, block, block_lse);
+        ring_merge(e, z, &tile[i], sum, saved->lse, block, block_lse);
     }
     e->guard = IR_NONE16;
 }
@@ -59,12 +53,9 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
-    struct ring_blocks blocks = {.first = saved->k};
+    struct ring_blocks blocks = {.first = saved->in.k};
     blocks.first.count *= 2; /* v lies after k */
-    saved->o = o;
-    saved->lse = new_rows(e, "lse", DTYPE_F32, z->rows, z->heads).buffer;
-    emit_mark_saved(e, o.buffer);
-    emit_mark_saved(e, saved->lse);
+    attention_save(e, saved, o, z->rows, z->heads);
 
     for (uint32_t outer = 0; outer < e->group.outer.size; outer = ring_next_outer(e, z, outer)) {
         for (uint32_t inner = 0; inner < e->group.inner.size;
@@ -75,16 +66,15 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
             } else {
                 struct ring_tile tile[2];
                 ring_tiles(e, z, 0, 0, tile);
-                struct view block =
-                    f32 ? o : new_rows(e, "o_block", e->choices->dtype, z->rows, z->q_width);
-                ring_tile_forward(e, z, tile, saved->q, blocks.kv, block, view_all(e, saved->lse));
-                sum = ring_cast(e, block, DTYPE_F32, "o_sum");
+                struct view block = o;
+                if (!f32)
+                    block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+                ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
+                sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
             }
         }
     }
-    if (!f32) {
-        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->stream.compute, &work, &sum, 1, &o, 1);
-    }
+    if (!f32)
+        emit_cast(e, sum, o);
     e->tags.step = IR_NONE16;
 }

@@ -10,27 +10,11 @@
 
 #include <stdlib.h>
 
-static struct view new_block(struct emit *e, const char *stem, int64_t rows, int64_t cols)
-{
-    return view_all(e, emit_buffer(e, stem, CATEGORY_KV, e->choices->dtype, rows, cols));
-}
-
-static struct view new_sums(struct emit *e, const char *stem, const struct ring_shape *z)
-{
-    return view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width));
-}
-
 static void shift(struct emit *e, int64_t by, struct view from, struct view to, op_id after)
 {
-    int64_t bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
-    struct work work = {.kind = WORK_SHIFT, .p2p = {e->group.outer.group, by, bytes, 0, 0}};
+    struct work work = {.kind = WORK_SHIFT,
+                        .p2p = {e->group.outer.group, by, bytes_of(e, from), 0, 0}};
     emit_op_after(e, after, e->group.outer.kv, &work, &from, 1, &to, 1);
-}
-
-static void fill(struct emit *e, struct view x)
-{
-    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
 }
 
 /* ---- forward ---- */
@@ -74,12 +58,9 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     uint8_t streams[2] = {e->stream.compute, e->stream.second};
     op_id last[2] = {e->last_compute, e->last_compute};
     struct partial *partial = heap_zalloc(steps, sizeof *partial);
-    struct view kv = saved->k;
+    struct view kv = saved->in.k;
     kv.count *= 2; /* v lies after k */
-    saved->o = o;
-    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
-    emit_mark_saved(e, o.buffer);
-    emit_mark_saved(e, saved->lse);
+    attention_save(e, saved, o, z->rows, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
         struct partial *here = &partial[step];
@@ -87,101 +68,65 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         here->kv = kv;
         here->tiles = ring_tiles(e, z, step, 0, here->tile);
         if (step + 1 < steps) {
-            kv = new_block(e, "kv", 2 * z->rows, z->kv_width);
+            kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z->rows, z->kv_width);
             shift(e, 1, here->kv, kv, last[step % 2]);
         }
         if (here->tiles == 0)
             continue;
         bool whole = step == 0 && f32;
-        here->o = whole ? o : view_all(e, emit_activation(e, "o_block", z->rows, z->q_width));
-        here->lse = view_all(e, step == 0 ? saved->lse
-                                          : emit_buffer(e, "lse_block", CATEGORY_ACTIVATION,
-                                                        DTYPE_F32, z->rows, z->heads));
+        here->o = whole ? o : emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+        here->lse = step == 0 ? saved->lse
+                              : emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows,
+                                            z->heads);
         e->stream.tiles = streams[step % 2];
-        op_id done = tiles_forward(e, z, saved->q, here);
+        op_id done = tiles_forward(e, z, saved->in.q, here);
         e->stream.tiles = e->stream.compute;
         if (done.i != IR_NONE)
             last[step % 2] = done;
     }
-    struct view sum = ring_cast(e, partial[0].o, DTYPE_F32, "o_sum");
+    struct view sum = emit_as(e, partial[0].o, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     merge_all(e, z, sum, partial[0].lse, partial, steps);
     e->tags.step = IR_NONE16;
-    if (!f32) {
-        struct work work = {.kind = WORK_CAST, .elements = {(int64_t)o.count}};
-        emit_op(e, e->stream.compute, &work, &sum, 1, &o, 1);
-    }
+    if (!f32)
+        emit_cast(e, sum, o);
     for (uint32_t step = 1; step < steps; step++)
         emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
-    saved->k = view_part(kv, 0, z->rows * z->kv_width);
-    saved->v = view_part(kv, z->rows * z->kv_width, z->rows * z->kv_width);
+    saved->in.k = view_part(kv, 0, z->rows * z->kv_width);
+    saved->in.v = view_part(kv, z->rows * z->kv_width, z->rows * z->kv_width);
     free(partial);
 }
 
 /* ---- backward ---- */
 
-struct backward {
-    const struct ring_shape *shape;
-    const struct attention_saved *saved;
-    struct view d_o, dq;
-    int64_t block; /* elements of keys and values */
-};
-
-/* Emits the tiles of a step, which add to dq. `into` receives dk and dv: they are added if `adds` is true; if it is
- * false, `into` holds zeros and dk and dv are written there. */
-static void step_backward(struct emit *e, const struct backward *b, uint32_t away, struct view kv,
-                          struct view into, bool adds)
-{
-    const struct ring_shape *z = b->shape;
-    struct ring_tile tile[2];
-    struct qkv grads[2];
-    uint32_t tiles = ring_tiles(e, z, away, 0, tile);
-    if (tiles == 0)
-        return;
-    int64_t v_begin = z->rows * z->kv_width;
-    struct view dq = view_all(e, emit_activation(e, "dq_block", z->rows, z->q_width));
-    struct view dkv = adds ? new_block(e, "dkv_block", 2 * z->rows, z->kv_width) : into;
-    for (uint32_t i = 0; i < tiles; i++) {
-        e->guard = tile[i].guard;
-        grads[i] = ring_tile_backward(e, z, &tile[i], b->saved, kv, b->d_o, dq, dkv);
-        struct view sum = view_part(b->dq, tile[i].begin * z->q_width, (int64_t)grads[i].q.count);
-        emit_add(e, sum, grads[i].q, sum);
-    }
-    for (uint32_t i = 0; adds && i < tiles; i++) {
-        struct view k = view_part(into, 0, (int64_t)grads[i].k.count);
-        struct view v = view_part(into, v_begin, (int64_t)grads[i].v.count);
-        e->guard = tile[i].guard;
-        emit_add(e, k, grads[i].k, k);
-        emit_add(e, v, grads[i].v, v);
-    }
-    e->guard = IR_NONE16;
-}
-
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
                                   const struct attention_saved *saved, struct view d_o)
 {
     uint32_t steps = e->group.outer.size;
-    struct backward b = {z, saved, d_o, new_sums(e, "dq_sum", z), 2 * z->rows * z->kv_width};
-    struct view kv = saved->k, message = view_none(), next;
+    int64_t block = 2 * z->rows * z->kv_width; /* elements of keys and values */
+    struct view dq = emit_zeros(
+        e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width));
+    struct view kv = saved->in.k, message = {0}, next;
     kv.count *= 2;
-    fill(e, b.dq);
     for (uint32_t step = 0; step < steps; step++) {
         bool first = step == 0, last = step + 1 == steps;
         e->tags.step = (uint16_t)step;
-        next = new_block(e, "message", last ? 2 * z->rows : 4 * z->rows, z->kv_width);
-        struct view gradient = last ? next : view_part(next, b.block, b.block);
+        next =
+            emit_computed(e, "message", CATEGORY_KV, last ? 2 * z->rows : 4 * z->rows, z->kv_width);
+        struct view gradient = last ? next : view_part(next, block, block);
         if (first)
-            shift(e, -1, kv, view_part(next, 0, b.block), e->last_compute);
+            shift(e, -1, kv, view_part(next, 0, block), e->last_compute);
         else
-            shift(e, -1, last ? view_part(message, b.block, b.block) : message, next,
-                  e->last_compute);
-        if (first)
-            fill(e, gradient);
-        step_backward(e, &b, steps - 1 - step, kv, gradient, !first);
-        kv = view_part(next, 0, b.block);
+            shift(e, -1, last ? view_part(message, block, block) : message, next, e->last_compute);
+        if (first) /* where its tiles write nothing it stays zero; later steps add to it */
+            ring_step_backward(e, z, steps - 1, 0, saved, kv, d_o, emit_zeros(e, gradient),
+                               (struct ring_gradients){.dq = dq});
+        else
+            ring_step_backward(e, z, steps - 1 - step, 0, saved, kv, d_o, view_none(),
+                               (struct ring_gradients){dq, gradient});
+        kv = view_part(next, 0, block);
         message = next;
     }
     e->tags.step = IR_NONE16;
-    struct view dq = ring_cast(e, b.dq, (enum dtype)e->choices->dtype, "dq");
-    return (struct qkv){dq, view_part(next, 0, b.block / 2),
-                        view_part(next, b.block / 2, b.block / 2)};
+    dq = emit_as(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
+    return (struct qkv){dq, view_part(next, 0, block / 2), view_part(next, block / 2, block / 2)};
 }

@@ -31,24 +31,19 @@ void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
         struct exchange z = exchange_of(e);
         struct ring_shape shape = shape_of(&z, layer, i);
         struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct view rows = view_rows(out, i * z.n, z.n, z.q_width), o = rows;
-        buffer_id kv =
-            emit_buffer(e, "kv", CATEGORY_KV, e->choices->dtype, 2 * z.s, shape.kv_width);
-        struct qkv in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width),
-                                    view_all(e, kv), saved);
-        if (z.ranks > 1)
-            o = view_all(e, emit_activation(e, "o", z.s, shape.q_width));
-        saved->q = in.q;
-        saved->k = in.k;
-        saved->v = in.v;
+        struct view rows = view_rows(out, i * z.n, z.n, z.q_width);
+        int64_t half = z.s * shape.kv_width;
+        struct view kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z.s, shape.kv_width);
+        struct qkv to = {.k = view_part(kv, 0, half), .v = view_part(kv, half, half)};
+        saved->in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width), to, saved);
+        struct view o = exchange_output(e, &z, rows);
         core_sync(e);
         if (retains(e))
             ring_retained_forward(e, &shape, saved, o);
         else
             ring_forward(e, &shape, saved, o);
         core_sync(e);
-        if (z.ranks > 1)
-            exchange_out(e, &z, o, rows);
+        exchange_out(e, &z, o, rows);
     }
 }
 

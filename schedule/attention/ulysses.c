@@ -8,14 +8,11 @@ void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id ou
     struct exchange z = exchange_of(e);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct qkv in =
-            exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width), view_none(), saved);
-        struct view o = view_all(e, emit_activation(e, "o", z.s, z.q_width / z.ranks));
-        saved->q = in.q;
-        saved->k = in.k;
-        saved->v = in.v;
+        struct qkv in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width),
+                                    (struct qkv){0}, saved);
+        struct view o = emit_computed(e, "o", CATEGORY_ACTIVATION, z.s, z.q_width / z.ranks);
         core_sync(e);
-        attention_core(e, layer, i, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
+        attention_core(e, layer, i, in, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
         core_sync(e);
         exchange_out(e, &z, o, view_rows(out, i * z.n, z.n, z.q_width));
     }

@@ -40,28 +40,17 @@ static struct view outermost(struct emit *e, struct view x, const char *stem, in
 {
     if (count == 1)
         return x;
-    struct work work = {.kind = WORK_PACK, .pack = {rows, count, {width, 0, 0}}};
-    struct view y = view_all(e, emit_activation(e, stem, count * rows, width));
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
-    return y;
-}
-
-/* The inverse of outermost(), into y. */
-static void innermost(struct emit *e, struct view x, struct view y, int64_t rows, int64_t count,
-                      int64_t width)
-{
-    struct work work = {.kind = WORK_UNPACK, .pack = {rows, count, {width, 0, 0}}};
-    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    struct view y = emit_computed(e, stem, CATEGORY_ACTIVATION, count * rows, width);
+    return emit_pack(e, WORK_PACK, x, y, rows, count, width);
 }
 
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
 {
     struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e)};
     const struct exchange *z = &u.z;
-    struct view weight = weight_view(e, layer, WEIGHT_QKV), bias = view_none();
+    struct view weight = weight_view(e, layer, WEIGHT_QKV);
+    struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
     int64_t h = e->choices->model->hidden, row = 0;
-    if (has_weight(e, WEIGHT_QKV_BIAS))
-        bias = weight_view(e, layer, WEIGHT_QKV_BIAS);
     u.width = z->ranks * z->dim;
     for (enum projection p = Q; p < PARTS; p++) {
         struct heads *heads = &u.heads[p];
@@ -89,7 +78,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     struct scattered part = {.raw = none};
     if (heads->bias.count > 0)
         bias = view_part(heads->bias, g * u->width, u->width);
-    struct view y = view_all(e, emit_activation(e, "head", z->n, u->width));
+    struct view y = emit_computed(e, "head", CATEGORY_ACTIVATION, z->n, u->width);
     e->tags.region = REGION_LINEAR;
     emit_matmul(e, MATMUL_NT, x, view_part(heads->weight, g * u->width * h, u->width * h), bias, y,
                 z->n, u->width, h);
@@ -97,7 +86,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     if (p != V && has_head_norms(e)) {
         part.raw = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
-        y = view_all(e, emit_activation(e, "head_norm", z->n, u->width));
+        y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
         emit_rmsnorm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.raw, y,
                      view_all(e, part.rstd), z->n * z->ranks, z->dim);
     }
@@ -123,8 +112,8 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
     struct view recv = gather_heads(e, z, grad, z->dim, e->choices->profile->sync_backward);
     struct view y = d_part;
     if (rotates || norms)
-        y = view_all(e, emit_activation(e, "d_head", z->n, u->width));
-    unpack_one(e, recv, y, z->n, z->ranks, z->dim);
+        y = emit_computed(e, "d_head", CATEGORY_ACTIVATION, z->n, u->width);
+    emit_pack(e, WORK_UNPACK, recv, y, z->n, z->ranks, z->dim);
     if (rotates)
         y = rotate(e, y, z->positions, z->n, z->ranks, true, norms ? view_none() : d_part);
     if (norms)
@@ -156,14 +145,12 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
     struct emit *e = u->e;
     const struct exchange *z = &u->z;
     int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count;
-    struct qkv in = {view_none(), view_none(), view_none()};
-    saved->o = view_all(e, emit_activation(e, "o", stages * z->s, z->dim));
-    saved->lse = emit_buffer(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, stages * z->s, 1);
-    emit_mark_saved(e, saved->o.buffer);
-    emit_mark_saved(e, saved->lse);
+    struct qkv in = {0};
+    attention_save(e, saved, emit_computed(e, "o", CATEGORY_ACTIVATION, stages * z->s, z->dim),
+                   stages * z->s, 1);
     struct view staged = out;
     if (stages > 1)
-        staged = view_all(e, emit_activation(e, "out_staged", stages * z->n, u->width));
+        staged = emit_computed(e, "out_staged", CATEGORY_ACTIVATION, stages * z->n, u->width);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         struct view o = stage_of(saved->o, g, z->s * z->dim);
@@ -173,15 +160,15 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
             in.v = scatter_part(u, x, V, g / shared).all;
         }
         core_sync(e);
-        attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
-                       stage_of(view_all(e, saved->lse), g, z->s));
+        attention_tile(e, core_work(u, WORK_ATTENTION), &in, o, stage_of(saved->lse, g, z->s));
         core_sync(e);
         struct view recv = gather_heads(e, z, o, z->dim, e->choices->profile->sync_forward);
-        unpack_one(e, recv, stage_of(staged, g, z->n * u->width), z->n, z->ranks, z->dim);
+        emit_pack(e, WORK_UNPACK, recv, stage_of(staged, g, z->n * u->width), z->n, z->ranks,
+                  z->dim);
     }
     e->tags.step = IR_NONE16;
     if (stages > 1)
-        innermost(e, staged, out, z->n * z->ranks, stages, z->dim);
+        emit_pack(e, WORK_UNPACK, staged, out, z->n * z->ranks, stages, z->dim);
 }
 
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -214,14 +201,10 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
         pack_one(e, stage_of(d_staged, g, z->n * u->width), z->n, z->ranks, z->dim);
     struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->dim,
                                     e->choices->profile->sync_backward, view_none());
-    struct qkv grads = {
-        .q = view_all(e, emit_activation(e, "dq", z->s, z->dim)),
-        .k = view_all(e, emit_buffer(e, "dk", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
-        .v = view_all(e, emit_buffer(e, "dv", CATEGORY_KV, e->choices->dtype, z->s, z->dim)),
-    };
+    struct qkv grads = new_gradients(e, z->s, z->dim, z->s, z->dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
-                            stage_of(saved->o, g, count),
-                            stage_of(view_all(e, saved->lse), g, z->s), d_o, &grads);
+                            stage_of(saved->o, g, count), stage_of(saved->lse, g, z->s), d_o,
+                            &grads);
     if (!begins_keys(u, g)) {
         emit_add(e, sum->k, grads.k, sum->k);
         emit_add(e, sum->v, grads.v, sum->v);
@@ -240,10 +223,10 @@ static struct gradients sequence_backward(const struct upipe *u, struct view x, 
     struct view d_staged = outermost(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
     struct scattered part[PARTS] = {0};
     struct gradients to;
-    struct qkv sum = {view_none(), view_none(), view_none()};
+    struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)
-        to.staged[p] =
-            view_all(e, emit_activation(e, "dqkv_staged", u->heads[p].count * z->n, u->width));
+        to.staged[p] = emit_computed(e, "dqkv_staged", CATEGORY_ACTIVATION,
+                                     u->heads[p].count * z->n, u->width);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         e->tags.phase = PHASE_RECOMPUTE;
@@ -276,8 +259,9 @@ static void join_stages(const struct upipe *u, const struct gradients *from, str
         y[p] = from->staged[p];
         if (count == 1)
             continue;
-        y[p] = view_all(e, emit_activation(e, "d_part", z->n, count * u->width));
-        innermost(e, from->staged[p], y[p], z->n * z->ranks, count, z->dim);
+        y[p] = emit_pack(e, WORK_UNPACK, from->staged[p],
+                         emit_computed(e, "d_part", CATEGORY_ACTIVATION, z->n, count * u->width),
+                         z->n * z->ranks, count, z->dim);
     }
     join_qkv(e, &(struct qkv){y[Q], y[K], y[V]}, dqkv, z->n, 1);
 }
@@ -285,20 +269,20 @@ static void join_stages(const struct upipe *u, const struct gradients *from, str
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     int64_t h = e->choices->model->hidden;
-    buffer_id x = e->saved[layer].norm1;
+    struct view x = view_all(e, e->saved[layer].norm1);
     e->tags.phase = PHASE_RECOMPUTE;
     e->tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
     const struct exchange *z = &u.z;
     e->tags.phase = PHASE_BACKWARD;
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, z->width);
+    struct view dqkv = emit_computed(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
-        struct gradients staged = sequence_backward(&u, view_rows(x, i * z->n, z->n, h),
+        struct gradients staged = sequence_backward(&u, view_rows(x.buffer, i * z->n, z->n, h),
                                                     view_rows(d_out, i * z->n, z->n, z->q_width),
                                                     &e->saved[layer].attention[i]);
-        join_stages(&u, &staged, view_rows(dqkv, i * z->n, z->n, z->width));
+        join_stages(&u, &staged, view_rows(dqkv.buffer, i * z->n, z->n, z->width));
     }
-    project_qkv_backward(e, layer, dqkv, x, dx);
+    project_qkv_backward(e, layer, dqkv, x, view_all(e, dx), e->unit.rows);
 }

@@ -77,10 +77,15 @@ struct bundle_state {
     buffer_id master, moment1, moment2;
 };
 
+/* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
+struct qkv {
+    struct view q, k, v;
+};
+
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
-    struct view q, k, v, o;
-    buffer_id lse;
+    struct qkv in;
+    struct view o, lse;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* before the per-head norms, when there are any */
     buffer_id q_rstd, k_rstd;
@@ -247,9 +252,11 @@ struct emit_weights {
     uint32_t *touched; /* a bit for each weight of a part: its gradient holds something already */
     uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
-    uint32_t remote_grad_count, remote_grad_capacity;
+    uint32_t remote_grad_count;
+    size_t remote_grad_capacity;
     struct remote_part *remote_part;
-    uint32_t remote_part_count, remote_part_capacity;
+    uint32_t remote_part_count;
+    size_t remote_part_capacity;
     struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
     struct deferred *spare;
     struct {

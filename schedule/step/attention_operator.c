@@ -1,22 +1,19 @@
 /* The attention operator of one layer, without the rest of the layer. */
 #include "schedule/step/attention_operator.h"
 #include "schedule/attention/attention.h"
+#include "schedule/attention/project.h"
 #include "schedule/step/layer.h"
 #include "schedule/step/step.h"
 
 static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
-    buffer_id x = emit_activation(e, stem, rows, cols);
-    struct work work = {.kind = WORK_FILL, .elements = {rows * cols}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
-    return x;
+    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols)).buffer;
 }
 
 void emit_operator(struct emit *e)
 {
-    const struct transformer *model = e->choices->model;
     const struct attention_emitter *emitter = &attention_emitters[e->choices->attention];
-    int64_t q = transformer_q_width(model), width = q + 2 * transformer_kv_width(model);
+    int64_t q = transformer_q_width(e->choices->model), width = qkv_width(e);
     e->saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;

@@ -1,7 +1,7 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/step/build.h"
 #include "schedule/activations/passes.h"
-#include "schedule/attention/attention.h"
+#include "schedule/attention/elementwise.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
@@ -24,24 +24,12 @@
 static buffer_id input(struct emit *e, const char *stem, enum binding_kind kind, uint16_t gathered,
                        enum dtype dtype, int64_t count)
 {
-    struct buffer_desc desc = {
-        .stem = stem,
-        .number = IR_NONE,
-        .memory = MEMORY_HBM,
-        .dtype = (uint8_t)dtype,
-        .category = CATEGORY_INPUT,
-        .flags = BUFFER_PERSISTENT,
-        .role = e->role,
-        .layer = IR_NONE16,
-        .binding = ir_add_binding(
-            e->ir, (struct binding){.kind = (uint8_t)kind,
-                                    .bundle = IR_NONE16,
-                                    .shard = IR_NONE16,
-                                    .gathered = gathered,
-                                    .partial = kind == BINDING_LOSS ? e->group.loss_axes : 0}),
-        .dims = {.count = 1, .size = {count}},
-    };
-    return ir_add_buffer(e->ir, &desc);
+    struct binding binding = {.kind = (uint8_t)kind,
+                              .bundle = IR_NONE16,
+                              .shard = IR_NONE16,
+                              .gathered = gathered,
+                              .partial = kind == BINDING_LOSS ? e->group.loss_axes : 0};
+    return emit_bound(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
 /* Makes the inputs: tokens, which the first stage reads; labels, which the last stage reads; and positions, by which

@@ -1,5 +1,6 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
 #include "schedule/step/embedding_head.h"
+#include "schedule/attention/elementwise.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
@@ -39,13 +40,10 @@ static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
     int64_t all = c->seq / c->hp / c->cp;
     if (c->micro_batch == 1 || c->subsequences == 1)
         return view_rows(bound, e->unit.first_row, e->unit.rows, 1);
-    struct view y =
-        view_all(e, emit_buffer(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0));
-    struct work work = {.kind = WORK_PACK, .pack = {e->unit.n, 1, {1, 0, 0}}};
+    struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0);
     for (int64_t i = 0; i < c->micro_batch; i++) {
         struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.n, 1);
-        struct view to = view_part(y, i * e->unit.n, e->unit.n);
-        emit_op(e, e->stream.compute, &work, &from, 1, &to, 1);
+        emit_pack(e, WORK_PACK, from, view_part(y, i * e->unit.n, e->unit.n), e->unit.n, 1, 1);
     }
     return y;
 }
@@ -112,23 +110,66 @@ void embedding_backward(struct emit *e, buffer_id dx)
     }
 }
 
+/* Returns a tensor of the size of a piece's logits. labels: those of the piece's rows. */
+static struct view like_logits(struct emit *e, const char *stem, enum dtype dtype,
+                               struct view labels)
+{
+    return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count,
+                       e->choices->model->vocab);
+}
+
+/* Returns `gradient` in the compute dtype. */
+static struct view narrowed(struct emit *e, struct view gradient, struct view labels)
+{
+    return emit_cast(e, gradient,
+                     like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels));
+}
+
+/* Returns the number of tokens over which the loss is the mean. */
+static int64_t counted_tokens(const struct emit *e)
+{
+    return e->choices->global_batch * (e->choices->seq - 1);
+}
+
+/* Emits the loss of a piece of rows, which is added to that of earlier pieces. softmax, logarithm: what the kernel also
+ * writes, if they are not empty. Returns the op. */
+static op_id loss_forward(struct emit *e, struct view logits, struct view labels,
+                          struct view softmax, struct view logarithm)
+{
+    int64_t rows = (int64_t)labels.count;
+    struct view loss = view_all(e, e->loss);
+    struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
+    struct work work = {
+        .kind = WORK_CROSS_ENTROPY,
+        .cross_entropy = {rows, e->choices->model->vocab, counted_tokens(e), e->loss_touched}};
+    uint32_t reads = e->loss_touched ? 3 : 2;
+    e->loss_touched = true;
+    return emit_op(e, e->stream.compute, &work, (struct view[]){logits, labels, loss}, reads,
+                   (struct view[]){loss, lse, softmax, logarithm},
+                   2 + (softmax.count > 0) + (logarithm.count > 0));
+}
+
+/* Emits the gradient of the loss with respect to the logits, from these or from what the forward saved, and returns
+ * the op. */
+static op_id loss_backward(struct emit *e, struct view from, struct view labels, struct view to)
+{
+    struct work work = {
+        .kind = WORK_CROSS_ENTROPY_BACKWARD,
+        .cross_entropy = {(int64_t)labels.count, e->choices->model->vocab, counted_tokens(e), 0}};
+    e->tags.phase = PHASE_BACKWARD;
+    return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
+}
+
 /* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy. The softmax, its logarithm,
  * the fp32 and the 16-bit logits are alive at once, 14 bytes per element, and the softmax becomes the gradient. */
-static buffer_id loss_by_softmax(struct emit *e, struct view *read, uint32_t reads, buffer_id lse,
-                                 const struct work *forward, const struct work *backward,
-                                 buffer_id logits)
+static struct view loss_by_softmax(struct emit *e, struct view wide, struct view labels,
+                                   buffer_id logits)
 {
-    int64_t rows = forward->cross_entropy.rows, vocab = forward->cross_entropy.vocab;
-    buffer_id softmax = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, rows * vocab, 4);
-    op_id done = emit_op(e, e->stream.compute, forward, read, reads,
-                         (struct view[]){view_all(e, e->loss), view_all(e, lse),
-                                         view_all(e, softmax), view_all(e, logarithm)},
-                         4);
-    emit_extend_lifetime(e, logits, done);
-    e->tags.phase = PHASE_BACKWARD;
-    read[0] = view_all(e, softmax);
-    emit_op(e, e->stream.compute, backward, read, 2, (struct view[]){view_all(e, softmax)}, 1);
+    struct view softmax = like_logits(e, "softmax", DTYPE_F32, labels);
+    struct view logarithm =
+        emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)wide.count, 4);
+    emit_extend_lifetime(e, logits, loss_forward(e, wide, labels, softmax, logarithm));
+    loss_backward(e, softmax, labels, softmax);
     return softmax;
 }
 
@@ -136,138 +177,83 @@ static buffer_id loss_by_softmax(struct emit *e, struct view *read, uint32_t rea
  * kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of the
  * logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per
  * element. */
-static buffer_id loss_by_torch(struct emit *e, struct view *read, uint32_t reads, buffer_id lse,
-                               const struct work *forward, const struct work *backward)
+static struct view loss_by_torch(struct emit *e, struct view wide, struct view labels)
 {
-    int64_t rows = forward->cross_entropy.rows, vocab = forward->cross_entropy.vocab;
-    buffer_id logarithm = emit_buffer(e, "log_softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    emit_op(e, e->stream.compute, forward, read, reads,
-            (struct view[]){view_all(e, e->loss), view_all(e, lse), view_all(e, logarithm)}, 3);
+    struct view logarithm = like_logits(e, "log_softmax", DTYPE_F32, labels);
+    loss_forward(e, wide, labels, logarithm, (struct view){0});
     e->tags.phase = PHASE_BACKWARD;
-    buffer_id dense = emit_buffer(e, "d_log_softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    buffer_id gradient = emit_buffer(e, "d_logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    struct work fill = {.kind = WORK_FILL, .elements = {rows * vocab}};
-    emit_op(e, e->stream.compute, &fill, NULL, 0, (struct view[]){view_all(e, dense)}, 1);
-    read[0] = view_all(e, logarithm);
-    op_id done =
-        emit_op(e, e->stream.compute, backward, read, 2, (struct view[]){view_all(e, gradient)}, 1);
-    emit_extend_lifetime(e, dense, done);
+    struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
+    struct view gradient = like_logits(e, "d_logits_wide", DTYPE_F32, labels);
+    emit_extend_lifetime(e, dense.buffer, loss_backward(e, logarithm, labels, gradient));
     return gradient;
 }
 
 /* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
  * dtype. With loss_f32 the loss is that of fp32 logits, by one of the two functions above. Otherwise the kernel
  * recomputes the softmax and writes the gradient over the logits, or, with loss_apart, to a buffer of their size. */
-static buffer_id loss_of(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
+static struct view loss_of(struct emit *e, struct view logits, struct view labels)
 {
-    const struct choices *c = e->choices;
-    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
-    struct view loss = view_all(e, e->loss);
-    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    struct work forward = {.kind = WORK_CROSS_ENTROPY,
-                           .cross_entropy = {rows, vocab, counted, e->loss_touched}};
-    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
-                            .cross_entropy = {rows, vocab, counted, 0}};
-    struct view read[3] = {view_all(e, logits), labels, loss};
-    uint32_t reads = e->loss_touched ? 3 : 2;
-    e->loss_touched = true;
-
-    if (!c->profile->loss_f32) {
-        emit_op(e, e->stream.compute, &forward, read, reads,
-                (struct view[]){loss, view_all(e, lse)}, 2);
-        e->tags.phase = PHASE_BACKWARD;
-        buffer_id to = c->profile->loss_apart
-                           ? emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab)
-                           : logits;
-        emit_op(e, e->stream.compute, &backward, read, 2, (struct view[]){view_all(e, to)}, 1);
-        return to;
+    const struct profile *profile = e->choices->profile;
+    if (profile->loss_f32) {
+        struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+        struct view gradient = profile->loss_torch
+                                   ? loss_by_torch(e, wide, labels)
+                                   : loss_by_softmax(e, wide, labels, logits.buffer);
+        return narrowed(e, gradient, labels);
     }
-    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
-            (struct view[]){view_all(e, wide)}, 1);
-    read[0] = view_all(e, wide);
-    buffer_id gradient_wide =
-        c->profile->loss_torch ? loss_by_torch(e, read, reads, lse, &forward, &backward)
-                               : loss_by_softmax(e, read, reads, lse, &forward, &backward, logits);
-    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, gradient_wide)}, 1,
-            (struct view[]){view_all(e, gradient)}, 1);
-    return gradient;
+    struct view to = logits;
+    loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
+    if (profile->loss_apart)
+        to = like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels);
+    loss_backward(e, logits, labels, to);
+    return to;
 }
 
 /* Does the same as loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
  * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
  * own logits. loss_f32: fp32 logits, and an fp32 buffer for the gradient, exist in addition to the 16-bit logits:
  * together 10 bytes per element. */
-static buffer_id loss_of_part(struct emit *e, buffer_id logits, struct view labels, int64_t rows)
+static struct view loss_of_part(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
-    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
+    int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
     int64_t total = e->whole->vocab, part = part_of(e);
-    struct view loss = view_all(e, e->loss);
-    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    buffer_id own = emit_buffer(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
-    buffer_id all = emit_buffer(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
-                                rows * (int64_t)e->tensor.size, 3);
-    buffer_id from = logits, to = logits;
-    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
+    struct view loss = view_all(e, e->loss), from = logits, to = logits;
+    struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
+    struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
+    struct view all = emit_tensor(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
+                                  rows * (int64_t)e->tensor.size, 3);
     if (c->profile->loss_f32) {
-        from = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-        to = emit_buffer(e, "softmax", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-        emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
-                (struct view[]){view_all(e, from)}, 1);
+        from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+        to = like_logits(e, "softmax", DTYPE_F32, labels);
     }
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
-    emit_op(e, e->stream.compute, &partial, (struct view[]){view_all(e, from), labels}, 2,
-            (struct view[]){view_all(e, own)}, 1);
-    struct work gather = {
-        .kind = WORK_ALL_GATHER,
-        .collective = {e->tensor.group, (int64_t)ir_buffer_bytes(e->ir, own), ALGORITHM_AUTO, 0}};
-    emit_op(e, e->tensor.comm, &gather, (struct view[]){view_all(e, own)}, 1,
-            (struct view[]){view_all(e, all)}, 1);
+    emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2, &own, 1);
+    tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_touched}};
-    emit_op(e, e->stream.compute, &finish,
-            (struct view[]){view_all(e, from), labels, view_all(e, all), loss},
-            e->loss_touched ? 4 : 3, (struct view[]){loss, view_all(e, lse)}, 2);
+    emit_op(e, e->stream.compute, &finish, (struct view[]){from, labels, all, loss},
+            e->loss_touched ? 4 : 3, (struct view[]){loss, lse}, 2);
     e->loss_touched = true;
     e->tags.phase = PHASE_BACKWARD;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
-    op_id done = emit_op(e, e->stream.compute, &backward,
-                         (struct view[]){view_all(e, from), labels, view_all(e, lse)}, 3,
-                         (struct view[]){view_all(e, to)}, 1);
-    if (to.i == logits.i)
+    op_id done =
+        emit_op(e, e->stream.compute, &backward, (struct view[]){from, labels, lse}, 3, &to, 1);
+    if (to.buffer.i == logits.buffer.i)
         return logits;
-    emit_extend_lifetime(e, logits, done);
-    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, to)}, 1,
-            (struct view[]){view_all(e, gradient)}, 1);
-    return gradient;
+    emit_extend_lifetime(e, logits.buffer, done);
+    return narrowed(e, to, labels);
 }
 
-static buffer_id logits_of(struct emit *e, struct view x, int64_t rows)
+static struct view logits_of(struct emit *e, struct view x, struct view labels)
 {
-    int64_t vocab = e->choices->model->vocab;
-    buffer_id logits = emit_buffer(e, "logits", CATEGORY_LOGITS, e->choices->dtype, rows, vocab);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_head(e), WEIGHT_HEAD), view_none(),
-                view_all(e, logits), rows, vocab, e->choices->model->hidden);
+    int64_t rows = (int64_t)labels.count;
+    struct view logits = like_logits(e, "logits", (enum dtype)e->choices->dtype, labels);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_head(e), WEIGHT_HEAD), view_none(), logits,
+                rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
-}
-
-/* Returns the logits of a piece in fp32, where the implementation makes them so. */
-static buffer_id widened(struct emit *e, buffer_id logits, int64_t rows)
-{
-    if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
-        return logits;
-    int64_t vocab = e->choices->model->vocab;
-    buffer_id wide = emit_buffer(e, "logits_wide", CATEGORY_LOGITS, DTYPE_F32, rows, vocab);
-    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
-            (struct view[]){view_all(e, wide)}, 1);
-    return wide;
 }
 
 /* True if the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the backward of
@@ -277,45 +263,32 @@ static bool goes_twice(const struct emit *e)
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
 }
 
-static void loss_first(struct emit *e, struct view x, struct view labels, int64_t rows)
+/* Returns the logits of a piece in fp32, where such an implementation makes them so. */
+static struct view widened_logits(struct emit *e, struct view x, struct view labels)
 {
-    const struct choices *c = e->choices;
-    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
-    struct view loss = view_all(e, e->loss);
-    buffer_id lse = emit_buffer(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    buffer_id logits = widened(e, logits_of(e, x, rows), rows);
-    struct work forward = {.kind = WORK_CROSS_ENTROPY,
-                           .cross_entropy = {rows, vocab, counted, e->loss_touched}};
-    emit_op(e, e->stream.compute, &forward, (struct view[]){view_all(e, logits), labels, loss},
-            e->loss_touched ? 3 : 2, (struct view[]){loss, view_all(e, lse)}, 2);
-    e->loss_touched = true;
+    struct view logits = logits_of(e, x, labels);
+    if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
+        return logits;
+    return emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
 }
 
-static buffer_id loss_again(struct emit *e, struct view x, struct view labels, int64_t rows)
+static void loss_first(struct emit *e, struct view x, struct view labels)
 {
-    const struct choices *c = e->choices;
-    int64_t vocab = c->model->vocab, counted = c->global_batch * (c->seq - 1);
+    loss_forward(e, widened_logits(e, x, labels), labels, (struct view){0}, (struct view){0});
+}
+
+static struct view loss_again(struct emit *e, struct view x, struct view labels)
+{
     e->tags.phase = PHASE_RECOMPUTE;
-    buffer_id logits = widened(e, logits_of(e, x, rows), rows);
-    e->tags.phase = PHASE_BACKWARD;
-    struct work backward = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
-                            .cross_entropy = {rows, vocab, counted, 0}};
-    emit_op(e, e->stream.compute, &backward, (struct view[]){view_all(e, logits), labels}, 2,
-            (struct view[]){view_all(e, logits)}, 1);
-    if (e->ir->buffer.dtype[logits.i] == c->dtype)
-        return logits;
-    buffer_id gradient = emit_buffer(e, "d_logits", CATEGORY_LOGITS, c->dtype, rows, vocab);
-    struct work cast = {.kind = WORK_CAST, .elements = {rows * vocab}};
-    emit_op(e, e->stream.compute, &cast, (struct view[]){view_all(e, logits)}, 1,
-            (struct view[]){view_all(e, gradient)}, 1);
-    return gradient;
+    struct view logits = widened_logits(e, x, labels);
+    loss_backward(e, logits, labels, logits);
+    return dtype_of(e, logits) == e->choices->dtype ? logits : narrowed(e, logits, labels);
 }
 
 /* Emits a copy on the current stream: it starts when that has done what it has, and the host waits. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
-    struct work work = {.kind = (uint8_t)kind,
-                        .copy = {(int64_t)from.count * (int64_t)dtype_bytes(e->choices->dtype), 1}};
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, from), 1}};
     op_id last = e->last_compute;
     op_id op =
         emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &from, 1, &to, 1);
@@ -332,18 +305,17 @@ static buffer_id to_host(struct emit *e, struct view x)
 
 static struct view from_host(struct emit *e, struct view host, int64_t rows)
 {
-    struct view x = view_all(e, emit_activation(e, "norm", rows, e->choices->model->hidden));
+    struct view x = emit_computed(e, "norm", CATEGORY_ACTIVATION, rows, e->choices->model->hidden);
     copy_blocking(e, WORK_H2D, host, x);
     return x;
 }
 
-static buffer_id loss_piece(struct emit *e, struct view x, struct view labels, int64_t rows)
+static struct view loss_piece(struct emit *e, struct view x, struct view labels)
 {
     if (goes_twice(e))
-        return loss_again(e, x, labels, rows);
-    buffer_id logits = logits_of(e, x, rows);
-    return e->tensor.size > 1 ? loss_of_part(e, logits, labels, rows)
-                              : loss_of(e, logits, labels, rows);
+        return loss_again(e, x, labels);
+    struct view logits = logits_of(e, x, labels);
+    return e->tensor.size > 1 ? loss_of_part(e, logits, labels) : loss_of(e, logits, labels);
 }
 
 struct loss_rows {
@@ -386,7 +358,7 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
-        loss_first(e, r.x, r.labels, r.piece.rows);
+        loss_first(e, r.x, r.labels);
     bool on_host = goes_twice(e) && e->choices->profile->loss_host;
     if (on_host)
         source = to_host(e, x_all);
@@ -394,13 +366,13 @@ buffer_id head(struct emit *e, buffer_id x)
     for (uint32_t i = 0; i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++) {
         if (on_host)
             r.x = from_host(e, r.x, r.piece.rows);
-        buffer_id d_logits = loss_piece(e, r.x, r.labels, r.piece.rows);
-        emit_matmul(e, MATMUL_NN, view_all(e, d_logits), weight_view(e, part, WEIGHT_HEAD),
-                    view_none(), view_rows(product.buffer, r.piece.begin, r.piece.rows, h),
-                    r.piece.rows, h, vocab);
+        struct view d_logits = loss_piece(e, r.x, r.labels);
+        emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
+                    view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
+                    vocab);
         if (r.piece.begin + r.piece.rows == e->unit.rows)
             tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
-        emit_weight_grad(e, part, WEIGHT_HEAD, view_all(e, d_logits), r.x, vocab, h, r.piece.rows);
+        emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;

@@ -9,15 +9,12 @@
 #include "schedule/analysis/free_sets.h"
 #include "schedule/analysis/waits.h"
 #include "schedule/emit/op_list.h"
-#include "schedule/ir/id_map.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { RECENT_RANGES = 4096 }; /* a power of two */
 
 struct finish {
     const struct emit *e;
@@ -29,13 +26,10 @@ struct finish {
     struct free_sets free_sets;
     uint32_t states_end; /* the first new buffer that does not live throughout */
     uint32_t *buffer;    /* old id -> new id, or IR_NONE */
-    uint32_t *was;       /* per new id, from the role's first on: the old one */
-    uint32_t first_buffer;
-    uint32_t *op;   /* old id -> new id */
+    uint32_t *op;        /* old id -> new id */
     uint32_t *held; /* old op id -> row of e->dependency, or IR_NONE; NULL: no op is held back */
-    uint32_t *held_next;                  /* of such a row: another one of the same op */
-    uint32_t *next_number;                /* per stem */
-    uint32_t recent_range[RECENT_RANGES]; /* new rows by hash; IR_NONE: none */
+    uint32_t *held_next;   /* of such a row: another one of the same op */
+    uint32_t *next_number; /* per stem */
 };
 
 /* Swaps all tables except those that finalize() writes anew, which stay where they are. */
@@ -66,36 +60,42 @@ static void swap_tables(struct ir *a, struct ir *b)
     }
 }
 
-static inline uint32_t carry_buffer(struct finish *f, uint32_t i)
-{
-    if (f->buffer[i] != IR_NONE)
-        return f->buffer[i];
-    uint32_t row = f->out->buffer.count++;
-    f->was[row - f->first_buffer] = i;
-    return f->buffer[i] = row;
-}
-
-/* ---- columns: what is next to each other was mostly emitted so ---- */
-
-/* Returns how many of `count` ids, from the first on, follow each other. */
-static uint32_t in_a_row(const uint32_t *id, uint32_t count)
-{
-    uint32_t ids = 1;
-    while (ids < count && id[ids] == id[0] + ids)
-        ids++;
-    return ids;
-}
-
 #define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
 
-/* Carries the columns of ops other than operands and waits. */
+/* Returns the new row of a buffer, which the first call writes. */
+static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
+{
+    const struct buffer_table *in = &f->in->buffer;
+    struct buffer_table *out = &f->out->buffer;
+    if (f->buffer[from] != IR_NONE)
+        return f->buffer[from];
+    uint32_t to = f->buffer[from] = out->count++, rows = 1;
+    CARRY(memory);
+    CARRY(dtype);
+    CARRY(category);
+    CARRY(flags);
+    CARRY(role);
+    CARRY(layer);
+    CARRY(binding);
+    CARRY(dims);
+    CARRY(stem);
+    out->number[to] = f->next_number[out->stem[to]]++;
+    out->free_op[to].i = 0;
+    out->free_count[to] = 0;
+    out->offset[to] = UINT64_MAX;
+    return to;
+}
+
+/* Carries the columns of ops other than operands and waits. Ops with consecutive ids, of which there are many, go
+ * together. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
     const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
     for (uint32_t i = 0, rows; i < list->count; i += rows) {
         uint32_t from = list->op[i], to = out->count + i;
-        rows = in_a_row(list->op + i, list->count - i);
+        for (rows = 1; i + rows < list->count && list->op[i + rows] == from + rows;)
+            rows++;
         CARRY(kind);
         CARRY(stream);
         CARRY(phase);
@@ -111,49 +111,7 @@ static void carry_op_columns(struct finish *f, const struct op_list *list)
     }
 }
 
-/* Carries the columns of all buffers that the role's ops name. */
-static void carry_buffer_columns(struct finish *f)
-{
-    const struct buffer_table *in = &f->in->buffer;
-    struct buffer_table *out = &f->out->buffer;
-    uint32_t buffers = out->count - f->first_buffer;
-    for (uint32_t i = 0, rows; i < buffers; i += rows) {
-        uint32_t from = f->was[i], to = f->first_buffer + i;
-        rows = in_a_row(f->was + i, buffers - i);
-        CARRY(memory);
-        CARRY(dtype);
-        CARRY(category);
-        CARRY(flags);
-        CARRY(role);
-        CARRY(layer);
-        CARRY(binding);
-        CARRY(dims);
-        CARRY(stem);
-    }
-    for (uint32_t row = f->first_buffer; row < out->count; row++) {
-        out->number[row] = f->next_number[out->stem[row]]++;
-        out->free_op[row].i = 0;
-        out->free_count[row] = 0;
-        out->offset[row] = UINT64_MAX;
-    }
-}
-
 /* ---- operands and waits ---- */
-
-/* Returns the new row of a range. Recent rows are looked up, since the same range is often named again soon. */
-static uint32_t carry_range(struct finish *f, struct ir_range range)
-{
-    struct ir *out = f->out;
-    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
-    uint32_t *recent = &f->recent_range[hash_fold(hash) & (RECENT_RANGES - 1)];
-    if (*recent != IR_NONE) {
-        const struct ir_range *row = &out->range[*recent];
-        if (row->buffer.i == range.buffer.i && row->extent == range.extent)
-            return *recent | IR_RANGE;
-    }
-    *recent = ir_add_range(out, range);
-    return *recent | IR_RANGE;
-}
 
 /* Returns the operand with its new id, and fills in what it touches. */
 static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
@@ -168,7 +126,7 @@ static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct 
     range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
     touch->begin = extent->begin;
     touch->end = extent->begin + extent->count;
-    return carry_range(f, range);
+    return ir_add_range(f->out, range) | IR_RANGE;
 }
 
 static void carry_waits(struct finish *f, uint32_t row)
@@ -244,9 +202,9 @@ static void add_holds(struct finish *f)
 }
 
 /* Returns the next number of each stem: buffers of the roles before have numbers already. */
-static uint32_t *next_numbers(const struct ir *out, uint32_t words)
+static uint32_t *next_numbers(const struct ir *out)
 {
-    uint32_t *next = heap_zalloc(words, sizeof *next);
+    uint32_t *next = heap_zalloc(out->word_count, sizeof *next);
     for (uint32_t b = 0; b < out->buffer.count; b++)
         next[out->buffer.stem[b]]++;
     return next;
@@ -276,7 +234,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
                        struct order *order, struct first_uses *first_uses)
 {
     struct ir *in = e->ir;
-    uint32_t first = out->op.count, buffers = out->buffer.count + in->buffer.count; /* at most */
+    uint32_t first = out->op.count, first_buffer = out->buffer.count,
+             buffers = out->buffer.count + in->buffer.count; /* at most */
     struct finish f = {
         .e = e,
         .in = in,
@@ -284,12 +243,9 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .order = order,
         .first_uses = first_uses,
         .buffer = rows_of_none(in->buffer.count),
-        .was = heap_alloc(in->buffer.count, sizeof *f.was),
-        .first_buffer = out->buffer.count,
         .op = heap_alloc(in->op.count, sizeof *f.op),
-        .next_number = next_numbers(out, in->word_count),
+        .next_number = next_numbers(out),
     };
-    memset(f.recent_range, 0xff, sizeof f.recent_range);
     if (e->dependency_count > 0)
         f.held = rows_of_none(in->op.count);
     f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
@@ -299,7 +255,6 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         *held = i;
     }
 
-    swap_tables(in, out);
     ir_reserve(out, &(struct ir_room){.ops = list->count,
                                       .buffers = in->buffer.count,
                                       .operands = in->operand_count});
@@ -315,14 +270,11 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     carry_op_columns(&f, list);
     for (uint32_t i = 0; i < list->count; i++)
         carry_op(&f, list->op[i]);
-    carry_buffer_columns(&f);
     waits_free(f.waits);
-    free_sets_store(&f.free_sets, out, f.first_buffer);
+    free_sets_store(&f.free_sets, out, first_buffer);
     free_sets_release(&f.free_sets);
     add_holds(&f);
-    swap_tables(in, out);
     free(f.buffer);
-    free(f.was);
     free(f.op);
     free(f.held);
     free(f.held_next);
@@ -335,8 +287,8 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     struct order order = {0};
     struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    write_role(e, list, out, &order, &first_uses);
     swap_tables(e->ir, out);
+    write_role(e, list, out, &order, &first_uses);
     if (out->role_count > 0) { /* none when there is no op */
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;

@@ -7,6 +7,7 @@
  * subsequence, each a few units before the owner needs it, so that one chunk's do not delay another's; until then the
  * owner keeps the sums of its own queries separately. */
 #include "schedule/attention/attention.h"
+#include "schedule/attention/elementwise.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"
 
@@ -15,13 +16,8 @@ enum { UNITS_AHEAD = 2 };
 static void message(struct stage *s, enum work_kind kind, int64_t by, struct view x)
 {
     enum { CHANNEL_KEYS = 1 };
-    struct emit *e = s->e;
-    bool sends = kind == WORK_SEND;
-    struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->group.pp, by,
-                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)), CHANNEL_KEYS,
-                                0}};
-    emit_op(e, sends ? s->keys_out : s->keys_in, &work, &x, sends, &x, !sends);
+    uint8_t stream = kind == WORK_SEND ? s->keys_out : s->keys_in;
+    emit_message(s->e, kind, stream, by, x, CHANNEL_KEYS);
 }
 
 /* Returns the elements of a cache that belong to one subsequence. */
@@ -55,11 +51,8 @@ void stage_send_kv(struct stage *s, const struct action *action)
 static void sum_up(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
-    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
-    struct work work = {.kind = WORK_REDUCE};
-    work.broadcast.group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
-    work.broadcast.bytes = (int64_t)(x.count * dtype_bytes(dtype));
-    work.broadcast.root = chunk;
+    uint16_t group = multiplex_group(e, "keys", (struct share){0, chunk + 1});
+    struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of(e, x), chunk}};
     emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
 }
 

@@ -2,18 +2,11 @@
  * backward. The attention choice emits what lies between norm1 and wo. */
 #include "schedule/step/layer.h"
 #include "schedule/attention/attention.h"
+#include "schedule/attention/project.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/emit/wide_sum.h"
-
-#include <stddef.h>
-
-/* Returns the weight's values, or an empty view when the model has no such weight. */
-static struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
-{
-    return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
-}
 
 /* ---- feed-forward ---- */
 
@@ -50,11 +43,6 @@ static bool norms_after(const struct emit *e)
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
-}
-
-static struct view residual_bias(const struct emit *e, uint32_t part, enum weight weight)
-{
-    return e->tensor.size > 1 ? optional_weight(e, part, weight) : view_none();
 }
 
 /* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
@@ -214,6 +202,16 @@ static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, con
     return y;
 }
 
+static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weight, const char *name,
+                               buffer_id dy, buffer_id x, buffer_id stats)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    buffer_id dx = emit_activation(e, name, rows, h);
+    emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
+                       view_all(e, dx), rows, h);
+    return dx;
+}
+
 /* Emits the norm that begins a branch, if it has one, and returns what the branch reads. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              buffer_id *stats)
@@ -229,37 +227,36 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     set_region(e, REGION_NORM);
     buffer_id d_norm = dy;
-    if (norms_before(e)) {
-        d_norm = emit_activation(e, "dx_norm", rows, h);
-        emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
-                           view_all(e, d_norm), rows, h);
-    }
+    if (norms_before(e))
+        d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
     buffer_id dx = emit_activation(e, "dx", rows, h);
     emit_add(e, view_all(e, d_norm), view_all(e, d_residual), view_all(e, dx));
     return dx;
 }
 
-/* Emits the norm that ends a branch, if it has one, and returns what the residual adds. */
-static buffer_id norm_after(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
-                            buffer_id *stats)
+/* Emits the norm that ends a branch, if it has one, and returns the residual x plus the branch, plus the bias of the
+ * branch's last product where that product does not add it (product_bias()). */
+static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, enum weight bias,
+                            buffer_id x, buffer_id branch, buffer_id *stats)
 {
-    if (!norms_after(e))
-        return x;
-    buffer_id y = norm_of(e, layer, weight, "norm_after", x, stats);
-    set_region(e, REGION_LINEAR);
-    return y;
+    if (norms_after(e)) {
+        branch = norm_of(e, layer, norm, "norm_after", branch, stats);
+        set_region(e, REGION_LINEAR);
+    }
+    buffer_id sum = emit_activation(e, "x", e->unit.own_rows, e->choices->model->hidden);
+    emit_add_bias(e, view_all(e, x), view_all(e, branch),
+                  e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(),
+                  view_all(e, sum));
+    return sum;
 }
 
 static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
                                      buffer_id dy, buffer_id x, buffer_id stats)
 {
-    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     if (!norms_after(e))
         return dy;
     set_region(e, REGION_NORM);
-    buffer_id dx = emit_activation(e, "d_norm_after", rows, h);
-    emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
-                       view_all(e, dx), rows, h);
+    buffer_id dx = norm_backward(e, layer, weight, "d_norm_after", dy, x, stats);
     set_region(e, REGION_LINEAR);
     return dx;
 }
@@ -287,22 +284,16 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
                 product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
-    buffer_id branch =
-        norm_after(e, layer, WEIGHT_NORM1_AFTER, saved->projected, &saved->norm1_after_stats);
-    saved->x2 = emit_activation(e, "x", rows, h);
-    emit_add_bias(e, view_all(e, x), view_all(e, branch), residual_bias(e, layer, WEIGHT_O_BIAS),
-                  view_all(e, saved->x2));
+    saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x, saved->projected,
+                           &saved->norm1_after_stats);
 
     saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
     set_region(e, REGION_LINEAR);
     buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
     mlp_forward(e, layer, saved->norm2, ffn);
-    branch = norm_after(e, layer, WEIGHT_NORM2_AFTER, ffn, &saved->norm2_after_stats);
-    buffer_id out = emit_activation(e, "x", rows, h);
-    emit_add_bias(e, view_all(e, saved->x2), view_all(e, branch),
-                  residual_bias(e, layer, WEIGHT_DOWN_BIAS), view_all(e, out));
-    return out;
+    return end_branch(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
+                      &saved->norm2_after_stats);
 }
 
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)

@@ -15,9 +15,11 @@
  * tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
+#include "schedule/attention/elementwise.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/emit/tensor_parallel.h"
+#include "schedule/weights/remote_weights.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -112,11 +114,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_prefix(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
-    e->unit.shared = (struct shared){.first = share.first,
-                                     .count = share.count,
-                                     .index = e->stage - share.first,
-                                     .chunk = chunk,
-                                     .owns = e->stage == chunk};
+    e->unit.shared = remote_shared(e, chunk, unit);
     if (share.count > 1) { /* rows of one sequence, cut only over tensor ranks */
         struct rows mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
@@ -154,11 +152,8 @@ static void add_inbound(struct stage *s, enum pass pass, const struct task *task
         struct rows both = overlap(mine, rows_of(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
-        if (s->inbound_count == s->inbound_capacity) {
-            s->inbound_capacity =
-                (uint32_t)heap_next_capacity(s->inbound_capacity, (size_t)s->inbound_count + 1);
-            s->inbound = heap_realloc(s->inbound, s->inbound_capacity, sizeof *s->inbound);
-        }
+        s->inbound =
+            heap_grow(s->inbound, &s->inbound_capacity, s->inbound_count + 1u, sizeof *s->inbound);
         s->inbound[s->inbound_count++] =
             (struct inbound){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
     }
@@ -177,13 +172,11 @@ static void list_inbound(struct stage *s)
     }
 }
 
-static void make_pair_streams(struct stage *s, uint8_t *send, uint8_t *recv, uint32_t peer)
+static uint8_t pair_stream(struct stage *s, const char *stem, uint32_t peer)
 {
     char name[MESH_NAME_MAX];
-    snprintf(name, sizeof name, "comm.send%u", peer);
-    *send = ir_add_stream(s->e->ir, name, STREAM_COMM);
-    snprintf(name, sizeof name, "comm.recv%u", peer);
-    *recv = ir_add_stream(s->e->ir, name, STREAM_COMM);
+    snprintf(name, sizeof name, "%s%u", stem, peer);
+    return ir_add_stream(s->e->ir, name, STREAM_COMM);
 }
 
 void stage_begin(struct stage *s)
@@ -211,9 +204,8 @@ void stage_begin(struct stage *s)
  * torch.cuda.synchronize() after a batch of messages. */
 void stage_await_messages(struct stage *s)
 {
-    struct work work = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < s->pending_count; i++)
-        emit_op(s->e, s->pending[i], &work, NULL, 0, NULL, 0);
+        emit_wait(s->e, s->pending[i]);
     s->pending_count = 0;
 }
 
@@ -232,21 +224,17 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
 {
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
-    uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp, send, recv;
-    struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->group.pp, (int64_t)peer - e->stage,
-                                (int64_t)(x.count * dtype_bytes(e->choices->dtype)),
-                                pass + PASSES * lane, 0}};
+    uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp;
+    uint8_t stream = sends ? s->send[pass][lane] : s->recv[pass][lane];
+    int64_t channel = pass + PASSES * lane;
     if (s->pipeline->multiplexed) {
-        make_pair_streams(s, &send, &recv, peer);
-        work.p2p.channel = 0;
-    } else {
-        send = s->send[pass][lane];
-        recv = s->recv[pass][lane];
+        uint8_t send = pair_stream(s, "comm.send", peer), recv = pair_stream(s, "comm.recv", peer);
+        stream = sends ? send : recv;
+        channel = 0;
     }
     if (pipeline_awaits_messages(s->c))
-        note_pending(s, sends ? send : recv);
-    return emit_op(e, sends ? send : recv, &work, &x, sends, &x, !sends);
+        note_pending(s, stream);
+    return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, channel);
 }
 
 /* Returns rows of what a passage starts from, in a buffer made for it. */
@@ -322,8 +310,7 @@ void stage_receive(struct stage *s, const struct action *action)
 static void copy_rows(struct stage *s, struct view x, struct view y)
 {
     int64_t h = s->c->model->hidden;
-    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)x.count / h, 1, {h, 0, 0}}};
-    emit_op(s->e, s->e->stream.compute, &work, &x, 1, &y, 1);
+    emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
 /* Puts together what came across a seam, and returns the rank's own rows of it. */

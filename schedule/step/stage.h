@@ -43,7 +43,8 @@ struct stage {
     uint32_t pending_count;
     op_id sent; /* by the last action; IR_NONE: nothing */
     struct inbound *inbound;
-    uint32_t inbound_count, inbound_capacity;
+    uint32_t inbound_count;
+    size_t inbound_capacity;
 };
 
 static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uint32_t unit)

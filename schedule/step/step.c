@@ -9,7 +9,6 @@
 #include "schedule/weights/remote_weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct layer_saved *saved_new(struct emit *e)
 {
@@ -40,11 +39,9 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
-    buffer_id x = emit_activation(e, stem, e->unit.own_rows, e->choices->model->hidden);
-    struct work work = {.kind = WORK_FILL,
-                        .elements = {e->unit.own_rows * e->choices->model->hidden, 0}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, (struct view[]){view_all(e, x)}, 1);
-    return x;
+    return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
+                                       e->choices->model->hidden))
+        .buffer;
 }
 
 static void forward(struct stage *s, const struct action *action)
@@ -128,13 +125,18 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 
 /* ---- what was sent has arrived ---- */
 
+/* An action whose message arrives some actions later. Actions are counted from 1; 0: none. */
+struct arrival {
+    op_id sent;
+    uint32_t next;  /* another action whose message arrives with this one's */
+    uint32_t first; /* an action whose message has arrived when this action starts */
+};
+
 /* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
  * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
 struct arrivals {
-    uint32_t *returns; /* per action: pipeline_implicit_acks(); NULL: not needed */
-    uint32_t *first;   /* per action: one that has returned by it */
-    uint32_t *next;    /* per such action: another */
-    op_id *sent;
+    uint32_t *returns;      /* per action: pipeline_implicit_acks(); NULL: not needed */
+    struct arrival *action; /* per action */
 };
 
 static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)
@@ -143,11 +145,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
     size_t count = (size_t)actions->count + 1;
     if (s->c->pp == 1 || s->pipeline->multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
         return a;
-    a.returns = heap_alloc(count, sizeof *a.returns);
-    a.first = heap_alloc(count, sizeof *a.first);
-    a.next = heap_alloc(count, sizeof *a.next);
-    a.sent = heap_alloc(count, sizeof *a.sent);
-    memset(a.first, 0xff, count * sizeof *a.first);
+    a.returns = arena_array(&s->e->arena, count, sizeof *a.returns);
+    a.action = arena_array(&s->e->arena, count, sizeof *a.action);
     pipeline_implicit_acks(s->c, s->e->stage, actions, a.returns);
     return a;
 }
@@ -161,21 +160,14 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
         return;
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
-    for (uint32_t k = a->first[i]; begin < ir->op.count && k != PIPELINE_NEVER; k = a->next[k])
-        emit_add_dependency(s->e, (op_id){begin}, a->sent[k]);
+    for (uint32_t k = a->action[i].first; begin < ir->op.count && k > 0; k = a->action[k - 1].next)
+        emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].sent);
     if (s->sent.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
         return;
-    a->sent[i] = s->sent;
-    a->next[i] = a->first[a->returns[i]];
-    a->first[a->returns[i]] = i;
-}
-
-static void arrivals_release(struct arrivals *a)
-{
-    free(a->returns);
-    free(a->first);
-    free(a->next);
-    free(a->sent);
+    uint32_t *first = &a->action[a->returns[i]].first;
+    a->action[i].sent = s->sent;
+    a->action[i].next = *first;
+    *first = i + 1;
 }
 
 static void perform(struct stage *s, const struct actions *actions)
@@ -205,7 +197,6 @@ static void perform(struct stage *s, const struct actions *actions)
             exchange(s, &actions->action[i],
                      i + 1 < actions->count ? &actions->action[i + 1] : NULL);
     }
-    arrivals_release(&arrivals);
 }
 
 static void leave_forward(struct actions *actions)
@@ -227,12 +218,12 @@ void emit_step(struct emit *e)
                       .chunks = pipeline_chunks_at(c)};
     struct actions actions = {0};
     size_t passages = (size_t)s.chunks * s.units;
-    s.passage = heap_zalloc(passages, sizeof *s.passage);
-    s.saved = heap_zalloc(s.units, sizeof(struct layer_saved *));
-    s.spare = heap_zalloc(s.units, sizeof(struct layer_saved *));
+    s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
+    s.saved = arena_array(&e->arena, s.units, sizeof(struct layer_saved *));
+    s.spare = arena_array(&e->arena, s.units, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
-        s.prefix = heap_zalloc(c->accumulation, sizeof(struct prefix *));
-    s.left = heap_zalloc(s.units, sizeof *s.left);
+        s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
+    s.left = arena_array(&e->arena, s.units, sizeof *s.left);
     for (size_t i = 0; i < passages; i++)
         for (int pass = 0; pass < PASSES; pass++)
             s.passage[i].in[pass].i = s.passage[i].out[pass].i = IR_NONE;
@@ -244,10 +235,5 @@ void emit_step(struct emit *e)
         s.left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform(&s, &actions);
     actions_release(&actions);
-    free(s.passage);
-    free(s.saved);
-    free(s.spare);
-    free(s.left);
-    free(s.prefix);
     free(s.inbound);
 }

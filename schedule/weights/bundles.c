@@ -5,6 +5,7 @@
  * bundle. A bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every
  * stage's) is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
+#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
@@ -89,16 +90,6 @@ static struct part_tensors tensors_of(const struct emit *e, const struct tensor_
 
 enum { NAME_SIZE = 112 };
 
-/* Appends text after the first `at` characters of a name and returns the new length. A deep model has a thousand
- * names, and formatted printing would take longer than all other work in this file. */
-static size_t append(char name[NAME_SIZE], size_t at, const char *text)
-{
-    size_t size = strlen(text);
-    assert(at + size < NAME_SIZE);
-    memcpy(name + at, text, size + 1);
-    return at + size;
-}
-
 /* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. The tensor starts at
  * *offset of a rank's part of the bundle; *offset is then moved past it. Returns the first row. */
 static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
@@ -111,7 +102,6 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
     int64_t first = 0;
     uint32_t begin = IR_NONE;
     char name[NAME_SIZE];
-    size_t named = append(name, append(name, 0, prefix), spec->name);
     for (int i = 0; i < cut->blocks; i++) {
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
@@ -120,8 +110,9 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
         int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
         if (padded < block->rows + parts) /* which parts of equal size have by themselves */
             padded = 0;
-        if (block->name)
-            append(name, append(name, named, ":"), block->name);
+        int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
+                            block->name ? ":" : "", block->name ? block->name : "");
+        assert(size < NAME_SIZE);
         uint32_t row = ir_add_tensor(
             e->ir,
             (struct tensor){.name = name,
@@ -286,29 +277,18 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum memory memory, bool shard, uint32_t partial)
 {
     shard = shard && e->group.shard_size > 1;
-    struct buffer_desc desc = {
-        .stem = stem,
-        .number = IR_NONE,
-        .memory = (uint8_t)memory,
-        .dtype = (uint8_t)dtype,
-        .category = (uint8_t)category,
-        .flags = BUFFER_PERSISTENT,
-        .role = e->role,
-        .layer = IR_NONE16,
-        .binding =
-            ir_add_binding(e->ir, (struct binding){.kind = (uint8_t)kind,
-                                                   .bundle = e->weights.bundle[bundle].row,
-                                                   .shard = shard ? e->group.shard : IR_NONE16,
-                                                   .gathered = IR_NONE16,
-                                                   .partial = partial}),
-        .dims = {.count = 1,
-                 .size = {(int64_t)(e->weights.bundle[bundle].elements /
-                                    (shard ? e->group.shard_size : 1))}},
-    };
+    int64_t count =
+        (int64_t)(e->weights.bundle[bundle].elements / (shard ? e->group.shard_size : 1));
     if (dtype == DTYPE_U8)
-        desc.dims.size[0] =
-            (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)desc.dims.size[0]);
-    return ir_add_buffer(e->ir, &desc);
+        count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
+    struct binding binding = {.kind = (uint8_t)kind,
+                              .bundle = e->weights.bundle[bundle].row,
+                              .shard = shard ? e->group.shard : IR_NONE16,
+                              .gathered = IR_NONE16,
+                              .partial = partial};
+    buffer_id buffer = emit_bound(e, stem, binding, category, dtype, count);
+    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
+    return buffer;
 }
 
 /* True if only other stages have the bundle's states. */
@@ -360,16 +340,8 @@ static void make_states(struct emit *e, uint32_t b)
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
-    *bundle = (struct bundle_state){.row = bundle->row,
-                                    .at_both_ends = bundle->at_both_ends,
-                                    .borrowed = is_borrowed(e, bundle),
-                                    .chunk = bundle->chunk,
-                                    .elements = bundle->elements,
-                                    .used = bundle->used,
-                                    .param = {IR_NONE},
-                                    .grad = {IR_NONE},
-                                    .param_shard = {IR_NONE},
-                                    .grad_shard = {IR_NONE}};
+    bundle->borrowed = is_borrowed(e, bundle);
+    bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
     if (bundle->borrowed)
         return;
     if (shard_params && e->group.shard_size > 1)
@@ -398,21 +370,20 @@ static bool each_has_its_own(const struct emit *e)
     return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
-/* Fills with zeros the gradients of chunks that this stage does not compute: where all stages hold all weights, all
- * of them take part in the reduction of all gradients. */
-static void fill_others(struct emit *e)
+/* Zeroes gradients before the step: where stages hold each other's weights, the stage's own, to which all others are
+ * added; where all stages hold all weights, those of chunks that this stage does not compute, since all stages take
+ * part in the reduction of all gradients. */
+static void zero_gradients(struct emit *e)
 {
-    struct op_tags before = e->tags;
-    e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
-                               IR_NONE16,      IR_NONE16,      IR_NONE16};
+    bool remote = pipeline_has_remote_weights(e->choices);
+    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (multiplex_takes_part(e->choices, e->stage, e->weights.bundle[b].chunk))
-            continue;
-        struct view all = view_all(e, e->weights.bundle[b].grad);
-        struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
-        emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
+        const struct bundle_state *bundle = &e->weights.bundle[b];
+        if (remote ? !bundle->borrowed : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
+            emit_zeros(e, view_all(e, bundle->grad));
     }
-    e->tags = before;
+    for (uint32_t p = 0; remote && p < part_count(e); p++)
+        e->weights.touched_of[p] = UINT32_MAX;
 }
 
 void weights_setup(struct emit *e)
@@ -436,10 +407,18 @@ void weights_setup(struct emit *e)
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
         e->weights.grad_buffer[i] =
             each_has_its_own(e) ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
-    if (pipeline_has_remote_weights(e->choices))
-        remote_begin(e);
-    if (pipeline_replicates_weights(e->choices))
-        fill_others(e);
+    e->weights.remote_grad_count = e->weights.remote_part_count = 0;
+    struct op_tags before = e->tags;
+    if (pipeline_of(e->choices)->multiplexed)
+        zero_gradients(e);
+    e->tags = before;
+}
+
+void weights_set_tags(struct emit *e, enum phase phase, enum region region, uint32_t like)
+{
+    uint16_t layer = like == IR_NONE ? IR_NONE16 : e->ir->op.layer[like];
+    uint16_t micro = like == IR_NONE ? IR_NONE16 : e->ir->op.micro[like];
+    e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, layer, IR_NONE16, IR_NONE16, micro};
 }
 
 void weights_of_micro_batch(struct emit *e, uint32_t micro)
@@ -456,25 +435,24 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
     }
 }
 
+buffer_id weights_final_grad(const struct emit *e, uint32_t b)
+{
+    const struct bundle_state *bundle = &e->weights.bundle[b];
+    return bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
+}
+
 op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
                          buffer_id from, buffer_id to)
 {
-    struct work work = {.kind = (uint8_t)kind};
-    int64_t bytes = (int64_t)ir_buffer_bytes(e->ir, from);
-    if (kind == WORK_ALL_REDUCE)
-        work.all_reduce.bytes = bytes, work.all_reduce.group = group;
-    else
-        work.collective.bytes = bytes, work.collective.group = group;
-    return emit_op(e, stream, &work, (struct view[]){ir_whole(e->ir, from)}, 1,
-                   (struct view[]){ir_whole(e->ir, to)}, 1);
+    struct view x = view_all(e, from), y = view_all(e, to);
+    /* all collectives have these two parameters first */
+    struct work work = {.kind = (uint8_t)kind, .p = {group, bytes_of(e, x)}};
+    return emit_op(e, stream, &work, &x, 1, &y, 1);
 }
 
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                               enum category category, enum dtype dtype, enum memory memory)
+                               enum category category, enum dtype dtype)
 {
-    buffer_id buffer =
-        emit_buffer(e, stem, category, dtype,
-                    (int64_t)(e->weights.bundle[bundle].elements / e->group.shard_size), 0);
-    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
-    return buffer;
+    return emit_buffer(e, stem, category, dtype,
+                       (int64_t)(e->weights.bundle[bundle].elements / e->group.shard_size), 0);
 }

@@ -17,6 +17,10 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
                          buffer_id from, buffer_id to);
 /* Returns a new buffer for this rank's part of a bundle. */
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                               enum category category, enum dtype dtype, enum memory memory);
+                               enum category category, enum dtype dtype);
+/* Gives the ops to come this phase and region, and the layer and micro-batch of op `like`; IR_NONE: none. */
+void weights_set_tags(struct emit *e, enum phase phase, enum region region, uint32_t like);
+/* Returns the gradient that the optimizer reads: this rank's part where it has one. */
+buffer_id weights_final_grad(const struct emit *e, uint32_t bundle);
 
 #endif

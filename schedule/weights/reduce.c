@@ -1,5 +1,6 @@
 /* The reduction of weight gradients, sharded or replicated: they are padded, summed over tensor ranks, reduced over
  * the ranks that share a copy of the weights, and sent back to the stage that owns them. */
+#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
@@ -10,37 +11,17 @@
 /* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
  * (host_per_step_s): it reads the norm of all gradients, so the device must have finished, and then waits for all
  * ranks. */
-void shard_end_backward(struct shard *s, struct op_list *out)
+void shard_end_backward(struct shard *s)
 {
     struct emit *e = s->e;
-    struct work sync = {.kind = WORK_HOST_SYNC};
     if (e->choices->profile->host_per_step_s <= 0 || e->choices->ranks == 1 ||
         s->final.i == IR_NONE)
         return;
-    e->tags = (struct op_tags){PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE16,
-                               IR_NONE16,       IR_NONE16,        IR_NONE16};
+    weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* on the stream of the last reduction: all ops before the sync on that stream have ended then */
-    op_list_push(out, emit_op(e, s->ir->op.stream[s->final.i], &sync, NULL, 0, NULL, 0));
-    op_list_push(out, emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0));
-}
-
-static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
-{
-    for (uint32_t k = s->ir->op.reads[op];; k++) {
-        uint32_t buffer = op_list_operand(s->ir, op, k);
-        if (buffer < s->buffers && s->of_grad[buffer] == row)
-            return (buffer_id){buffer};
-    }
-}
-
-/* True if the gradient belongs to one micro-batch, or to one shared unit, and is cut into parts when it is summed. */
-static bool scatters_each(const struct shard *s, uint32_t row)
-{
-    const struct choices *c = s->e->choices;
-    return s->gradient[row].remote_grad != IR_NONE
-               ? pipeline_shards_weights(c)
-               : weights_reduce_each_micro_batch(c) && s->e->group.shard_size > 1;
+    emit_wait(e, s->ir->op.stream[s->final.i]);
+    emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
@@ -50,38 +31,40 @@ bool shard_waits_for_sums(const struct shard *s, uint32_t row)
                                                    : weights_reduce_each_micro_batch(s->e->choices);
 }
 
+/* True if the gradient belongs to one micro-batch, or to one shared unit, and is cut into parts when it is summed. */
+static bool scatters_each(const struct shard *s, uint32_t row)
+{
+    return shard_waits_for_sums(s, row) &&
+           (s->gradient[row].remote_grad != IR_NONE || s->e->group.shard_size > 1);
+}
+
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
+void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     if (!scatters_each(s, row) || bundle->elements == bundle->used)
         return;
-    shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
-    struct work work = {.kind = WORK_FILL,
-                        .elements = {(int64_t)(bundle->elements - bundle->used)}};
-    struct view padding = {whole_grad(s, op, row), bundle->used, bundle->elements - bundle->used};
-    op_list_push(out, emit_op(s->e, s->e->stream.compute, &work, NULL, 0, &padding, 1));
+    weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used,
+                                   bundle->elements - bundle->used});
 }
 
 /* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. */
 static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group, buffer_id grad,
-                                  uint64_t begin, uint64_t count, struct op_list *out)
+                                  uint64_t begin, uint64_t count)
 {
     struct emit *e = s->e;
     struct view part = {grad, begin, count};
-    struct work work = {.kind = WORK_ALL_REDUCE};
+    struct work work = {.kind = WORK_ALL_REDUCE, .all_reduce = {group, bytes_of(e, part)}};
     if (count == 0 || group == IR_NONE16)
         return;
-    work.all_reduce.group = group;
-    work.all_reduce.bytes = (int64_t)(count * dtype_bytes(e->weights.grad_dtype));
-    s->reduced[row] = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
-    op_list_push(out, s->reduced[row]);
+    s->gradient[row].reduced = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
 }
 
 /* Sums over tensor ranks the gradients of weights that each of them holds whole. Before that, a rank's gradient
  * covers only its own tokens (norms, biases after a scatter), its own heads (norms of heads), or, if key and value
  * heads are copied, the queries of its own ones. */
-static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct op_list *out)
+static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
@@ -96,33 +79,35 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad, struct 
             if (slot->rows > 0)
                 sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
                                       part->base + slot->offset + (uint64_t)(q * slot->cols),
-                                      (uint64_t)((slot->rows - q) * slot->cols), out);
+                                      (uint64_t)((slot->rows - q) * slot->cols));
         }
         sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
-                              part->whole_count, out);
+                              part->whole_count);
     }
 }
 
 /* Sums a bundle's last gradient over the ranks that hold equal shards. */
-static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part, struct op_list *out)
+static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
     if (e->group.replica_size == 1 || !s->gradient[row].is_last)
         return;
-    s->reduced[row] =
+    s->final = s->gradient[row].reduced =
         weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.replica, part, part);
-    s->final = s->reduced[row];
-    op_list_push(out, s->final);
 }
 
 /* Emits a pass over a whole gradient that checks it for NaN. */
-static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
+static void look_through(struct emit *e, buffer_id grad)
 {
-    struct emit *e = s->e;
-    buffer_id squares = emit_buffer(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
-    struct view all = ir_whole(s->ir, grad), sum = ir_whole(s->ir, squares);
+    struct view all = view_all(e, grad);
+    struct view sum = emit_tensor(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {(int64_t)all.count, false, 0}};
-    op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1));
+    emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1);
+}
+
+static struct view new_like(struct emit *e, const char *stem, enum dtype dtype, struct view x)
+{
+    return emit_tensor(e, stem, CATEGORY_GRADIENT, dtype, (int64_t)x.count, 0);
 }
 
 /* Emits the passes over memory in which PyTorch's FSDP1 flattens gradients. FSDP1 concatenates the gradients of a
@@ -130,12 +115,10 @@ static void look_through(struct shard *s, buffer_id grad, struct op_list *out)
  * products write fp32 at once (2 less), so the rest is as many bytes as a copy in fp32 and back. FSDP1's reduction
  * stream computes on the multiprocessors that the backward uses, so here these passes stand between the backward's
  * ops. */
-static void flatten(struct shard *s, buffer_id grad, struct op_list *out)
+static void flatten(struct emit *e, buffer_id grad)
 {
-    buffer_id flat = emit_buffer(s->e, "flat", CATEGORY_GRADIENT, s->e->weights.grad_dtype,
-                                 (int64_t)ir_buffer_elements(s->ir, grad), 0);
-    shard_cast(s, grad, flat, out);
-    shard_cast(s, flat, grad, out);
+    struct view all = view_all(e, grad);
+    emit_cast(e, emit_cast(e, all, new_like(e, "flat", e->weights.grad_dtype, all)), all);
 }
 
 /* True if gradients are reduced in fp32 although they are kept in 16 bits. DeepSpeed does so where ranks share a
@@ -146,155 +129,134 @@ static bool reduces_wide(const struct emit *e)
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
 }
 
-static buffer_id widen(struct shard *s, buffer_id grad, struct op_list *out)
+static buffer_id widen(struct emit *e, buffer_id grad)
 {
-    buffer_id wide = emit_buffer(s->e, "wide", CATEGORY_GRADIENT, DTYPE_F32,
-                                 (int64_t)ir_buffer_elements(s->ir, grad), 0);
-    shard_cast(s, grad, wide, out);
-    return wide;
+    struct view all = view_all(e, grad);
+    return emit_cast(e, all, new_like(e, "wide", DTYPE_F32, all)).buffer;
 }
 
 /* InternLM flattens a bucket of whole gradients, divides the flat tensor, sums it over all ranks and copies the parts
  * back. Here all copies come before the sum, and the division in place is one more copy. Returns the flat tensor. */
-static buffer_id flatten_bucket(struct shard *s, buffer_id grad, struct op_list *out)
+static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
-    struct emit *e = s->e;
-    struct view all = ir_whole(s->ir, grad);
-    buffer_id flat =
-        emit_buffer(e, "flat", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)all.count, 0);
-    struct view copy = view_all(e, flat);
-    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)all.count, 0}};
+    struct view all = view_all(e, grad), flat = new_like(e, "flat", e->weights.grad_dtype, all);
     for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
-        op_list_push(out, emit_op(e, e->stream.compute, &work, &all, 1, &copy, 1));
-    op_list_push(out, emit_op(e, e->stream.compute, &work, &copy, 1, &all, 1));
-    return flat;
+        emit_cast(e, all, flat);
+    emit_cast(e, flat, all);
+    return flat.buffer;
 }
 
 /* Reduces a gradient whose last part has been added to it. */
-static void reduce(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
+static void reduce(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
+    const struct profile *profile = e->choices->profile;
     struct gradient *gradient = &s->gradient[row];
-    struct bundle_state *bundle = &e->weights.bundle[gradient->bundle];
-    buffer_id grad = whole_grad(s, op, row), part = grad;
-    bool wide = reduces_wide(e);
+    buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
+    bool wide = reduces_wide(e), each = weights_reduce_each_micro_batch(e->choices);
     gradient->adds = s->reduced_of[gradient->bundle]++ > 0;
     gradient->is_last = --s->left[gradient->bundle] == 0;
-    shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
-    s->reduced[row].i = IR_NONE;
+    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     if (weights_pass_over_gradients(e->choices))
-        look_through(s, grad, out);
-    if (e->choices->profile->flattens_gradients && e->group.shard_size > 1 &&
-        weights_reduce_each_micro_batch(e->choices))
-        flatten(s, grad, out);
-    buffer_id flat = {IR_NONE};
-    bool once = !weights_reduce_each_micro_batch(e->choices);
-    if (e->choices->profile->bucket_passes > 0 && once &&
-        e->group.shard_size * e->group.replica_size > 1)
-        flat = flatten_bucket(s, grad, out);
-    reduce_tensor(s, row, grad, out);
+        look_through(e, grad);
+    if (profile->flattens_gradients && e->group.shard_size > 1 && each)
+        flatten(e, grad);
+    if (profile->bucket_passes > 0 && !each && e->group.shard_size * e->group.replica_size > 1)
+        flat = flatten_bucket(e, grad);
+    reduce_tensor(s, row, grad);
     if (e->group.shard_size > 1) {
-        part = bundle->grad_shard;
-        buffer_id target = part, whole = wide ? widen(s, grad, out) : grad;
+        part = e->weights.bundle[gradient->bundle].grad_shard;
+        buffer_id target = part, whole = wide ? widen(e, grad) : grad;
         if (wide || gradient->adds)
-            target = s->to_add[row] = weights_shard_buffer(
-                e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
-                wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype, MEMORY_HBM);
-        s->reduced[row] = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                             e->group.shard, whole, target);
-        op_list_push(out, s->reduced[row]);
-        if (e->choices->profile->all_reduces &&
-            flat.i != IR_NONE) { /* an all-reduce ends with an all-gather */
-            s->reduced[row] = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
-                                                 e->group.shard, target, flat);
-            op_list_push(out, s->reduced[row]);
-        }
+            target = gradient->to_add =
+                weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
+                                     wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
+        gradient->reduced = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+                                               e->group.shard, whole, target);
+        if (profile->all_reduces && flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
+            gradient->reduced = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
+                                                   e->group.shard, target, flat);
     }
-    if (s->to_add[row].i == IR_NONE)
-        sum_over_replicas(s, row, part, out);
+    if (gradient->to_add.i == IR_NONE)
+        sum_over_replicas(s, row, part);
 }
 
 /* Returns the reduced part of a gradient in the dtype in which gradients are kept. If no other reduction has been
  * added to the kept part, the result is the kept part itself. */
-static buffer_id narrow(struct shard *s, uint32_t row, buffer_id kept, struct op_list *out)
+static buffer_id narrow(struct shard *s, const struct gradient *gradient, buffer_id kept)
 {
     struct emit *e = s->e;
-    const struct gradient *gradient = &s->gradient[row];
-    buffer_id part = s->to_add[row], to = kept;
+    buffer_id part = gradient->to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_dtype)
         return part;
     if (gradient->adds)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
-                                  e->weights.grad_dtype, MEMORY_HBM);
-    s->final = shard_cast(s, part, to, out);
+                                  e->weights.grad_dtype);
+    emit_cast(e, view_all(e, part), view_all(e, to));
+    s->final = e->last_compute;
     return to;
 }
 
 /* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
  * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
  * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out)
+void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
-    while (s->next_add < end && s->to_add[s->next_add].i == IR_NONE &&
-           (e->group.shard_size == 1 || s->reduced[s->next_add].i != IR_NONE))
+    while (s->next_add < end && s->gradient[s->next_add].to_add.i == IR_NONE &&
+           (e->group.shard_size == 1 || s->gradient[s->next_add].reduced.i != IR_NONE))
         s->next_add++;
     for (uint32_t row = s->next_add; row < end; row++) {
-        if (s->to_add[row].i == IR_NONE || s->gradient[row].last >= i)
+        struct gradient *gradient = &s->gradient[row];
+        if (gradient->to_add.i == IR_NONE || gradient->last >= i)
             continue;
-        buffer_id kept = e->weights.bundle[s->gradient[row].bundle].grad_shard;
-        shard_set_tags(s, s->ir, s->reduced[row].i, PHASE_BACKWARD, REGION_WEIGHTS);
-        buffer_id part = narrow(s, row, kept, out);
+        buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
+        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduced.i);
+        buffer_id part = narrow(s, gradient, kept);
         if (part.i != kept.i) {
-            struct view read[2] = {ir_whole(s->ir, part), ir_whole(s->ir, kept)};
-            struct work work = {.kind = WORK_ADD, .elements = {(int64_t)read[1].count}};
-            s->final = emit_op(e, e->stream.compute, &work, read, 2, &read[1], 1);
-            op_list_push(out, s->final);
+            emit_add(e, view_all(e, part), view_all(e, kept), view_all(e, kept));
+            s->final = e->last_compute;
         }
-        s->to_add[row].i = IR_NONE;
-        sum_over_replicas(s, row, kept, out);
+        gradient->to_add.i = IR_NONE;
+        sum_over_replicas(s, row, kept);
     }
 }
 
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
-void shard_reduce_ends(struct shard *s, struct op_list *out)
+void shard_reduce_ends(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        struct bundle_state *bundle = &e->weights.bundle[b];
-        if (!bundle->at_both_ends || bundle->borrowed)
+        if (!e->weights.bundle[b].at_both_ends || e->weights.bundle[b].borrowed)
             continue;
-        shard_add_reduced(s, s->gradient_count, IR_NONE, out);
-        buffer_id grad = bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
-        e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
-                                   IR_NONE16,      IR_NONE16,      IR_NONE16};
+        shard_add_reduced(s, s->gradient_count, IR_NONE);
+        buffer_id grad = weights_final_grad(e, b);
+        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
         s->final =
             weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.ends, grad, grad);
-        op_list_push(out, s->final);
     }
 }
 
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
-void shard_finalize(struct shard *s, uint32_t k, struct op_list *out)
+void shard_finalize(struct shard *s, uint32_t k)
 {
     if (s->owed[k] == IR_NONE)
         return;
     const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->owed[k]];
     if (remote_grad->sum.i != IR_NONE)
-        op_list_push(out, remote_add(s->e, remote_grad));
+        remote_add(s->e, remote_grad);
     s->owed[k] = IR_NONE;
 }
 
 /* Sums a complete gradient of a shared unit over the unit's stages, after adding the sum before the last. */
-static void give_back(struct shard *s, uint32_t row, uint32_t op, struct op_list *out)
+static void give_back(struct shard *s, uint32_t row, uint32_t op)
 {
-    shard_set_tags(s, s->ir, op, PHASE_BACKWARD, REGION_WEIGHTS);
-    shard_finalize(s, 0, out);
+    weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    shard_finalize(s, 0);
     s->owed[0] = s->owed[1];
     s->owed[1] = s->gradient[row].remote_grad;
-    s->reduced[row] = remote_sum(s->e, &s->e->weights.remote_grad[s->owed[1]]);
-    op_list_push(out, s->reduced[row]);
+    s->gradient[row].reduced = remote_sum(s->e, &s->e->weights.remote_grad[s->owed[1]]);
 }
 
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
@@ -308,34 +270,24 @@ op_id shard_last_alone(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-/* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
-void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
-{
-    uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
-    for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = op_list_operand(s->ir, op, k);
-        uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
-        if (row != IR_NONE && s->gradient[row].remote_grad != IR_NONE &&
-            s->gradient[row].last == i) {
-            give_back(s, row, op, out);
-            return; /* an op adds to one bundle */
-        }
-    }
-}
-
-/* Reduces the gradients that the op at position i was the last to add to; it may write several parts of one. */
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out)
+/* Reduces the gradients that the op at position i was the last to add to, unless all are reduced at the end; the op may
+ * write several parts of one. The gradient of a shared unit is summed over the unit's stages. */
+void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = op_list_operand(ir, op, k);
-        uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
+        uint32_t row = buffer < s->buffers ? s->of[buffer].row : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
-        reduce(s, row, op, out);
-        s->final.i = out->op[out->count - 1];
         done = row;
+        if (s->gradient[row].remote_grad != IR_NONE) {
+            give_back(s, row, op);
+        } else if (!shard_reduces_at_end(s)) {
+            reduce(s, row, op);
+            s->final = shard_list_emitted(s);
+        }
     }
 }
 
@@ -346,31 +298,31 @@ bool shard_in_order(const struct shard *s)
     return pipeline_of(s->e->choices)->multiplexed;
 }
 
-/* Returns the last op of the compute stream among the first `count`. */
-static op_id last_computed(const struct shard *s, const struct op_list *out, uint32_t count)
+/* Returns the last op of the compute stream among the first `count` of the new list. */
+static op_id last_computed(const struct shard *s, uint32_t count)
 {
-    while (count > 0 && s->ir->op.stream[out->op[count - 1]] != s->e->stream.compute)
+    while (count > 0 && s->ir->op.stream[s->out.op[count - 1]] != s->e->stream.compute)
         count--;
-    return (op_id){count > 0 ? out->op[count - 1] : IR_NONE};
+    return (op_id){count > 0 ? s->out.op[count - 1] : IR_NONE};
 }
 
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
-    return shard_in_order(s) ||
-           (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c) && !s->remote_weights);
+    return shard_in_order(s) || (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c));
 }
 
-void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out)
+void shard_reduce_in_order(struct shard *s, const struct op_list *list)
 {
-    uint32_t begin = out->count;
+    shard_list_emitted(s);
+    uint32_t begin = s->out.count;
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
-                reduce(s, row, list->op[s->gradient[row].last], out);
-                s->final.i = out->op[out->count - 1];
+                reduce(s, row, list->op[s->gradient[row].last]);
+                s->final = shard_list_emitted(s);
             }
-    if (!shard_in_order(s) && begin > 0 && out->count > begin)
-        emit_add_dependency(s->e, (op_id){out->op[begin]}, last_computed(s, out, begin));
+    if (!shard_in_order(s) && begin > 0 && s->out.count > begin)
+        emit_add_dependency(s->e, (op_id){s->out.op[begin]}, last_computed(s, begin));
 }

@@ -3,8 +3,10 @@
  *
  * The owner's part lies in buffers that the owner has anyway: in its parameters, from which it sends, and in its
  * gradients, to which its part of each sum is added. */
+#include "schedule/attention/elementwise.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
+#include "schedule/weights/bundles.h"
 #include "schedule/weights/remote_weights.h"
 
 #include <stdlib.h>
@@ -38,13 +40,9 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct sh
         if (e->weights.remote_part[i].bundle == bundle &&
             is_same(&e->weights.remote_part[i].shared, shared))
             return &e->weights.remote_part[i];
-    if (e->weights.remote_part_count == e->weights.remote_part_capacity) {
-        e->weights.remote_part_capacity = (uint32_t)heap_next_capacity(
-            e->weights.remote_part_capacity, e->weights.remote_part_count + 1);
-        e->weights.remote_part =
-            heap_realloc(e->weights.remote_part, e->weights.remote_part_capacity,
-                         sizeof *e->weights.remote_part);
-    }
+    e->weights.remote_part =
+        heap_grow(e->weights.remote_part, &e->weights.remote_part_capacity,
+                  e->weights.remote_part_count + 1u, sizeof *e->weights.remote_part);
     struct remote_part *part = &e->weights.remote_part[e->weights.remote_part_count++];
     *part = (struct remote_part){.bundle = bundle,
                                  .shared = *shared,
@@ -80,17 +78,17 @@ static buffer_id part_buffer(struct emit *e, const struct remote_part *part, con
 }
 
 /* Copies this stage's part on a stream of its own, beside the computation, which has not reached the bundle yet. */
-op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
+void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
     part->known = true;
     if (part->shared.owns)
-        return (op_id){IR_NONE};
+        return;
     part->param =
         part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
     struct view from = own_part_of(e, part, params), to = view_all(e, part->param);
     struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
     uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
-    return emit_op(e, stream, &work, &from, 1, &to, 1);
+    emit_op(e, stream, &work, &from, 1, &to, 1);
 }
 
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to)
@@ -99,10 +97,9 @@ op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer
     struct view from = part->shared.owns
                            ? own_part_of(e, part, e->weights.bundle[part->bundle].param)
                            : view_all(e, part->param);
-    struct work work = {.kind = WORK_ALL_GATHER};
-    work.collective.group =
+    uint16_t group =
         multiplex_group(e, "weights", (struct share){part->shared.first, part->shared.count});
-    work.collective.bytes = (int64_t)(from.count * dtype_bytes(e->choices->dtype));
+    struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of(e, from)}};
     return emit_op(e, e->stream.gather, &work, &from, 1, &all, 1);
 }
 
@@ -116,12 +113,8 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
         remote_grad->sum = to;
     else
         part->grad = to;
-    struct view all = view_all(e, remote_grad->buffer), own = view_all(e, to);
-    struct work work = {.kind = WORK_REDUCE_SCATTER};
-    work.collective.group = remote_grad->group;
-    work.collective.bytes = (int64_t)ir_buffer_bytes(e->ir, remote_grad->buffer);
-    part->summed = emit_op(e, e->stream.reduce, &work, &all, 1, &own, 1);
-    return part->summed;
+    return part->summed = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+                                             remote_grad->group, remote_grad->buffer, to);
 }
 
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
@@ -151,18 +144,14 @@ static int by_time(const void *left, const void *right)
 static op_id message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
 {
     enum { CHANNEL_PARTS = 2 };
-    bool sends = kind == WORK_SEND;
-    uint8_t stream = ir_add_stream(e->ir, sends ? "comm.parts_out" : "comm.parts_in", STREAM_COMM);
-    struct work work = {.kind = (uint8_t)kind,
-                        .p2p = {e->group.pp, (int64_t)peer - e->stage,
-                                (int64_t)(x.count * dtype_bytes((enum dtype)e->weights.grad_dtype)),
-                                CHANNEL_PARTS, 0}};
-    return emit_op(e, stream, &work, &x, sends, &x, !sends);
+    const char *name = kind == WORK_SEND ? "comm.parts_out" : "comm.parts_in";
+    uint8_t stream = ir_add_stream(e->ir, name, STREAM_COMM);
+    return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, CHANNEL_PARTS);
 }
 
 /* Receives parts `begin` to `end`, which lie side by side, and adds them to the owner's gradient. */
 static void take_back(struct emit *e, const struct remote_part *part, uint32_t begin, uint32_t end,
-                      op_id alone, struct op_list *out)
+                      op_id alone)
 {
     if (begin == end)
         return;
@@ -176,19 +165,14 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
         emit_add_dependency(e, op, part->summed);
         if (alone.i != IR_NONE)
             emit_add_dependency(e, op, alone);
-        op_list_push(out, op);
     }
     struct view own = parts_of(e, part, e->weights.grad_buffer[part->bundle], begin, count);
-    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)own.count, 0}};
-    op_list_push(out, emit_op(e, e->stream.compute, &work, (struct view[]){view_all(e, given), own},
-                              2, &own, 1));
+    emit_add(e, view_all(e, given), own, own);
 }
 
-void remote_return(struct emit *e, op_id alone, struct op_list *out)
+void remote_return(struct emit *e, op_id alone)
 {
-    struct op_tags before = e->tags;
-    e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
-                               IR_NONE16,      IR_NONE16,      IR_NONE16};
+    weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     if (e->weights.remote_part_count > 0)
         qsort(e->weights.remote_part, e->weights.remote_part_count, sizeof *e->weights.remote_part,
               by_time);
@@ -198,11 +182,10 @@ void remote_return(struct emit *e, op_id alone, struct op_list *out)
         if (part->summed.i == IR_NONE)
             continue;
         if (!shared->owns) {
-            op_list_push(out, message(e, WORK_SEND, shared->chunk, view_all(e, part->grad)));
+            message(e, WORK_SEND, shared->chunk, view_all(e, part->grad));
             continue;
         }
-        take_back(e, part, 0, shared->index, alone, out);
-        take_back(e, part, shared->index + 1, shared->count, alone, out);
+        take_back(e, part, 0, shared->index, alone);
+        take_back(e, part, shared->index + 1, shared->count, alone);
     }
-    e->tags = before;
 }

@@ -1,5 +1,6 @@
 #include "schedule/weights/remote_weights.h"
 
+#include "schedule/attention/elementwise.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
@@ -16,49 +17,26 @@ struct remote_task remote_task_of(const struct emit *e, uint32_t op)
     return (struct remote_task){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-static struct shared shared_of(const struct emit *e, struct remote_task task)
+struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
 {
-    struct share share =
-        multiplex_share(e->choices, task.chunk, task.unit % e->choices->subsequences);
+    struct share share = multiplex_share(e->choices, chunk, unit % e->choices->subsequences);
     return (struct shared){.first = share.first,
                            .count = share.count,
                            .index = e->stage - share.first,
-                           .chunk = task.chunk,
-                           .owns = e->stage == task.chunk};
+                           .chunk = chunk,
+                           .owns = e->stage == chunk};
 }
 
 bool remote_is_shared(const struct emit *e, struct remote_task task)
 {
-    return shared_of(e, task).count > 1;
-}
-
-void remote_begin(struct emit *e)
-{
-    struct op_tags before = e->tags;
-    e->tags = (struct op_tags){PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE16,
-                               IR_NONE16,      IR_NONE16,      IR_NONE16};
-    for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (e->weights.bundle[b].borrowed)
-            continue;
-        struct view all = view_all(e, e->weights.bundle[b].grad);
-        struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
-        emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
-    }
-    for (uint32_t p = 0; p < part_count(e); p++)
-        e->weights.touched_of[p] = UINT32_MAX;
-    e->tags = before;
-    e->weights.remote_grad_count = e->weights.remote_part_count = 0;
+    return remote_shared(e, task.chunk, task.unit).count > 1;
 }
 
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint32_t *touched)
 {
-    if (e->weights.remote_grad_count == e->weights.remote_grad_capacity) {
-        e->weights.remote_grad_capacity = (uint32_t)heap_next_capacity(
-            e->weights.remote_grad_capacity, e->weights.remote_grad_count + 1);
-        e->weights.remote_grad =
-            heap_realloc(e->weights.remote_grad, e->weights.remote_grad_capacity,
-                         sizeof *e->weights.remote_grad);
-    }
+    e->weights.remote_grad =
+        heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
+                  e->weights.remote_grad_count + 1u, sizeof *e->weights.remote_grad);
     uint64_t elements = pipeline_shards_weights(e->choices) ? e->weights.bundle[bundle].elements
                                                             : e->weights.bundle[bundle].used;
     buffer_id buffer =
@@ -118,30 +96,26 @@ void weights_of_unit(struct emit *e)
 static op_id broadcast(struct emit *e, const struct shared *shared, uint32_t bundle, buffer_id to)
 {
     struct view from = view_all(e, e->weights.bundle[bundle].param), all = view_all(e, to);
-    struct work work = {.kind = WORK_BROADCAST};
-    work.broadcast.group =
-        multiplex_group(e, "weights", (struct share){shared->first, shared->count});
-    work.broadcast.bytes = (int64_t)ir_buffer_bytes(e->ir, to);
-    work.broadcast.root = shared->chunk - shared->first;
+    uint16_t group = multiplex_group(e, "weights", (struct share){shared->first, shared->count});
+    struct work work = {.kind = WORK_BROADCAST,
+                        .broadcast = {group, bytes_of(e, all), shared->chunk - shared->first}};
     return emit_op(e, e->stream.gather, &work, &from, shared->owns, &all, 1);
 }
 
-buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
-                        op_id *kept)
+buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op)
 {
-    struct shared shared = shared_of(e, task);
+    struct shared shared = remote_shared(e, task.chunk, task.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =
         pipeline_shards_weights(e->choices) ? remote_part(e, bundle, &shared) : NULL;
-    kept->i = IR_NONE;
     if (part != NULL && part->known) {
         *op = remote_gather_parts(e, part, to);
         return to;
     }
     *op = broadcast(e, &shared, bundle, to);
     if (part != NULL)
-        *kept = remote_keep_part(e, part, to);
+        remote_keep_part(e, part, to);
     return to;
 }
 
@@ -151,27 +125,18 @@ op_id remote_sum(struct emit *e, struct remote_grad *remote_grad)
         return remote_sum_parts(e, remote_grad);
     const struct shared *shared = &remote_grad->shared;
     struct view all = view_all(e, remote_grad->buffer);
-    struct work work = {.kind = WORK_REDUCE};
-    work.broadcast.group = remote_grad->group;
-    work.broadcast.bytes = (int64_t)ir_buffer_bytes(e->ir, remote_grad->buffer);
-    work.broadcast.root = shared->chunk - shared->first;
+    struct work work = {
+        .kind = WORK_REDUCE,
+        .broadcast = {remote_grad->group, bytes_of(e, all), shared->chunk - shared->first}};
     remote_grad->sum.i = shared->owns ? remote_grad->buffer.i : IR_NONE;
     return emit_op(e, e->stream.reduce, &work, &all, 1, &all, shared->owns);
 }
 
-/* Emits y += x, element by element. */
-static op_id add(struct emit *e, struct view x, struct view y)
-{
-    struct work work = {.kind = WORK_ADD, .elements = {(int64_t)y.count, 0}};
-    return emit_op(e, e->stream.compute, &work, (struct view[]){x, y}, 2, &y, 1);
-}
-
-op_id remote_add(struct emit *e, const struct remote_grad *remote_grad)
+void remote_add(struct emit *e, const struct remote_grad *remote_grad)
 {
     struct view sum = view_all(e, remote_grad->sum);
+    struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
-        return add(
-            e, sum,
-            remote_part_of_gradient(e, remote_part(e, remote_grad->bundle, &remote_grad->shared)));
-    return add(e, sum, (struct view){e->weights.grad_buffer[remote_grad->bundle], 0, sum.count});
+        to = remote_part_of_gradient(e, remote_part(e, remote_grad->bundle, &remote_grad->shared));
+    emit_add(e, sum, to, to);
 }

@@ -22,31 +22,31 @@
 #ifndef SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 
-#include "schedule/emit/op_list.h"
+#include "schedule/emit/emit.h"
 
 /* The unit that a staged op works on, and the chunk and direction in which it does. */
 struct remote_task {
     uint32_t chunk, unit;
     bool forward;
 };
+/* Returns the stages that share a unit in a chunk. Their group is not set. */
+struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit);
 struct remote_task remote_task_of(const struct emit *e, uint32_t op);
 /* True if several stages share the task. */
 bool remote_is_shared(const struct emit *e, struct remote_task task);
-/* Zeroes the stage's own gradients, to which all others are added. */
-void remote_begin(struct emit *e);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages of a shared task, or, if these hold parts by now, gathers
  * the parts. Every stage receives them in a new buffer, the owner too, because its other units read its own parameters
- * in the meantime. *kept: the op that stores the stage's part of them, or IR_NONE. */
-buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op,
-                        op_id *kept);
+ * in the meantime. *op: the op that sends or gathers. If the parameters come for the first time and stages hold parts,
+ * the stage stores its part of them. */
+buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle, op_id *op);
 /* Emits the sum of a shared task's gradients over its stages. */
 op_id remote_sum(struct emit *e, struct remote_grad *remote_grad);
 /* Adds that sum (remote_grad->sum) to the gradient that the stage has. */
-op_id remote_add(struct emit *e, const struct remote_grad *remote_grad);
+void remote_add(struct emit *e, const struct remote_grad *remote_grad);
 /* Sends parts of gradients to their owners. alone: the stage's last op on units that it does not share. */
-void remote_return(struct emit *e, op_id alone, struct op_list *out);
+void remote_return(struct emit *e, op_id alone);
 
 /* --- schedule/weights/remote_parts.c: where stages hold parts --- */
 /* Returns the least common multiple of `parts` and of the numbers of stages that share a unit of the chunk, if stages
@@ -54,8 +54,8 @@ void remote_return(struct emit *e, op_id alone, struct op_list *out);
 uint64_t remote_parts(const struct choices *choices, uint32_t chunk, uint64_t parts);
 /* Returns this stage's part, valid until the next call. */
 struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct shared *shared);
-/* Stores this stage's part of parameters that came for the first time; IR_NONE: the stage has them already. */
-op_id remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
+/* Stores this stage's part of parameters that came for the first time, unless it is their owner. */
+void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params);
 op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 /* Returns the view to which sums of the part are added: on the owner, a range of its own gradient. */

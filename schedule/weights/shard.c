@@ -9,20 +9,21 @@
  * computation waits for the reduction anyway; directly after the reduction, the addition would stall computation
  * until the reduction has ended. */
 #include "schedule/weights/shard.h"
+#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns `count` elements of ids, all of them IR_NONE. */
-static void *none_filled(uint32_t count, size_t size)
+op_id shard_list_emitted(struct shard *s)
 {
-    return memset(heap_alloc(count, size), 0xff, count * size);
+    for (; s->listed < s->ir->op.count; s->listed++)
+        op_list_push(&s->out, (op_id){s->listed});
+    return (op_id){s->out.op[s->out.count - 1]};
 }
 
 static bool continues(const struct shard *s, uint32_t bundle, struct remote_task task)
@@ -48,18 +49,22 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
         (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
-static void note_write(struct shard *s, uint32_t buffer, uint32_t bundle, uint32_t i)
+static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
 {
-    uint32_t row = s->of_grad[buffer];
-    if (row == IR_NONE) {
+    struct weight_buffer *of = &s->of[buffer];
+    if (of->row == IR_NONE) {
         s->gradient = heap_grow(s->gradient, &s->gradient_capacity, s->gradient_count + 1u,
                                 sizeof *s->gradient);
-        row = s->of_grad[buffer] = s->gradient_count++;
-        uint32_t remote = s->remote_weights ? s->remote_grad_of[buffer] : IR_NONE;
-        s->gradient[row] = (struct gradient){bundle, i, i, false, false, remote};
-        s->left[bundle] += remote == IR_NONE;
+        of->row = s->gradient_count++;
+        s->gradient[of->row] = (struct gradient){.buffer = {buffer},
+                                                 .bundle = of->grad,
+                                                 .first = i,
+                                                 .remote_grad = of->remote_grad,
+                                                 .reduced = {IR_NONE},
+                                                 .to_add = {IR_NONE}};
+        s->left[of->grad] += of->remote_grad == IR_NONE;
     }
-    s->gradient[row].last = i;
+    s->gradient[of->row].last = i;
 }
 
 /* True if the backward of a micro-batch has ended at position i. Frameworks wait there for its reductions (FSDP's
@@ -73,41 +78,20 @@ static bool ends_backward(const struct shard *s, const struct op_list *list, uin
 
 static void find_uses(struct shard *s, const struct op_list *list)
 {
-    struct ir *ir = s->ir;
+    const struct ir *ir = s->ir;
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         const uint32_t *operand = ir_operands(ir, op);
         const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
         for (; operand < write; operand++) {
-            uint32_t buffer = ir_buffer_of(ir, *operand);
-            uint32_t bundle = buffer < s->buffers ? s->of_param[buffer] : IR_NONE;
-            if (bundle == IR_NONE)
-                continue;
-            note_read(s, bundle, i, op);
-            s->marked[i] = 1;
+            uint32_t bundle = s->of[ir_buffer_of(ir, *operand)].param;
+            if (bundle != IR_NONE)
+                note_read(s, bundle, i, op);
         }
-        for (; operand < end; operand++) {
-            uint32_t buffer = ir_buffer_of(ir, *operand);
-            if (buffer < s->buffers && s->bundle_of_grad[buffer] != IR_NONE)
-                note_write(s, buffer, s->bundle_of_grad[buffer], i);
-        }
+        for (; operand < end; operand++)
+            if (s->of[ir_buffer_of(ir, *operand)].grad != IR_NONE)
+                note_write(s, ir_buffer_of(ir, *operand), i);
     }
-    for (uint32_t i = 0; i < list->count; i++)
-        if (ends_backward(s, list, i))
-            s->marked[i] = 1;
-    for (uint32_t row = 0; row < s->gradient_count; row++)
-        s->marked[s->gradient[row].first] = s->marked[s->gradient[row].last] = 1;
-    for (uint32_t row = 0; row < s->gradient_count && s->e->choices->profile->collectives_hold;
-         row++)
-        if (s->gradient[row].last + 1 < list->count)
-            s->marked[s->gradient[row].last + 1] = 1; /* the op that waits for the reduction */
-}
-
-void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
-                    enum region region)
-{
-    s->e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, ir->op.layer[like],
-                                  IR_NONE16,      IR_NONE16,       ir->op.micro[like]};
 }
 
 /* True if two runs use the bundle of embedding and head in one micro-batch: FSDP's root stays gathered in between. */
@@ -127,35 +111,24 @@ static void find_kept(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
     uint64_t reach = (uint64_t)e->choices->profile->reuse_elements, read = 0;
-    uint32_t *last = none_filled(e->weights.bundle_count, sizeof *last); /* run of each bundle */
-    uint64_t *then =
-        heap_alloc(e->weights.bundle_count, sizeof *then); /* elements read up to its end */
+    /* per bundle: the number of its last run, from 1 on, and the elements read up to the end of that run */
+    uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
+    uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
-        if (last[b] != IR_NONE &&
-            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b], r)))
-            s->run[r].keeps = last[b];
+        if (last[b] > 0 &&
+            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b] - 1, r)))
+            s->run[r].keeps = last[b] - 1;
         read += e->weights.bundle[b].elements;
-        last[b] = r;
+        last[b] = r + 1;
         then[b] = read;
     }
-    free(last);
-    free(then);
-}
-
-op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out)
-{
-    struct view read = ir_whole(s->ir, from), write = ir_whole(s->ir, to);
-    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)read.count}};
-    op_id op = emit_op(s->e, s->e->stream.compute, &work, &read, 1, &write, 1);
-    op_list_push(out, op);
-    return op;
 }
 
 /* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the
  * memory of the run `prefetch` + 1 before it. With the profile's switch collectives_hold it waits for the op before the
  * run. */
-static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct op_list *out)
+static void gather(struct shard *s, uint32_t r, const struct op_list *in)
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
@@ -165,72 +138,68 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in, struct
     }
     uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
-    shard_set_tags(s, s->ir, first, s->ir->op.phase[first], REGION_WEIGHTS);
+    op_id op;
+    weights_set_tags(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
     if (s->remote_weights) {
-        op_id remote_grad, kept;
-        run->gathered = remote_params(e, run->task, run->bundle, &remote_grad, &kept);
+        run->gathered = remote_params(e, run->task, run->bundle, &op);
         if (run->task.chunk == e->stage)
             run->gathered.i = IR_NONE; /* it reads its own */
-        if (r >= behind)
-            emit_add_dependency(e, remote_grad, (op_id){in->op[s->run[r - behind].end - 1]});
-        op_list_push(out, remote_grad);
-        if (kept.i != IR_NONE)
-            op_list_push(out, kept);
-        return;
+    } else {
+        run->gathered = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
+        if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
+            buffer_id in_compute_dtype = weights_shard_buffer(
+                e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
+            emit_cast(e, view_all(e, part), view_all(e, in_compute_dtype));
+            part = in_compute_dtype;
+        }
+        buffer_id to = run->gathered;
+        if (e->choices->profile->gather_copies)
+            to = run->flat = ir_add_buffer_like(s->ir, run->gathered);
+        op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part, to);
     }
-    run->gathered = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
-    if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
-        buffer_id in_compute_dtype = weights_shard_buffer(
-            e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype, MEMORY_HBM);
-        shard_cast(s, part, in_compute_dtype, out);
-        part = in_compute_dtype;
-    }
-    buffer_id to = run->gathered;
-    if (e->choices->profile->gather_copies)
-        to = run->flat = ir_add_buffer_like(s->ir, run->gathered);
-    op_id op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part, to);
-    if (e->choices->profile->collectives_hold && run->begin > 0)
+    if (!s->remote_weights && e->choices->profile->collectives_hold && run->begin > 0)
         emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
     else if (r >= behind)
         emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
-    op_list_push(out, op);
 }
 
 /* Copies the parameters of a run out of the buffer that they were gathered into. In the forward that buffer lives until
  * the next run's copy, so that the copy and the next gather may overlap (FSDPParamGroup.wait_for_unshard()). */
-static void copy_out(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in,
-                     struct op_list *out)
+static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
 {
-    struct use_run *run = &s->run[r];
-    if (run->flat.i == IR_NONE || run->begin != i)
+    if (run->flat.i == IR_NONE)
         return;
-    enum phase phase = (enum phase)s->ir->op.phase[in->op[i]];
-    struct view from = ir_whole(s->ir, run->flat), to = ir_whole(s->ir, run->gathered);
-    struct work work = {.kind = WORK_PACK, .pack = {(int64_t)from.count, 1, {1, 0, 0}}};
-    shard_set_tags(s, s->ir, in->op[i], phase, REGION_WEIGHTS);
-    op_id op = emit_op(s->e, s->e->stream.compute, &work, &from, 1, &to, 1);
-    op_list_push(out, op);
+    enum phase phase = (enum phase)s->ir->op.phase[op];
+    struct view from = view_all(s->e, run->flat), to = view_all(s->e, run->gathered);
+    weights_set_tags(s->e, phase, REGION_WEIGHTS, op);
+    emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
     if (phase == PHASE_FORWARD && s->held.i != IR_NONE)
-        emit_extend_lifetime(s->e, s->held, op);
+        emit_extend_lifetime(s->e, s->held, s->e->last_compute);
     s->held = phase == PHASE_FORWARD ? run->flat : (buffer_id){IR_NONE};
 }
 
 /* Gathers for all runs up to `last` for which that has not been done. */
-static void gather_to(struct shard *s, uint32_t last, const struct op_list *in, struct op_list *out)
+static void gather_to(struct shard *s, uint32_t last, const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
-        gather(s, s->next_gather, in, out);
+        gather(s, s->next_gather, in);
 }
 
-/* Gathers what is due before the op at position i of run r. */
-static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in,
-                          struct op_list *out)
+/* Gathers what is due before the op at position i of run r, and makes the op read what was gathered. */
+static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
-    if (s->run[r].begin == i)
-        gather_to(s, profile->gathers_after_core ? r : r + profile->prefetch, in, out);
-    if (s->run[r].after_core == i)
-        gather_to(s, r + profile->prefetch, in, out);
+    const struct use_run *run = &s->run[r];
+    uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
+    if (run->begin == i)
+        gather_to(s, profile->gathers_after_core ? r : r + profile->prefetch, in);
+    if (run->after_core == i)
+        gather_to(s, r + profile->prefetch, in);
+    if (run->begin == i)
+        copy_out(s, run, op);
+    for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.reads[op]; k++)
+        if (op_list_operand(s->ir, op, k) == param)
+            op_list_redirect(s->ir, op, k, run->gathered);
 }
 
 /* Finds where each run's core of attention ends, in the forward or in its recomputation. */
@@ -243,92 +212,54 @@ static void find_cores(struct shard *s, const struct op_list *list)
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
                 s->run[r].after_core = i + 1;
         }
-        s->marked[s->run[r].after_core] = 1;
     }
-}
-
-static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
-{
-    uint32_t param = s->e->weights.bundle[run->bundle].param.i;
-    for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
-        if (op_list_operand(s->ir, op, k) == param)
-            op_list_redirect(s->ir, op, k, run->gathered);
-}
-
-/* Fills final with the last gradient row of each bundle, in the order in which the rows become final: that of a tied
- * embedding, which two stages hold, comes after all others. Returns their number. */
-static uint32_t final_rows(const struct shard *s, uint32_t *final)
-{
-    uint32_t count = 0;
-    for (int at_both_ends = 0; at_both_ends < 2; at_both_ends++)
-        for (uint32_t row = 0; row < s->gradient_count; row++)
-            if (s->gradient[row].is_last &&
-                s->e->weights.bundle[s->gradient[row].bundle].at_both_ends == at_both_ends)
-                final[count++] = row;
-    return count;
 }
 
 /* Emits the clipping of gradients and the updates of parameters. If no op needs the gradients of all bundles, a
  * bundle is updated while others are being reduced. */
-static void finish_step(struct shard *s, struct op_list *out)
+static void finish_step(struct shard *s)
 {
     struct emit *e = s->e;
     bool in_order = shard_in_order(s), clips = weights_clip_gradients(e->choices);
-    uint32_t *bundle = heap_alloc(e->weights.bundle_count + 1, sizeof *bundle), count = 0;
-    uint32_t *row = heap_alloc(e->weights.bundle_count + 1, sizeof *row);
-    uint32_t reduced = out->count, rows = in_order ? 0 : final_rows(s, row);
+    uint32_t *bundle = arena_array(&s->arena, e->weights.bundle_count, sizeof *bundle), count = 0;
+    uint32_t emitted = s->ir->op.count;
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
         if (!e->weights.bundle[b].borrowed)
             bundle[count++] = b;
-    for (uint32_t i = 0; i < rows; i++)
-        bundle[count++] = s->gradient[row[i]].bundle;
-    for (uint32_t i = 0; i < rows && !clips; i++) {
-        shard_add_reduced(s, row[i] + 1, IR_NONE, out);
-        weights_update(e, &bundle[i], 1, out);
-    }
+    /* in the order in which gradients become final: that of a tied embedding, which two stages hold, is the last */
+    for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
+        for (uint32_t row = 0; row < s->gradient_count; row++) {
+            uint32_t b = s->gradient[row].bundle;
+            if (!s->gradient[row].is_last || e->weights.bundle[b].at_both_ends != both_ends)
+                continue;
+            bundle[count++] = b;
+            if (clips)
+                continue;
+            shard_add_reduced(s, row + 1, IR_NONE);
+            weights_update(e, &b, 1);
+        }
     if (in_order || clips)
-        weights_update(e, bundle, count, out);
+        weights_update(e, bundle, count);
     /* the first of them is the first of its stream, so that all the others follow */
-    if (clips && out->count > reduced)
-        emit_add_dependency(e, (op_id){out->op[reduced]}, s->final);
-    free(row);
-    free(bundle);
-}
-
-/* Returns the number of buffers up to the last one that is a parameter or a gradient. */
-static uint32_t buffers_of_weights(const struct emit *e)
-{
-    uint32_t count = 0;
-    for (uint32_t b = 0; b < e->weights.bundle_count; b++)
-        if (e->weights.bundle[b].param.i != IR_NONE && e->weights.bundle[b].param.i >= count)
-            count = e->weights.bundle[b].param.i + 1;
-    for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
-        if (e->weights.grad_buffer[i].i != IR_NONE && e->weights.grad_buffer[i].i >= count)
-            count = e->weights.grad_buffer[i].i + 1;
-    for (uint32_t i = 0; i < e->weights.remote_grad_count; i++)
-        if (e->weights.remote_grad[i].buffer.i >= count)
-            count = e->weights.remote_grad[i].buffer.i + 1;
-    return count;
+    if (clips && s->ir->op.count > emitted)
+        emit_add_dependency(e, (op_id){emitted}, s->final);
 }
 
 /* Notes which bundle each buffer belongs to. */
 static void note_buffers(struct shard *s)
 {
-    const struct emit *e = s->e;
-    s->buffers = buffers_of_weights(e);
-    s->of_param = none_filled(s->buffers, sizeof(uint32_t));
-    s->of_grad = none_filled(s->buffers, sizeof(uint32_t));
-    s->bundle_of_grad = none_filled(s->buffers, sizeof(uint32_t));
-    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < e->weights.bundle_count; b++)
-        s->of_param[e->weights.bundle[b].param.i] = b;
-    for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
-        if (e->weights.grad_buffer[i].i != IR_NONE)
-            s->bundle_of_grad[e->weights.grad_buffer[i].i] = i % e->weights.bundle_count;
-    if (s->remote_weights)
-        s->remote_grad_of = none_filled(s->buffers, sizeof(uint32_t));
-    for (uint32_t i = 0; i < e->weights.remote_grad_count; i++) {
-        s->bundle_of_grad[e->weights.remote_grad[i].buffer.i] = e->weights.remote_grad[i].bundle;
-        s->remote_grad_of[e->weights.remote_grad[i].buffer.i] = i;
+    const struct emit_weights *w = &s->e->weights;
+    s->buffers = s->ir->buffer.count;
+    s->of = heap_alloc(s->buffers, sizeof *s->of);
+    memset(s->of, 0xff, s->buffers * sizeof *s->of);
+    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < w->bundle_count; b++)
+        s->of[w->bundle[b].param.i].param = b;
+    for (uint32_t i = 0; i < w->grad_buffer_count; i++)
+        if (w->grad_buffer[i].i != IR_NONE)
+            s->of[w->grad_buffer[i].i].grad = i % w->bundle_count;
+    for (uint32_t i = 0; i < w->remote_grad_count; i++) {
+        s->of[w->remote_grad[i].buffer.i].grad = w->remote_grad[i].bundle;
+        s->of[w->remote_grad[i].buffer.i].remote_grad = i;
     }
 }
 
@@ -337,6 +268,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     *s = (struct shard){
         .e = e,
         .ir = e->ir,
+        .listed = e->ir->op.count,
         .gathers = weights_sharded_params(e->choices) && e->group.shard_size > 1,
         .remote_weights = pipeline_has_remote_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
@@ -345,108 +277,79 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     if (s->remote_weights)
         remote_end(e);
     note_buffers(s);
-    s->marked = heap_zalloc(list->count, sizeof *s->marked);
-    s->left = heap_zalloc(e->weights.bundle_count, sizeof *s->left);
-    s->reduced_of = heap_zalloc(e->weights.bundle_count, sizeof *s->reduced_of);
+    s->left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->left);
+    s->reduced_of = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_of);
     find_uses(s, list);
     find_cores(s, list);
     bool keeps = e->choices->profile->reuse_elements > 0 || weights_root_unit(e->choices);
     if (keeps && !s->remote_weights)
         find_kept(s, list);
-    s->reduced = none_filled(s->gradient_count, sizeof *s->reduced);
-    s->to_add = none_filled(s->gradient_count, sizeof *s->to_add);
-}
-
-static void shard_release(struct shard *s)
-{
-    free(s->run);
-    free(s->gradient);
-    free(s->of_param);
-    free(s->of_grad);
-    free(s->bundle_of_grad);
-    free(s->remote_grad_of);
-    free(s->left);
-    free(s->reduced_of);
-    free(s->reduced);
-    free(s->to_add);
-    free(s->marked);
 }
 
 /* Begins the gradients, from *next on, that the op at position i is the first to write: adds the reduced parts of the
  * gradients before the previous one to the kept parts, fills padding, and adds waits for reductions. */
-static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next,
-                            struct op_list *out)
+static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first == i; ++*next) {
         uint32_t row = *next;
         if (row >= 2)
-            shard_add_reduced(s, row - 1, i, out);
-        shard_fill_padding(s, row, op, out);
-        if (row >= 2 && s->gradient[row - 2].last < i && s->reduced[row - 2].i != IR_NONE &&
+            shard_add_reduced(s, row - 1, i);
+        shard_fill_padding(s, row, op);
+        const struct gradient *before = row >= 2 ? &s->gradient[row - 2] : NULL;
+        if (before != NULL && before->last < i && before->reduced.i != IR_NONE &&
             shard_waits_for_sums(s, row))
-            emit_add_dependency(s->e, (op_id){op}, s->reduced[row - 2]);
+            emit_add_dependency(s->e, (op_id){op}, before->reduced);
     }
 }
 
 /* Writes the list with gathers before, and reductions after, the ops that ask for them. */
-static void rewrite(struct shard *s, const struct op_list *list, struct op_list *out)
+static void rewrite(struct shard *s, const struct op_list *list)
 {
+    bool holds = s->e->choices->profile->collectives_hold && !shard_reduces_at_end(s);
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
-    uint32_t listed = list->count;
-    op_id held = {IR_NONE}; /* a reduction that the next op waits for */
-    for (uint32_t i = 0; i < listed; i++) {
-        uint32_t unmarked = i;
-        while (i < listed && !s->marked[i])
-            i++;
-        op_list_push_all(out, list->op + unmarked, i - unmarked);
-        if (i == listed)
-            break;
+    op_id held = {IR_NONE};   /* a reduction that the next op waits for */
+    for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         while (r < s->run_count && s->run[r].end <= i)
             r++;
         if (r < s->run_count && s->run[r].begin <= i)
-            gather_before(s, r, i, list, out);
-        if (r < s->run_count)
-            copy_out(s, r, i, list, out);
-        if (r < s->run_count && s->run[r].begin <= i && s->run[r].gathered.i != IR_NONE)
-            redirect(s, op, &s->run[r]);
+            gather_before(s, r, i, list);
         if (ends_backward(s, list, i))
-            shard_add_reduced(s, s->gradient_count, i, out);
-        begin_gradients(s, i, op, &next, out);
+            shard_add_reduced(s, s->gradient_count, i);
+        begin_gradients(s, i, op, &next);
         if (held.i != IR_NONE)
             emit_add_dependency(s->e, (op_id){op}, held);
-        held.i = IR_NONE;
-        op_list_push(out, (op_id){op});
-        uint32_t before = out->count;
-        if (!shard_reduces_at_end(s))
-            shard_reduce_finished(s, i, op, out);
-        if (s->e->choices->profile->collectives_hold && out->count > before)
-            held = s->final;
-        if (s->remote_weights)
-            shard_give_back(s, i, op, out);
+        shard_list_emitted(s);
+        op_list_push(&s->out, (op_id){op});
+        uint32_t emitted = s->ir->op.count;
+        shard_reduce_finished(s, i, op);
+        held.i = holds && s->ir->op.count > emitted ? s->final.i : IR_NONE;
     }
 }
 
 void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
-    struct op_list out = {0};
     shard_init(&s, e, list);
-    rewrite(&s, list, &out);
+    rewrite(&s, list);
     for (uint32_t k = 0; k < 2; k++)
-        shard_finalize(&s, k, &out);
+        shard_finalize(&s, k);
     if (pipeline_shards_weights(e->choices))
-        remote_return(e, shard_last_alone(&s, list), &out);
+        remote_return(e, shard_last_alone(&s, list));
     if (shard_reduces_at_end(&s))
-        shard_reduce_in_order(&s, list, &out);
-    shard_reduce_ends(&s, &out);
+        shard_reduce_in_order(&s, list);
+    shard_reduce_ends(&s);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||
         e->choices->scope != SCOPE_STEP)
-        shard_add_reduced(&s, s.gradient_count, IR_NONE, &out);
-    shard_end_backward(&s, &out);
+        shard_add_reduced(&s, s.gradient_count, IR_NONE);
+    shard_end_backward(&s);
     if (e->choices->scope == SCOPE_STEP)
-        finish_step(&s, &out);
-    shard_release(&s);
+        finish_step(&s);
+    shard_list_emitted(&s);
+    free(s.run);
+    free(s.gradient);
+    free(s.of);
+    arena_release(&s.arena);
     op_list_release(list);
-    *list = out;
+    *list = s.out;
 }

@@ -17,15 +17,29 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
 };
 
 struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
+    buffer_id buffer;
     uint32_t bundle, first, last;
     bool is_last;         /* of its bundle's gradients to be reduced */
     bool adds;            /* others of its bundle have been reduced before */
     uint32_t remote_grad; /* row of e->weights.remote_grad, or IR_NONE */
+    op_id reduced;        /* its reduction */
+    /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
+    buffer_id to_add;
+};
+
+struct weight_buffer {    /* what a buffer holds; IR_NONE: not that */
+    uint32_t param;       /* the parameters of this bundle */
+    uint32_t grad;        /* a gradient of this bundle */
+    uint32_t row;         /* of shard.gradient, once an op writes it */
+    uint32_t remote_grad; /* row of e->weights.remote_grad */
 };
 
 struct shard {
     struct emit *e;
     struct ir *ir;
+    struct arena arena;
+    struct op_list out; /* the new list */
+    uint32_t listed;    /* ops from this id on are not listed yet */
     bool gathers, remote_weights;
     struct use_run *run;
     uint32_t run_count;
@@ -35,60 +49,46 @@ struct shard {
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    uint32_t buffers;   /* buffers from this id on are neither parameters nor gradients */
-    uint32_t *of_param; /* buffer -> bundle, or IR_NONE */
-    uint32_t *of_grad;  /* buffer -> row of gradient, or IR_NONE */
-    uint32_t *bundle_of_grad;
-    uint32_t *
-        remote_grad_of; /* buffer -> row of e->weights.remote_grad, or IR_NONE; NULL: no weights are
-                           shared across stages */
-    uint8_t *marked;    /* per position: 1 if something is to be done there, which is rare */
+    struct weight_buffer *of; /* of the first `buffers` buffers; the others are neither */
+    uint32_t buffers;
     uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
-    op_id *reduced;   /* per gradient: its reduction */
-    /* for each gradient: this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing
-     * is left to add */
-    buffer_id *to_add;
     uint32_t next_add;           /* gradients before it are added */
     uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
     op_id final;                 /* the last op so far that made a gradient final */
 };
 
-/* Gives the ops to come the layer and micro-batch of op `like`, and this phase and region. */
-void shard_set_tags(struct shard *s, const struct ir *ir, uint32_t like, enum phase phase,
-                    enum region region);
-/* Casts all of a buffer into another. */
-op_id shard_cast(struct shard *s, buffer_id from, buffer_id to, struct op_list *out);
+/* Lists the ops that have been emitted since the last call. Returns the last listed op. */
+op_id shard_list_emitted(struct shard *s);
 
 /* --- schedule/weights/reduce.c --- */
 /* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
  * (host_per_step_s): it waits for the last reduction, to read the norm of all gradients, and then all ranks meet in a
  * barrier. */
-void shard_end_backward(struct shard *s, struct op_list *out);
+void shard_end_backward(struct shard *s);
 /* True if the first write to the gradient waits for the reduction of the one before the last. */
 bool shard_waits_for_sums(const struct shard *s, uint32_t row);
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
-void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op, struct op_list *out);
+void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op);
 /* Casts the reduced parts of gradients in rows before `end` and adds them to the kept parts, each only if the last op
  * that adds to the gradient stands before position i. After the last part of a bundle, the kept part is summed over the
  * replicas. The gradient of a tied embedding begins first and ends last, and must delay no other gradient. */
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i, struct op_list *out);
+void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding over the first and the last stage. This comes after all other reductions,
  * since the two stages finish their parts at very different times. */
-void shard_reduce_ends(struct shard *s, struct op_list *out);
+void shard_reduce_ends(struct shard *s);
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
-void shard_finalize(struct shard *s, uint32_t k, struct op_list *out);
+void shard_finalize(struct shard *s, uint32_t k);
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
  * IR_NONE: there is none. */
 op_id shard_last_alone(const struct shard *s, const struct op_list *list);
-/* Sums over a unit's stages the gradient that the op at position i was the last to add to, if the unit is shared. */
-void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
-/* Reduces the gradients that the op at position i was the last to add to; it may write several parts of one. */
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_list *out);
+/* Reduces the gradients that the op at position i was the last to add to, unless all are reduced at the end; the op may
+ * write several parts of one. The gradient of a shared unit is summed over the unit's stages. */
+void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles: stages that share subsequences use weights
  * in different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s);
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s);
-void shard_reduce_in_order(struct shard *s, const struct op_list *list, struct op_list *out);
+void shard_reduce_in_order(struct shard *s, const struct op_list *list);
 
 #endif

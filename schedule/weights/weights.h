@@ -12,12 +12,11 @@
  * updates them. It computes one number, the sum of the squares of all gradients' elements on all ranks and stages. If
  * the profile scales gradients in a pass of its own, that pass is emitted too. Returns the buffer by which AdamW must
  * scale, in the optimizer's memory; IR_NONE: AdamW does not scale. */
-buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count,
-                       struct op_list *list);
+buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
 /* Clips gradients, and updates the bundles in this order. */
-void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count, struct op_list *list);
+void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* Gathers parameters before use, reduces gradients after their last part, and appends the optimizer. */
 void pass_weights(struct emit *e, struct op_list *list);
