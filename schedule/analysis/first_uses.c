@@ -29,10 +29,8 @@ void first_uses_touch_early(struct first_uses *b, const struct order *order, uin
         memcpy(new_clock(b), order_row(order, b->first[buffer]), size);
         b->early[buffer] = b->count - 1;
     }
-    uint32_t *least = b->clock + (size_t)b->early[buffer] * b->width;
-    const uint32_t *row = order_row(order, op);
-    for (uint32_t i = 0; i < b->width; i++)
-        least[i] = least[i] < row[i] ? least[i] : row[i];
+    first_uses_lower(b->clock + (size_t)b->early[buffer] * b->width, order_row(order, op),
+                     b->width);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)

@@ -48,6 +48,13 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
 void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
 
+/* Lowers a clock to the minimum of two, column by column. */
+static inline void first_uses_lower(uint32_t *clock, const uint32_t *other, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i++)
+        clock[i] = clock[i] < other[i] ? clock[i] : other[i];
+}
+
 /* Returns the clock of a buffer's first use. */
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)

@@ -5,55 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sorting ---- */
-
-enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, FEW = 48 };
-
 struct keyed {
     uint64_t key, value;
 };
 
-static void sort_few(struct keyed *row, uint32_t count)
+/* Orders rows by key, and equal ones by value. */
+static int by_key(const void *a, const void *b)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        struct keyed one = row[i];
-        uint32_t k = i;
-        for (; k > 0 && row[k - 1].key > one.key; k--)
-            row[k] = row[k - 1];
-        row[k] = one;
-    }
-}
-
-static void sort_by_digit(struct keyed *to, const struct keyed *from, uint32_t count,
-                          uint32_t shift)
-{
-    uint32_t begin[DIGITS + 1] = {0};
-    for (uint32_t i = 0; i < count; i++)
-        begin[(from[i].key >> shift) % DIGITS + 1]++;
-    for (uint32_t d = 0; d < DIGITS; d++)
-        begin[d + 1] += begin[d];
-    for (uint32_t i = 0; i < count; i++)
-        to[begin[(from[i].key >> shift) % DIGITS]++] = from[i];
-}
-
-/* Sorts rows by key, equal ones as they stood. *row and *spare, of as many rows, may be swapped. */
-static void sort(struct keyed **row, struct keyed **spare, uint32_t count)
-{
-    uint64_t differ = 0;
-    if (count <= FEW) {
-        sort_few(*row, count);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++)
-        differ |= (*row)[i].key ^ (*row)[0].key;
-    for (uint32_t shift = 0; shift < 64; shift += DIGIT_BITS) {
-        if ((differ >> shift) % DIGITS == 0)
-            continue;
-        struct keyed *sorted = *spare;
-        sort_by_digit(sorted, *row, count, shift);
-        *spare = *row;
-        *row = sorted;
-    }
+    const struct keyed *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
 }
 
 /* ---- what conflicts ---- */
@@ -64,7 +26,7 @@ struct packing {
         until; /* per live range: all live ranges from this one on begin after it has ended for them */
     uint32_t *reach; /* (2 * leaves) a tree: the greatest `until` of those that are placed */
     uint32_t leaves;
-    struct keyed *block, *spare; /* room for the conflicting ones: begin and end */
+    struct keyed *block; /* room for the conflicting ones: begin and end */
     uint32_t blocks;
     uint64_t comparisons;
 };
@@ -139,7 +101,7 @@ static void place(struct packing *p, uint32_t i)
 {
     p->blocks = 0;
     find_blocks(p, 1, 0, p->leaves, i);
-    sort(&p->block, &p->spare, p->blocks);
+    qsort(p->block, p->blocks, sizeof *p->block, by_key);
     p->t->offset[i] = lowest_gap(p, p->t->size[i]);
     for (uint32_t node = p->leaves + i; node > 0 && p->reach[node] < p->until[i]; node /= 2)
         p->reach[node] = p->until[i];
@@ -154,15 +116,14 @@ enum { ROUNDS_MAX = 16 };
 static uint64_t pack_by_weight(struct packing *p, const double *weight)
 {
     struct live_ranges *t = p->t;
-    struct keyed *row = heap_alloc(t->count, sizeof *row),
-                 *spare = heap_alloc(t->count, sizeof *row);
+    struct keyed *row = heap_alloc(t->count, sizeof *row);
     uint64_t top = 0, comparisons = p->comparisons;
     for (uint32_t i = 0; i < t->count; i++) {
         uint64_t bits; /* of a positive number they are in its order */
         memcpy(&bits, &weight[i], sizeof bits);
         row[i] = (struct keyed){~bits, i};
     }
-    sort(&row, &spare, t->count);
+    qsort(row, t->count, sizeof *row, by_key);
     memset(p->reach, 0, (size_t)p->leaves * 2 * sizeof *p->reach);
     for (uint32_t k = 0; k < t->count && p->comparisons - comparisons <= PACK_FIRST_COMPARISONS;
          k++) {
@@ -171,7 +132,6 @@ static uint64_t pack_by_weight(struct packing *p, const double *weight)
         top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
     }
     free(row);
-    free(spare);
     return p->comparisons - comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
 }
 
@@ -185,7 +145,6 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     p.until = heap_alloc(t->count, sizeof *p.until);
     p.reach = heap_alloc((size_t)p.leaves * 2, sizeof *p.reach);
     p.block = heap_alloc(t->count, sizeof *p.block);
-    p.spare = heap_alloc(t->count, sizeof *p.spare);
     find_until(&p);
     double *weight = heap_alloc(t->count, sizeof *weight);
     uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, comparisons = 0;
@@ -206,7 +165,6 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     free(p.until);
     free(p.reach);
     free(p.block);
-    free(p.spare);
     free(weight);
     free(best);
     return least;

@@ -1,7 +1,6 @@
 /* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A run
  * is a sequence of adjacent holes that one given first use may take as a whole; a chain is any sequence of adjacent
  * holes. */
-#include "schedule/analysis/op_marks.h"
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
@@ -156,25 +155,22 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct holes holes = {.t = t};
-    struct op_marks ends = op_marks_none(t->begin, t->ops);
-    uint32_t *head =
-        heap_alloc((size_t)t->ops + 1, sizeof *head); /* first that ends at a marked op */
+    uint32_t *head = heap_alloc((size_t)t->ops + 1, sizeof *head); /* per op: first that ends */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
-    uint32_t now = UINT32_MAX; /* the first of the ends to come */
+    uint32_t now = t->begin;
+    memset(head, 0xff, ((size_t)t->ops + 1) * sizeof *head);
     for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {
-        for (; now <= t->first_use[i]; now = op_marks_next(&ends, now + 1))
+        for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != UINT32_MAX; k = next[k])
                 give(&holes, k);
         take(&holes, t->offset, i, fit);
-        uint32_t end = t->first_end[i];
-        if (end == LIVE_RANGES_NEVER)
+        if (t->first_end[i] == LIVE_RANGES_NEVER)
             continue;
-        next[i] = op_marks_add(&ends, end) ? UINT32_MAX : head[end - t->begin];
-        head[end - t->begin] = i;
-        now = end < now ? end : now;
+        uint32_t *list = &head[t->first_end[i] - t->begin];
+        next[i] = *list;
+        *list = i;
     }
     free(holes.row);
-    free(ends.bit);
     free(head);
     free(next);
     return holes.top <= most ? holes.top : UINT64_MAX;
