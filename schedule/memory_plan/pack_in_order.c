@@ -1,12 +1,11 @@
 /* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A run
- * is a sequence of adjacent holes that one given first use may take as a whole; a chain is any sequence of adjacent
- * holes. */
+ * is a sequence of adjacent holes that one given first use may take as a whole. */
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZES = 64, JOIN_EVERY = 32, JOIN_PARTS = 4 };
+enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct hole {
     uint64_t begin, end;
@@ -18,9 +17,8 @@ struct holes {
     const struct live_ranges *t;
     struct hole *row; /* by address */
     size_t count, capacity;
-    uint64_t top;         /* bytes from here on were never taken */
-    uint64_t from[SIZES]; /* no chain of 2^i bytes begins below from[i] */
-    uint32_t joined;      /* live ranges placed since holes were joined */
+    uint64_t top;    /* bytes from here on were never taken */
+    uint32_t joined; /* live ranges placed since holes were joined */
 };
 
 static size_t hole_at(const struct holes *h, uint64_t begin)
@@ -46,20 +44,12 @@ static void remove_holes(struct holes *h, size_t begin, size_t end)
 
 static void give(struct holes *h, uint32_t i)
 {
-    uint64_t begin = h->t->offset[i], end = begin + h->t->size[i];
-    size_t at = hole_at(h, begin), first = at, last = at;
+    uint64_t begin = h->t->offset[i];
+    size_t at = hole_at(h, begin);
     h->row = heap_grow(h->row, &h->capacity, h->count + 1, sizeof *h->row);
     memmove(h->row + at + 1, h->row + at, (h->count - at) * sizeof *h->row);
-    h->row[at] = (struct hole){begin, end, i, h->t->last_end[i]};
+    h->row[at] = (struct hole){begin, begin + h->t->size[i], i, h->t->last_end[i]};
     h->count++;
-    while (first > 0 && h->row[first - 1].end == h->row[first].begin)
-        first--;
-    while (last + 1 < h->count && h->row[last + 1].begin == h->row[last].end)
-        last++;
-    begin = h->row[first].begin;
-    end = h->row[last].end;
-    for (int k = 0; k < SIZES && (end - begin) >> k != 0; k++)
-        h->from[k] = begin < h->from[k] ? begin : h->from[k];
 }
 
 /* Joins neighbours that are open to all first uses from op `now` on. */
@@ -100,39 +90,25 @@ static struct run below_top(const struct holes *h, uint32_t i)
 }
 
 /* Returns the run that live range i takes; the one below the top where none is large enough. */
-static struct run find_run(struct holes *h, uint32_t i, enum pack_fit fit)
+static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 {
-    uint64_t size = h->t->size[i], least = UINT64_MAX, chain = h->top, chain_end = UINT64_MAX;
-    int k = SIZES - 1 - __builtin_clzll(size);
-    bool passed = false; /* a chain of 2^k bytes */
-    struct run run = {0}, best = {0};
-    for (size_t at = hole_at(h, h->from[k]); at <= h->count; at++) {
-        const struct hole *hole = &h->row[at];
-        bool ends = at == h->count, open = !ends && is_open(h->t, hole, i);
-        bool apart = ends || hole->begin != chain_end;
-        uint64_t bytes = run.end - run.begin;
-        if ((apart || !open) && bytes >= size && bytes < least) {
-            least = bytes;
-            best = run;
-        }
-        if (apart && !passed && chain_end != UINT64_MAX && (chain_end - chain) >> k != 0) {
-            h->from[k] = chain;
-            passed = true;
-        }
-        if (ends || least == size || (least != UINT64_MAX && fit == PACK_FIRST_FIT))
+    uint64_t size = h->t->size[i], least = UINT64_MAX;
+    struct run best = {0};
+    for (size_t at = 0, end; at < h->count && least > size; at = end) {
+        end = at + 1;
+        if (!is_open(h->t, &h->row[at], i))
+            continue;
+        struct run run = {h->row[at].begin, h->row[at].end, at};
+        for (; end < h->count && h->row[end].begin == run.end && is_open(h->t, &h->row[end], i);
+             end++)
+            run.end = h->row[end].end;
+        if (run.end - run.begin < size || run.end - run.begin >= least)
+            continue;
+        least = run.end - run.begin;
+        best = run;
+        if (fit == PACK_FIRST_FIT)
             break;
-        if (apart)
-            chain = hole->begin;
-        chain_end = hole->end;
-        if (!open)
-            run = (struct run){0};
-        else if (apart || run.end == 0)
-            run = (struct run){hole->begin, hole->end, at};
-        else
-            run.end = hole->end;
     }
-    if (!passed)
-        h->from[k] = chain;
     return least != UINT64_MAX ? best : below_top(h, i);
 }
 
