@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
-
 struct hole {
     uint64_t begin, end;
     uint32_t last;      /* the live range that had the bytes before */
@@ -17,8 +15,7 @@ struct holes {
     const struct live_ranges *t;
     struct hole *row; /* by address */
     size_t count, capacity;
-    uint64_t top;    /* bytes from here on were never taken */
-    uint32_t joined; /* live ranges placed since holes were joined */
+    uint64_t top; /* bytes from here on were never taken */
 };
 
 static size_t hole_at(const struct holes *h, uint64_t begin)
@@ -34,14 +31,6 @@ static size_t hole_at(const struct holes *h, uint64_t begin)
     return low;
 }
 
-static void remove_holes(struct holes *h, size_t begin, size_t end)
-{
-    if (begin == end)
-        return;
-    memmove(h->row + begin, h->row + end, (h->count - end) * sizeof *h->row);
-    h->count -= end - begin;
-}
-
 static void give(struct holes *h, uint32_t i)
 {
     uint64_t begin = h->t->offset[i];
@@ -50,22 +39,6 @@ static void give(struct holes *h, uint32_t i)
     memmove(h->row + at + 1, h->row + at, (h->count - at) * sizeof *h->row);
     h->row[at] = (struct hole){begin, begin + h->t->size[i], i, h->t->last_end[i]};
     h->count++;
-}
-
-/* Joins neighbours that are open to all first uses from op `now` on. */
-static void join(struct holes *h, uint32_t now)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < h->count; i++) {
-        struct hole hole = h->row[i], *left = kept > 0 ? &h->row[kept - 1] : NULL;
-        if (left != NULL && left->end == hole.begin && left->open_from <= now &&
-            hole.open_from <= now)
-            left->end = hole.end;
-        else
-            h->row[kept++] = hole;
-    }
-    h->count = kept;
-    h->joined = 0;
 }
 
 static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
@@ -79,22 +52,13 @@ struct run {
     size_t hole; /* the first */
 };
 
-/* Returns the run of open bytes below the top, which may be empty. */
-static struct run below_top(const struct holes *h, uint32_t i)
-{
-    struct run run = {h->top, h->top, h->count};
-    while (run.hole > 0 && h->row[run.hole - 1].end == run.begin &&
-           is_open(h->t, &h->row[run.hole - 1], i))
-        run.begin = h->row[--run.hole].begin;
-    return run;
-}
-
-/* Returns the run that live range i takes; the one below the top where none is large enough. */
+/* Returns the run that live range i takes; the one below the top, which may be empty, where none is large enough. */
 static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 {
     uint64_t size = h->t->size[i], least = UINT64_MAX;
-    struct run best = {0};
-    for (size_t at = 0, end; at < h->count && least > size; at = end) {
+    uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
+    struct run best = {h->top, h->top, h->count};
+    for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
         if (!is_open(h->t, &h->row[at], i))
             continue;
@@ -102,14 +66,12 @@ static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
         for (; end < h->count && h->row[end].begin == run.end && is_open(h->t, &h->row[end], i);
              end++)
             run.end = h->row[end].end;
-        if (run.end - run.begin < size || run.end - run.begin >= least)
-            continue;
-        least = run.end - run.begin;
-        best = run;
-        if (fit == PACK_FIRST_FIT)
-            break;
+        uint64_t bytes = run.end - run.begin;
+        if (bytes >= size ? bytes < least : run.end == h->top && least == UINT64_MAX)
+            best = run;
+        least = bytes >= size && bytes < least ? bytes : least;
     }
-    return least != UINT64_MAX ? best : below_top(h, i);
+    return best;
 }
 
 static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
@@ -121,11 +83,11 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
         gone++;
     if (gone < h->count && h->row[gone].begin < end)
         h->row[gone].begin = end;
-    remove_holes(h, run.hole, gone);
+    if (gone > run.hole)
+        memmove(h->row + run.hole, h->row + gone, (h->count - gone) * sizeof *h->row);
+    h->count -= gone - run.hole;
     h->top = end > h->top ? end : h->top;
     offset[i] = run.begin;
-    if (++h->joined > JOIN_EVERY + h->count / JOIN_PARTS)
-        join(h, h->t->first_use[i]);
 }
 
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
