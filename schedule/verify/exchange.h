@@ -29,14 +29,6 @@ struct message {
     bool absent;          /* the guard says no */
 };
 
-enum message_fault {
-    MESSAGE_OUTSIDE, /* the rank is not in the op's group */
-    MESSAGE_NO_PEER, /* there is no member at that distance */
-    MESSAGE_TO_ITSELF,
-    MESSAGE_UNMATCHED,
-    MESSAGE_FAULT_COUNT
-};
-
 struct actors {
     uint32_t count, ranks;
     uint32_t *of_rank;       /* IR_NONE: a rank without a role */
@@ -66,7 +58,10 @@ void actors_make(struct actors *actors, struct verifier *v, const struct exchang
                  bool fold);
 void actors_release(struct actors *actors);
 
-/* Returns why a message has no partner. */
-enum message_fault message_fault(struct verifier *v, const struct actors *actors, uint32_t message);
+/* Disjoint sets of numbers, each named by its least member, the root. roots_of_all() makes one set of each number below
+ * count, on the heap; join_roots() joins the sets of two members. */
+uint32_t *roots_of_all(uint32_t count);
+uint32_t root_of(uint32_t *parent, uint32_t i);
+void join_roots(uint32_t *parent, uint32_t i, uint32_t other);
 
 #endif
