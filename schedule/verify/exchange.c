@@ -86,6 +86,7 @@ static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t 
 
 struct route {
     int64_t group, by;
+    uint16_t guard;
 };
 
 /* What distinguishes the ranks of a role: where its messages go, and the guards they carry. */
@@ -94,17 +95,15 @@ struct routes {
     uint32_t *begin; /* (roles + 1) */
     size_t capacity;
     uint32_t count;
-    uint16_t *guard;
-    uint32_t *guard_begin; /* (roles + 1) */
-    uint32_t guard_count;
 };
 
 static void add_route(struct routes *s, struct id_map *map, uint32_t role, struct route route)
 {
     uint64_t hash = hash_word(hash_word(role, (uint64_t)route.group), (uint64_t)route.by);
+    hash = hash_word(hash, route.guard);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
         if (p.row >= s->begin[role] && s->route[p.row].group == route.group &&
-            s->route[p.row].by == route.by)
+            s->route[p.row].by == route.by && s->route[p.row].guard == route.guard)
             return;
     s->route = heap_grow(s->route, &s->capacity, (size_t)s->count + 1, sizeof *s->route);
     id_map_add(map, hash, s->count);
@@ -114,35 +113,23 @@ static void add_route(struct routes *s, struct id_map *map, uint32_t role, struc
 static void routes_make(struct routes *s, const struct ir *ir, const struct exchange_ops *ops)
 {
     struct id_map map = {0};
-    uint32_t *seen = heap_zalloc(ir->guard_count, sizeof *seen); /* 1 + last role */
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
-    s->guard_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->guard_begin);
-    s->guard = heap_alloc(ops->message_begin[ir->role_count], sizeof *s->guard);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         s->begin[r] = s->count;
-        s->guard_begin[r] = s->guard_count;
         for (uint32_t m = ops->message_begin[r]; m < ops->message_begin[r + 1]; m++) {
             const struct work *work = ir_work(ir, ops->message[m]);
-            uint16_t guard = ir->op.guard[ops->message[m]];
-            add_route(s, &map, r, (struct route){work->p2p.group, work->p2p.by});
-            if (guard != IR_NONE16 && seen[guard] != r + 1) {
-                seen[guard] = r + 1;
-                s->guard[s->guard_count++] = guard;
-            }
+            add_route(s, &map, r,
+                      (struct route){work->p2p.group, work->p2p.by, ir->op.guard[ops->message[m]]});
         }
     }
     s->begin[ir->role_count] = s->count;
-    s->guard_begin[ir->role_count] = s->guard_count;
     id_map_release(&map);
-    free(seen);
 }
 
 static void routes_release(struct routes *s)
 {
     free(s->route);
     free(s->begin);
-    free(s->guard);
-    free(s->guard_begin);
 }
 
 uint32_t root_of(uint32_t *parent, uint32_t i)
@@ -237,11 +224,10 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
         describe_word(descriptions, role);
-        for (uint32_t i = routes->guard_begin[role]; i < routes->guard_begin[role + 1]; i++)
-            describe_word(descriptions, guard_holds(ranks, routes->guard[i], rank));
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
             uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
+            describe_word(descriptions, guard_holds(ranks, routes->route[i].guard, rank));
             describe_word(descriptions, known ? c->place[peer] : IR_NONE);
         }
     }
