@@ -94,23 +94,23 @@ static void make_rendezvous(struct untimed_run *r)
     for (uint32_t g = 0; g < groups; g++)
         make_parties(r, g);
     r->party_begin = heap_zalloc((size_t)r->parties + 1, sizeof *r->party_begin);
-    for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < a->count; i++) {
-            uint32_t party = r->party[(size_t)g * a->count + i];
-            uint32_t length = run_sequence_length(r, i, g);
-            if (party != IR_NONE && length > r->party_begin[party + 1])
-                r->party_begin[party + 1] = length;
-        }
+    for (size_t cell = 0; cell < cells; cell++) {
+        uint32_t party = r->party[cell];
+        uint32_t length =
+            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
+        if (party != IR_NONE && length > r->party_begin[party + 1])
+            r->party_begin[party + 1] = length;
+    }
     for (uint32_t p = 0; p < r->parties; p++)
         r->party_begin[p + 1] += r->party_begin[p];
     r->expected = heap_zalloc(r->party_begin[r->parties], sizeof *r->expected);
     r->arrived = heap_zalloc(r->party_begin[r->parties], sizeof *r->arrived);
-    for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < a->count; i++) {
-            uint32_t party = r->party[(size_t)g * a->count + i];
-            for (uint32_t k = 0; party != IR_NONE && k < run_sequence_length(r, i, g); k++)
-                r->expected[r->party_begin[party] + k]++;
-        }
+    for (size_t cell = 0; cell < cells; cell++) {
+        uint32_t length =
+            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
+        for (uint32_t k = 0; r->party[cell] != IR_NONE && k < length; k++)
+            r->expected[r->party_begin[r->party[cell]] + k]++;
+    }
 }
 
 void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_ops *ops,
