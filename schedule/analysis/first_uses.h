@@ -17,7 +17,8 @@ struct first_uses {
     uint32_t *first; /* per buffer: the first op that touches it; IR_NONE: none of the role */
     uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
     uint32_t *clock; /* (count, width of the order) */
-    uint32_t count, capacity, width;
+    size_t capacity;
+    uint32_t count, width;
     uint32_t *used; /* the buffers, in the order of their first uses */
     uint32_t used_count;
 };

@@ -108,17 +108,11 @@ void order_finish(struct order *order)
 
 enum order_place order_place_of(const struct ir *ir, uint32_t op)
 {
-    switch (ir->op.kind[op]) {
-    case WORK_HOST_SYNC:
+    if (ir->op.kind[op] == WORK_HOST_SYNC)
         return ORDER_SYNC;
-    case WORK_BARRIER:
+    if (ir->op.kind[op] == WORK_BARRIER)
         return ORDER_HOST;
-    case WORK_H2D:
-    case WORK_D2H:
-        return ir_work(ir, op)->copy.blocking ? ORDER_BLOCKING : ORDER_STREAM;
-    default:
-        return ORDER_STREAM;
-    }
+    return ir_blocks_host(ir, op) ? ORDER_BLOCKING : ORDER_STREAM;
 }
 
 void order_role(struct order *order, const struct ir *ir, uint32_t role)
