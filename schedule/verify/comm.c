@@ -23,21 +23,6 @@ void check_guards(struct verifier *v)
 
 /* --- collectives --- */
 
-/* The collectives of a role in one group. */
-struct sequence {
-    const uint32_t *op;
-    uint32_t count;
-};
-
-static struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
-                                   uint32_t role, uint32_t group)
-{
-    size_t list = (size_t)role * ir->group_count + group;
-    return (struct sequence){.op = ops->collective + ops->collective_begin[list],
-                             .count =
-                                 ops->collective_begin[list + 1] - ops->collective_begin[list]};
-}
-
 /* Returns the name of the first parameter in which two works differ, or NULL. */
 static const char *difference(const struct work *a, const struct work *b)
 {

@@ -21,6 +21,19 @@ struct exchange_ops {
     uint32_t *ordinal;          /* per op: its place in its list */
 };
 
+/* The collectives of a role in one group. */
+struct sequence {
+    const uint32_t *op;
+    uint32_t count;
+};
+
+static inline struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
+                                          uint32_t role, uint32_t group)
+{
+    const uint32_t *begin = ops->collective_begin + (size_t)role * ir->group_count + group;
+    return (struct sequence){.op = ops->collective + begin[0], .count = begin[1] - begin[0]};
+}
+
 /* A send or receive of an actor; the k-th of its role's list. */
 struct message {
     uint32_t op;

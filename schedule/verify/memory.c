@@ -45,7 +45,8 @@ struct race_walk {
     uint32_t everybody; /* the set of the role's ranks */
     uint32_t *head;     /* per slot: the top of its first pile */
     struct access *access;
-    uint32_t count, capacity, spare;
+    size_t capacity;
+    uint32_t count, spare;
     uint32_t shown_op, shown_other; /* the pair of the last message: its other slots are no news */
 };
 
@@ -56,10 +57,7 @@ static uint32_t new_access(struct race_walk *w)
         w->spare = w->access[a].older;
         return a;
     }
-    if (w->count == w->capacity) {
-        w->capacity = (uint32_t)heap_next_capacity(w->capacity, (size_t)w->count + 1);
-        w->access = heap_realloc(w->access, w->capacity, sizeof *w->access);
-    }
+    w->access = heap_grow(w->access, &w->capacity, (size_t)w->count + 1, sizeof *w->access);
     return w->count++;
 }
 

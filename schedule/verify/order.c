@@ -43,10 +43,10 @@ static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, u
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint32_t *party = r->party + (size_t)group * r->actors->count;
     for (uint32_t i = 0; i < r->actors->count; i++) {
-        if (party[i] != party[actor] || run_sequence_length(r, i, group) <= k)
+        struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
+        if (party[i] != party[actor] || sequence.count <= k)
             continue;
-        size_t list = (size_t)r->actors->role[i] * r->ir->group_count + group;
-        uint32_t other = r->ops->collective[r->ops->collective_begin[list] + k];
+        uint32_t other = sequence.op[k];
         uint32_t place =
             r->lanes->place[other] == IR_NONE ? r->ir->stream_count : r->ir->op.stream[other];
         bool turn = place == r->ir->stream_count ? run_host_op(r, i) == other

@@ -11,7 +11,6 @@ void rank_sets_release(struct rank_sets *s)
     free(s->of_role);
     free(s->of_guard);
     free(s->bits);
-    free(s->first);
     free(s->combined);
     id_map_release(&s->by_bits);
     *s = (struct rank_sets){0};
@@ -26,17 +25,8 @@ static uint32_t number_of(struct rank_sets *s, const uint64_t *bits)
     for (struct id_probe p = id_map_start(&s->by_bits, hash); id_map_next(&s->by_bits, &p);)
         if (memcmp(s->bits + (size_t)p.row * s->words, bits, bytes) == 0)
             return p.row;
-    if (s->count == s->capacity) {
-        s->capacity = (uint32_t)heap_next_capacity(s->capacity, (size_t)s->count + 1);
-        s->bits = heap_realloc(s->bits, s->capacity, bytes);
-        s->first = heap_realloc(s->first, s->capacity, sizeof *s->first);
-    }
+    s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->count + 1, bytes);
     memcpy(s->bits + (size_t)s->count * s->words, bits, bytes);
-    uint32_t first = IR_NONE;
-    for (uint32_t rank = 0; rank < s->words * 64 && first == IR_NONE; rank++)
-        if (bits[rank / 64] >> rank % 64 & 1)
-            first = rank;
-    s->first[s->count] = first;
     id_map_add(&s->by_bits, hash, s->count);
     return s->count++;
 }
@@ -115,7 +105,11 @@ uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b)
 
 uint32_t ranks_first(struct verifier *v, uint32_t set)
 {
-    return v->ranks.first[set];
+    const uint64_t *bits = v->ranks.bits + (size_t)set * v->ranks.words;
+    for (uint32_t rank = 0; rank < v->ranks.words * 64; rank++)
+        if (bits[rank / 64] >> rank % 64 & 1)
+            return rank;
+    return IR_NONE;
 }
 
 uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard)

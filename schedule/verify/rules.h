@@ -30,9 +30,9 @@ struct rank_sets {
     uint64_t *of_role;  /* (roles, words) */
     uint64_t *of_guard; /* (guards, words) */
     /* the rest is ranks.c's */
-    uint64_t *bits;  /* (count, words) */
-    uint32_t *first; /* per set */
-    uint32_t count, capacity;
+    uint64_t *bits; /* (count, words) */
+    uint32_t count;
+    size_t capacity;
     uint64_t *combined; /* (words) room for a set that may be new */
     struct id_map by_bits;
 };

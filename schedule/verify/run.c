@@ -50,8 +50,7 @@ void lanes_release(struct lanes *l)
 
 uint32_t run_sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
 {
-    size_t list = (size_t)r->actors->role[actor] * r->ir->group_count + group;
-    return r->ops->collective_begin[list + 1] - r->ops->collective_begin[list];
+    return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
 /* Makes the parties: actors that share an instance of the group form one. */
