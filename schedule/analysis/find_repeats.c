@@ -34,12 +34,6 @@ static bool is_run(const void *context, const struct iterations *run)
            at == (run->step > 0 || update ? 0 : layers - 1);
 }
 
-static void add_run(struct repeats *r, struct repeat_run *row, struct repeat_run run)
-{
-    run.left_out = repeats_ops(r, IR_NONE, 0);
-    row[r->run_count++] = run;
-}
-
 /* Adds the runs of a role after those of the roles before. */
 static bool find_runs(struct finder *f)
 {
@@ -58,14 +52,15 @@ static bool find_runs(struct finder *f)
         int32_t first = of->first / r->layers, step = of->step / r->layers,
                 gap = step > 0 ? r->turn - first : first - r->turn + 1;
         have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->count;
-        add_run(r, row,
-                (struct repeat_run){.role = f->index,
-                                    .begin = of->begin,
-                                    .ops = of->ops,
-                                    .iterations = of->count,
-                                    .gap = (uint32_t)gap,
-                                    .first = first,
-                                    .step = step});
+        row[r->run_count] = (struct repeat_run){.role = f->index,
+                                                .begin = of->begin,
+                                                .ops = of->ops,
+                                                .iterations = of->count,
+                                                .gap = (uint32_t)gap,
+                                                .first = first,
+                                                .step = step,
+                                                .left_out = repeats_ops(r, IR_NONE, 0)};
+        r->run_count++;
     }
     free(found);
     return have_gaps;

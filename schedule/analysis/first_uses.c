@@ -12,27 +12,18 @@ void first_uses_release(struct first_uses *first_uses)
     *first_uses = (struct first_uses){0};
 }
 
-static uint32_t *new_clock(struct first_uses *b)
-{
-    if (b->count == b->capacity) {
-        b->capacity = (uint32_t)heap_next_capacity(b->capacity, (size_t)b->count + 1);
-        b->clock = heap_realloc(b->clock, b->capacity, b->width * sizeof *b->clock);
-    }
-    return b->clock + (size_t)b->count++ * b->width;
-}
-
 void first_uses_touch_early(struct first_uses *b, const struct order *order, uint32_t buffer,
                             uint32_t op)
 {
     size_t size = b->width * sizeof *b->clock;
     if (b->early[buffer] == IR_NONE) {
-        memcpy(new_clock(b), order_row(order, b->first[buffer]), size);
-        b->early[buffer] = b->count - 1;
+        b->early[buffer] = b->count++;
+        b->clock = heap_grow(b->clock, &b->capacity, b->count, size);
+        memcpy(b->clock + (size_t)b->early[buffer] * b->width, order_row(order, b->first[buffer]),
+               size);
     }
-    uint32_t *least = b->clock + (size_t)b->early[buffer] * b->width;
-    const uint32_t *row = order_row(order, op);
-    for (uint32_t i = 0; i < b->width; i++)
-        least[i] = least[i] < row[i] ? least[i] : row[i];
+    first_uses_lower(b->clock + (size_t)b->early[buffer] * b->width, order_row(order, op),
+                     b->width);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)

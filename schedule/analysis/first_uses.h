@@ -17,7 +17,8 @@ struct first_uses {
     uint32_t *first; /* per buffer: the first op that touches it; IR_NONE: none of the role */
     uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
     uint32_t *clock; /* (count, width of the order) */
-    uint32_t count, capacity, width;
+    size_t capacity;
+    uint32_t count, width;
     uint32_t *used; /* the buffers, in the order of their first uses */
     uint32_t used_count;
 };
@@ -47,6 +48,13 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
 /* Fills the first uses of all buffers that ops of a role touch, the role whose clocks `order` holds. */
 void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
+
+/* Lowers a clock to the minimum of two, column by column. */
+static inline void first_uses_lower(uint32_t *clock, const uint32_t *other, uint32_t width)
+{
+    for (uint32_t i = 0; i < width; i++)
+        clock[i] = clock[i] < other[i] ? clock[i] : other[i];
+}
 
 /* Returns the clock of a buffer's first use. */
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,

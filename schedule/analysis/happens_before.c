@@ -37,7 +37,7 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
         order->width = width;
     }
     order->begin = first_op;
-    order->count = order->host_known = 0;
+    order->count = 0;
     order->streams = streams;
     order->tail = heap_realloc(order->tail, width, sizeof *order->tail);
     order->host = heap_realloc(order->host, width, sizeof *order->host);
@@ -53,29 +53,9 @@ static inline void raise_to(uint32_t *restrict row, const uint32_t *restrict oth
             row[i + j] = row[i + j] > other[i + j] ? row[i + j] : other[i + j];
 }
 
-/* Sets row to the maximum of two rows, column by column. */
-static inline void join_rows(uint32_t *restrict row, const uint32_t *restrict a,
-                             const uint32_t *restrict b, uint32_t width)
-{
-    for (uint32_t i = 0; i < width; i += LANES)
-        for (uint32_t j = 0; j < LANES; j++)
-            row[i + j] = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
-}
-
-static inline void copy_row(uint32_t *restrict row, const uint32_t *restrict other, uint32_t width)
-{
-    for (uint32_t i = 0; i < width; i += LANES)
-        memcpy(row + i, other + i, LANES * sizeof *row);
-}
-
 static inline uint32_t *open_row(struct order *order)
 {
     return order->row + (size_t)order->count * order->width;
-}
-
-void order_reserve(struct order *order, uint32_t ops)
-{
-    reserve(order, ops + 1); /* + 1: order_start() looks at the row after the last */
 }
 
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream)
@@ -90,14 +70,9 @@ const uint32_t *order_start(struct order *order, enum order_place place, uint32_
         if (place != ORDER_SYNC)
             order->stream[order->count] = (uint8_t)stream;
     }
-    if (tail == 0) {
-        copy_row(row, order->host, order->width);
-    } else {
-        const uint32_t *before = order_row(order, tail - 1);
-        if (tail - 1 - order->begin >= order->host_known)
-            copy_row(row, before, order->width);
-        else
-            join_rows(row, order->host, before, order->width);
+    memcpy(row, order->host, order->width * sizeof *row);
+    if (tail != 0) {
+        raise_to(row, order_row(order, tail - 1), order->width);
         row[stream] = tail;
     }
     return row;
@@ -124,34 +99,27 @@ void order_finish(struct order *order)
     if (stream != ORDER_ON_HOST)
         order->tail[stream] = op + 1;
     if (order->place != ORDER_STREAM) {
-        copy_row(order->host, open_row(order), order->width);
+        memcpy(order->host, open_row(order), order->width * sizeof *order->host);
         if (stream != ORDER_ON_HOST)
             order->host[stream] = op + 1;
-        order->host_known = order->count + 1;
     }
     order->count++;
 }
 
 enum order_place order_place_of(const struct ir *ir, uint32_t op)
 {
-    switch (ir->op.kind[op]) {
-    case WORK_HOST_SYNC:
+    if (ir->op.kind[op] == WORK_HOST_SYNC)
         return ORDER_SYNC;
-    case WORK_BARRIER:
+    if (ir->op.kind[op] == WORK_BARRIER)
         return ORDER_HOST;
-    case WORK_H2D:
-    case WORK_D2H:
-        return ir_work(ir, op)->copy.blocking ? ORDER_BLOCKING : ORDER_STREAM;
-    default:
-        return ORDER_STREAM;
-    }
+    return ir_blocks_host(ir, op) ? ORDER_BLOCKING : ORDER_STREAM;
 }
 
 void order_role(struct order *order, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     order_begin(order, ir->stream_count, r->op_begin);
-    order_reserve(order, r->op_count);
+    reserve(order, r->op_count + 1);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
         order_start(order, order_place_of(ir, op), ir->op.stream[op]);
         const op_id *wait = ir_waits(ir, op);

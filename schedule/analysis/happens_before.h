@@ -47,8 +47,7 @@ struct order {
     uint32_t *tail;        /* (streams) 1 + last op of the stream; 0: none yet */
     uint32_t *host;        /* (width) what has ended when the host issues the next op */
     uint32_t capacity;
-    uint32_t host_known; /* rows from this one on have `host` in them */
-    uint8_t place;       /* enum order_place of the op under construction */
+    uint8_t place; /* enum order_place of the op under construction */
 };
 
 void order_release(struct order *order);
@@ -59,9 +58,6 @@ void order_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams and be numbered from first_op. */
 void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
-
-/* Makes room for a list of `ops` at once. */
-void order_reserve(struct order *order, uint32_t ops);
 
 /* Opens the next op, whose id is begin + count, and returns its clock before any waits are joined. The pointer is
  * valid until the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */

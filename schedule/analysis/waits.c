@@ -28,9 +28,10 @@ struct waits {
     const struct order *order;
     struct accesses *of; /* per buffer */
     struct access *access;
-    uint32_t access_count, access_capacity;
+    size_t access_capacity;
+    uint32_t access_count;
     uint32_t spare; /* forgotten accesses, linked */
-    uint32_t *wait; /* added for the open op */
+    uint32_t *wait; /* added for the open op, the latest first */
     op_id *kept;    /* those of them that no other implies */
     uint32_t wait_count, wait_capacity;
 };
@@ -57,16 +58,19 @@ void waits_free(struct waits *w)
 
 void waits_add(struct waits *w, uint32_t op)
 {
-    for (uint32_t i = 0; i < w->wait_count; i++)
-        if (w->wait[i] == op)
-            return;
+    uint32_t at = w->wait_count;
+    while (at > 0 && w->wait[at - 1] < op)
+        at--;
+    if (at > 0 && w->wait[at - 1] == op)
+        return;
     if (w->wait_count == w->wait_capacity) {
         w->wait_capacity =
             (uint32_t)heap_next_capacity(w->wait_capacity, (size_t)w->wait_count + 1);
         w->wait = heap_realloc(w->wait, w->wait_capacity, sizeof *w->wait);
         w->kept = heap_realloc(w->kept, w->wait_capacity, sizeof *w->kept);
     }
-    w->wait[w->wait_count++] = op;
+    memmove(w->wait + at + 1, w->wait + at, (w->wait_count++ - at) * sizeof *w->wait);
+    w->wait[at] = op;
 }
 
 static void add_conflicts(struct waits *w, uint32_t list, const struct touch *touch)
@@ -78,20 +82,15 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
     }
 }
 
-static void ask_listed(struct waits *w, const struct accesses *of, const struct touch *touch)
-{
-    add_conflicts(w, of->write, touch);
-    if (touch->write)
-        add_conflicts(w, of->read, touch);
-}
-
 uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
         const struct accesses *of = &w->of[touch->buffer];
         if (of->listed) {
             if (of->stream != stream)
-                ask_listed(w, of, touch);
+                add_conflicts(w, of->write, touch);
+            if (of->stream != stream && touch->write)
+                add_conflicts(w, of->read, touch);
             continue;
         }
         if (of->write_stream != stream && of->write != IR_NONE &&
@@ -106,28 +105,17 @@ uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count,
 
 const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *count)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 1; i < w->wait_count; i++) /* few: insertion sort, descending */
-        for (uint32_t k = i; k > 0 && w->wait[k - 1] < w->wait[k]; k--) {
-            uint32_t swap = w->wait[k];
-            w->wait[k] = w->wait[k - 1];
-            w->wait[k - 1] = swap;
-        }
+    uint32_t first = w->wait_count;
     /* From the latest to the earliest, so that none is kept which another implies. */
     for (uint32_t i = 0; i < w->wait_count; i++) {
         if (order_covers(order, w->wait[i]))
             continue;
         order_join(order, w->wait[i]);
-        w->kept[kept++].i = w->wait[i];
+        w->kept[--first].i = w->wait[i];
     }
-    for (uint32_t i = 0; i < kept / 2; i++) {
-        op_id swap = w->kept[i];
-        w->kept[i] = w->kept[kept - 1 - i];
-        w->kept[kept - 1 - i] = swap;
-    }
+    *count = w->wait_count - first;
     w->wait_count = 0;
-    *count = kept;
-    return w->kept;
+    return *count > 0 ? w->kept + first : NULL;
 }
 
 /* Removes from a list the accesses that lie inside the touch, those of every stream or those of one stream. Only the
@@ -156,12 +144,8 @@ static void add_access(struct waits *w, uint32_t *list, const struct touch *touc
     if (row != IR_NONE) {
         w->spare = w->access[row].next;
     } else {
-        if (w->access_count == w->access_capacity) {
-            w->access_capacity =
-                (uint32_t)heap_next_capacity(w->access_capacity, (size_t)w->access_count + 1);
-            w->access = heap_realloc(w->access, w->access_capacity, sizeof *w->access);
-        }
         row = w->access_count++;
+        w->access = heap_grow(w->access, &w->access_capacity, w->access_count, sizeof *w->access);
     }
     w->access[row] = (struct access){touch->begin, touch->end, op, *list, stream};
     *list = row;
@@ -189,19 +173,6 @@ static void make_lists(struct waits *w, struct accesses *of)
         list_access(w, of, &whole, of->write_stream, write);
 }
 
-/* Notes the touch of a buffer whose accesses are listed. */
-static void note_listed(struct waits *w, struct accesses *of, const struct touch *touch,
-                        uint8_t stream, uint32_t op)
-{
-    if (touch->write) {
-        supersede(w, &of->write, touch, MANY);
-        supersede(w, &of->read, touch, MANY);
-    } else {
-        supersede(w, &of->read, touch, stream);
-    }
-    list_access(w, of, touch, stream, op);
-}
-
 void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream,
                 uint32_t op)
 {
@@ -221,6 +192,9 @@ void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint
         }
         if (!of->listed)
             make_lists(w, of);
-        note_listed(w, of, touch, stream, op);
+        supersede(w, &of->read, touch, touch->write ? MANY : stream);
+        if (touch->write)
+            supersede(w, &of->write, touch, MANY);
+        list_access(w, of, touch, stream, op);
     }
 }

@@ -5,57 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sorting ---- */
-
-enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, FEW = 48 };
-
-struct keyed {
-    uint64_t key, value;
-};
-
-static void sort_few(struct keyed *row, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        struct keyed one = row[i];
-        uint32_t k = i;
-        for (; k > 0 && row[k - 1].key > one.key; k--)
-            row[k] = row[k - 1];
-        row[k] = one;
-    }
-}
-
-static void sort_by_digit(struct keyed *to, const struct keyed *from, uint32_t count,
-                          uint32_t shift)
-{
-    uint32_t begin[DIGITS + 1] = {0};
-    for (uint32_t i = 0; i < count; i++)
-        begin[(from[i].key >> shift) % DIGITS + 1]++;
-    for (uint32_t d = 0; d < DIGITS; d++)
-        begin[d + 1] += begin[d];
-    for (uint32_t i = 0; i < count; i++)
-        to[begin[(from[i].key >> shift) % DIGITS]++] = from[i];
-}
-
-/* Sorts rows by key, equal ones as they stood. *row and *spare, of as many rows, may be swapped. */
-static void sort(struct keyed **row, struct keyed **spare, uint32_t count)
-{
-    uint64_t differ = 0;
-    if (count <= FEW) {
-        sort_few(*row, count);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++)
-        differ |= (*row)[i].key ^ (*row)[0].key;
-    for (uint32_t shift = 0; shift < 64; shift += DIGIT_BITS) {
-        if ((differ >> shift) % DIGITS == 0)
-            continue;
-        struct keyed *sorted = *spare;
-        sort_by_digit(sorted, *row, count, shift);
-        *spare = *row;
-        *row = sorted;
-    }
-}
-
 /* ---- what conflicts ---- */
 
 struct packing {
@@ -64,9 +13,11 @@ struct packing {
         until; /* per live range: all live ranges from this one on begin after it has ended for them */
     uint32_t *reach; /* (2 * leaves) a tree: the greatest `until` of those that are placed */
     uint32_t leaves;
-    struct keyed *block, *spare; /* room for the conflicting ones: begin and end */
+    struct block {
+        uint64_t begin, end;
+    } * block; /* room for the bytes of the conflicting ones */
     uint32_t blocks;
-    uint64_t comparisons;
+    uint64_t comparisons; /* of this round */
 };
 
 /* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
@@ -119,27 +70,27 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
     }
     p->comparisons++;
     if (live_ranges_conflict(t, i, first))
-        p->block[p->blocks++] = (struct keyed){t->offset[first], t->offset[first] + t->size[first]};
+        p->block[p->blocks++] = (struct block){t->offset[first], t->offset[first] + t->size[first]};
 }
 
-/* Returns the lowest offset at which `size` bytes lie between the blocks, which are sorted, or above them. */
+/* Returns the lowest offset at which `size` bytes lie between the blocks or above them: every block in the way moves
+ * the offset to the block's end. */
 static uint64_t lowest_gap(const struct packing *p, uint64_t size)
 {
-    uint64_t end = 0;
-    for (uint32_t k = 0; k < p->blocks; k++) {
-        const struct keyed *block = &p->block[k];
-        if (block->key >= end + size)
-            break;
-        end = block->value > end ? block->value : end;
+    uint64_t offset = 0, before = UINT64_MAX;
+    while (offset != before) {
+        before = offset;
+        for (const struct block *b = p->block; b < p->block + p->blocks; b++)
+            if (b->begin < offset + size && offset < b->end)
+                offset = b->end;
     }
-    return end;
+    return offset;
 }
 
 static void place(struct packing *p, uint32_t i)
 {
     p->blocks = 0;
     find_blocks(p, 1, 0, p->leaves, i);
-    sort(&p->block, &p->spare, p->blocks);
     p->t->offset[i] = lowest_gap(p, p->t->size[i]);
     for (uint32_t node = p->leaves + i; node > 0 && p->reach[node] < p->until[i]; node /= 2)
         p->reach[node] = p->until[i];
@@ -149,30 +100,35 @@ static void place(struct packing *p, uint32_t i)
 
 enum { ROUNDS_MAX = 16 };
 
+struct weighed {
+    double weight;
+    uint32_t live_range;
+};
+
+/* Orders live ranges by falling weight, and equal ones by first use. */
+static int by_weight(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return (x->live_range > y->live_range) - (x->live_range < y->live_range);
+}
+
 /* Places live ranges by falling weight, and equal ones in order of first use. Returns UINT64_MAX when the search has
  * compared too many pairs. */
-static uint64_t pack_by_weight(struct packing *p, const double *weight)
+static uint64_t pack_by_weight(struct packing *p, struct weighed *row)
 {
     struct live_ranges *t = p->t;
-    struct keyed *row = heap_alloc(t->count, sizeof *row),
-                 *spare = heap_alloc(t->count, sizeof *row);
-    uint64_t top = 0, comparisons = p->comparisons;
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint64_t bits; /* of a positive number they are in its order */
-        memcpy(&bits, &weight[i], sizeof bits);
-        row[i] = (struct keyed){~bits, i};
-    }
-    sort(&row, &spare, t->count);
+    uint64_t top = 0;
+    qsort(row, t->count, sizeof *row, by_weight);
     memset(p->reach, 0, (size_t)p->leaves * 2 * sizeof *p->reach);
-    for (uint32_t k = 0; k < t->count && p->comparisons - comparisons <= PACK_FIRST_COMPARISONS;
-         k++) {
-        uint32_t i = (uint32_t)row[k].value;
+    p->comparisons = 0;
+    for (uint32_t k = 0; k < t->count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
+        uint32_t i = row[k].live_range;
         place(p, i);
         top = t->offset[i] + t->size[i] > top ? t->offset[i] + t->size[i] : top;
     }
-    free(row);
-    free(spare);
-    return p->comparisons - comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
+    return p->comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
 }
 
 uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
@@ -185,29 +141,28 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     p.until = heap_alloc(t->count, sizeof *p.until);
     p.reach = heap_alloc((size_t)p.leaves * 2, sizeof *p.reach);
     p.block = heap_alloc(t->count, sizeof *p.block);
-    p.spare = heap_alloc(t->count, sizeof *p.spare);
     find_until(&p);
-    double *weight = heap_alloc(t->count, sizeof *weight);
+    struct weighed *row = heap_alloc(t->count, sizeof *row);
     uint64_t *best = heap_alloc(t->count, sizeof *best), least = UINT64_MAX, comparisons = 0;
     for (uint32_t i = 0; i < t->count; i++)
-        weight[i] = (double)t->size[i];
+        row[i] = (struct weighed){(double)t->size[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
-        if (p.comparisons + (p.comparisons - comparisons) > PACK_ROUNDS_COMPARISONS)
+        if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS) /* as many as the last round */
             break;
-        comparisons = p.comparisons;
-        uint64_t top = pack_by_weight(&p, weight);
+        uint64_t top = pack_by_weight(&p, row);
+        comparisons += p.comparisons;
         if (top < least)
             memcpy(best, t->offset, t->count * sizeof *best);
         least = top < least ? top : least;
-        for (uint32_t i = 0; i < t->count; i++)
-            weight[i] *= t->offset[i] + t->size[i] > enough ? 2 : 1;
+        for (uint32_t k = 0; k < t->count; k++)
+            if (t->offset[row[k].live_range] + t->size[row[k].live_range] > enough)
+                row[k].weight *= 2;
     }
     memcpy(t->offset, best, t->count * sizeof *best);
     free(p.until);
     free(p.reach);
     free(p.block);
-    free(p.spare);
-    free(weight);
+    free(row);
     free(best);
     return least;
 }

@@ -1,13 +1,9 @@
 /* Placement in order of first use. A hole is the bytes of a live range that some first uses may reuse already. A run
- * is a sequence of adjacent holes that one given first use may take as a whole; a chain is any sequence of adjacent
- * holes. */
-#include "schedule/analysis/op_marks.h"
+ * is a sequence of adjacent holes that one given first use may take as a whole. */
 #include "schedule/memory_plan/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { SIZES = 64, JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct hole {
     uint64_t begin, end;
@@ -19,9 +15,7 @@ struct holes {
     const struct live_ranges *t;
     struct hole *row; /* by address */
     size_t count, capacity;
-    uint64_t top;         /* bytes from here on were never taken */
-    uint64_t from[SIZES]; /* no chain of 2^i bytes begins below from[i] */
-    uint32_t joined;      /* live ranges placed since holes were joined */
+    uint64_t top; /* bytes from here on were never taken */
 };
 
 static size_t hole_at(const struct holes *h, uint64_t begin)
@@ -37,46 +31,14 @@ static size_t hole_at(const struct holes *h, uint64_t begin)
     return low;
 }
 
-static void remove_holes(struct holes *h, size_t begin, size_t end)
-{
-    if (begin == end)
-        return;
-    memmove(h->row + begin, h->row + end, (h->count - end) * sizeof *h->row);
-    h->count -= end - begin;
-}
-
 static void give(struct holes *h, uint32_t i)
 {
-    uint64_t begin = h->t->offset[i], end = begin + h->t->size[i];
-    size_t at = hole_at(h, begin), first = at, last = at;
+    uint64_t begin = h->t->offset[i];
+    size_t at = hole_at(h, begin);
     h->row = heap_grow(h->row, &h->capacity, h->count + 1, sizeof *h->row);
     memmove(h->row + at + 1, h->row + at, (h->count - at) * sizeof *h->row);
-    h->row[at] = (struct hole){begin, end, i, h->t->last_end[i]};
+    h->row[at] = (struct hole){begin, begin + h->t->size[i], i, h->t->last_end[i]};
     h->count++;
-    while (first > 0 && h->row[first - 1].end == h->row[first].begin)
-        first--;
-    while (last + 1 < h->count && h->row[last + 1].begin == h->row[last].end)
-        last++;
-    begin = h->row[first].begin;
-    end = h->row[last].end;
-    for (int k = 0; k < SIZES && (end - begin) >> k != 0; k++)
-        h->from[k] = begin < h->from[k] ? begin : h->from[k];
-}
-
-/* Joins neighbours that are open to all first uses from op `now` on. */
-static void join(struct holes *h, uint32_t now)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < h->count; i++) {
-        struct hole hole = h->row[i], *left = kept > 0 ? &h->row[kept - 1] : NULL;
-        if (left != NULL && left->end == hole.begin && left->open_from <= now &&
-            hole.open_from <= now)
-            left->end = hole.end;
-        else
-            h->row[kept++] = hole;
-    }
-    h->count = kept;
-    h->joined = 0;
 }
 
 static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
@@ -90,51 +52,26 @@ struct run {
     size_t hole; /* the first */
 };
 
-/* Returns the run of open bytes below the top, which may be empty. */
-static struct run below_top(const struct holes *h, uint32_t i)
+/* Returns the run that live range i takes; the one below the top, which may be empty, where none is large enough. */
+static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 {
-    struct run run = {h->top, h->top, h->count};
-    while (run.hole > 0 && h->row[run.hole - 1].end == run.begin &&
-           is_open(h->t, &h->row[run.hole - 1], i))
-        run.begin = h->row[--run.hole].begin;
-    return run;
-}
-
-/* Returns the run that live range i takes; the one below the top where none is large enough. */
-static struct run find_run(struct holes *h, uint32_t i, enum pack_fit fit)
-{
-    uint64_t size = h->t->size[i], least = UINT64_MAX, chain = h->top, chain_end = UINT64_MAX;
-    int k = SIZES - 1 - __builtin_clzll(size);
-    bool passed = false; /* a chain of 2^k bytes */
-    struct run run = {0}, best = {0};
-    for (size_t at = hole_at(h, h->from[k]); at <= h->count; at++) {
-        const struct hole *hole = &h->row[at];
-        bool ends = at == h->count, open = !ends && is_open(h->t, hole, i);
-        bool apart = ends || hole->begin != chain_end;
+    uint64_t size = h->t->size[i], least = UINT64_MAX;
+    uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
+    struct run best = {h->top, h->top, h->count};
+    for (size_t at = 0, end; at < h->count && least > enough; at = end) {
+        end = at + 1;
+        if (!is_open(h->t, &h->row[at], i))
+            continue;
+        struct run run = {h->row[at].begin, h->row[at].end, at};
+        for (; end < h->count && h->row[end].begin == run.end && is_open(h->t, &h->row[end], i);
+             end++)
+            run.end = h->row[end].end;
         uint64_t bytes = run.end - run.begin;
-        if ((apart || !open) && bytes >= size && bytes < least) {
-            least = bytes;
+        if (bytes >= size ? bytes < least : run.end == h->top && least == UINT64_MAX)
             best = run;
-        }
-        if (apart && !passed && chain_end != UINT64_MAX && (chain_end - chain) >> k != 0) {
-            h->from[k] = chain;
-            passed = true;
-        }
-        if (ends || least == size || (least != UINT64_MAX && fit == PACK_FIRST_FIT))
-            break;
-        if (apart)
-            chain = hole->begin;
-        chain_end = hole->end;
-        if (!open)
-            run = (struct run){0};
-        else if (apart || run.end == 0)
-            run = (struct run){hole->begin, hole->end, at};
-        else
-            run.end = hole->end;
+        least = bytes >= size && bytes < least ? bytes : least;
     }
-    if (!passed)
-        h->from[k] = chain;
-    return least != UINT64_MAX ? best : below_top(h, i);
+    return best;
 }
 
 static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
@@ -146,35 +83,32 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
         gone++;
     if (gone < h->count && h->row[gone].begin < end)
         h->row[gone].begin = end;
-    remove_holes(h, run.hole, gone);
+    if (gone > run.hole)
+        memmove(h->row + run.hole, h->row + gone, (h->count - gone) * sizeof *h->row);
+    h->count -= gone - run.hole;
     h->top = end > h->top ? end : h->top;
     offset[i] = run.begin;
-    if (++h->joined > JOIN_EVERY + h->count / JOIN_PARTS)
-        join(h, h->t->first_use[i]);
 }
 
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct holes holes = {.t = t};
-    struct op_marks ends = op_marks_none(t->begin, t->ops);
-    uint32_t *head =
-        heap_alloc((size_t)t->ops + 1, sizeof *head); /* first that ends at a marked op */
+    uint32_t *head = heap_alloc((size_t)t->ops + 1, sizeof *head); /* per op: first that ends */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
-    uint32_t now = UINT32_MAX; /* the first of the ends to come */
+    uint32_t now = t->begin;
+    memset(head, 0xff, ((size_t)t->ops + 1) * sizeof *head);
     for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {
-        for (; now <= t->first_use[i]; now = op_marks_next(&ends, now + 1))
+        for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != UINT32_MAX; k = next[k])
                 give(&holes, k);
         take(&holes, t->offset, i, fit);
-        uint32_t end = t->first_end[i];
-        if (end == LIVE_RANGES_NEVER)
+        if (t->first_end[i] == LIVE_RANGES_NEVER)
             continue;
-        next[i] = op_marks_add(&ends, end) ? UINT32_MAX : head[end - t->begin];
-        head[end - t->begin] = i;
-        now = end < now ? end : now;
+        uint32_t *list = &head[t->first_end[i] - t->begin];
+        next[i] = *list;
+        *list = i;
     }
     free(holes.row);
-    free(ends.bit);
     free(head);
     free(next);
     return holes.top <= most ? holes.top : UINT64_MAX;

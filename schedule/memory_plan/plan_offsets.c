@@ -26,13 +26,6 @@ struct offsets_job {
  * "Lifetimes"). */
 enum way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
-static uint64_t pack(struct live_ranges *t, enum way way, uint64_t enough, uint64_t most)
-{
-    if (way == WAY_BY_SIZE)
-        return pack_by_size(t, enough);
-    return pack_in_order(t, way == WAY_BEST_FIT ? PACK_BEST_FIT : PACK_FIRST_FIT, most);
-}
-
 /* Gives offsets to the live ranges in p->live_ranges, after `base` bytes of persistent buffers. */
 static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
                        struct lifetimes_figures *figures)
@@ -42,7 +35,8 @@ static void plan_arena(struct offsets_job *p, uint8_t memory, uint64_t base,
     uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
     int ways = p->scope.tight ? WAY_COUNT : WAY_FIRST_FIT + 1;
     for (int way = 0; way < ways && least > enough; way++) {
-        uint64_t top = pack(t, (enum way)way, enough, least);
+        enum pack_fit fit = way == WAY_BEST_FIT ? PACK_BEST_FIT : PACK_FIRST_FIT;
+        uint64_t top = way == WAY_BY_SIZE ? pack_by_size(t, enough) : pack_in_order(t, fit, least);
         for (uint32_t i = 0; top < least && i < t->count; i++)
             if (t->buffer[i] != IR_NONE)
                 p->ir->buffer.offset[t->buffer[i]] = base + t->offset[i];

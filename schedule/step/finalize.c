@@ -259,7 +259,6 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
                                       .buffers = in->buffer.count,
                                       .operands = in->operand_count});
     order_begin(order, out->stream_count, first);
-    order_reserve(order, list->count);
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);

@@ -1,7 +1,7 @@
 /* Rules on planned offsets. One walk over a role's ops puts each buffer into a map of its memory at the buffer's
  * first use, and checks the buffer that had these bytes before: is its whole free set ordered before this first use?
- * Checking the latest owner suffices, since that owner was checked against the one before it. The map is a treap of
- * disjoint byte ranges; every first use adds one and cuts at most two. */
+ * Checking the latest owner suffices, since that owner was checked against the one before it. The map is a sorted
+ * array of disjoint byte ranges; every first use adds one and cuts at most two. */
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
@@ -10,76 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NIL 0u /* row 0 of the map is no range */
-
+/* Bytes of an arena, and the buffer that had them last. */
 struct range {
     uint64_t begin, end;
     uint32_t buffer;
-    uint32_t left, right;
-    uint32_t weight; /* heap order; a hash of the row, so that runs repeat */
 };
 
 struct range_map {
-    struct range *row;
-    uint32_t count, capacity, spare;
+    struct range *row; /* by address */
+    size_t count, capacity;
 };
-
-static uint32_t map_new(struct range_map *m, uint64_t begin, uint64_t end, uint32_t buffer)
-{
-    uint32_t i = m->spare;
-    if (i != NIL) {
-        m->spare = m->row[i].right;
-    } else {
-        if (m->count + 1 >= m->capacity) {
-            m->capacity = (uint32_t)heap_next_capacity(m->capacity, (size_t)m->count + 2);
-            m->row = heap_realloc(m->row, m->capacity, sizeof *m->row);
-        }
-        i = ++m->count;
-    }
-    uint64_t hash = i * UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    m->row[i] = (struct range){
-        .begin = begin, .end = end, .buffer = buffer, .weight = (uint32_t)(hash >> 32)};
-    return i;
-}
-
-/* Cuts the tree at a byte: *low gets the ranges that begin before it, *high the others. */
-static void map_split(struct range_map *m, uint32_t tree, uint64_t at, uint32_t *low,
-                      uint32_t *high)
-{
-    if (tree == NIL) {
-        *low = *high = NIL;
-    } else if (m->row[tree].begin < at) {
-        uint32_t rest;
-        map_split(m, m->row[tree].right, at, &rest, high);
-        m->row[tree].right = rest;
-        *low = tree;
-    } else {
-        uint32_t rest;
-        map_split(m, m->row[tree].left, at, low, &rest);
-        m->row[tree].left = rest;
-        *high = tree;
-    }
-}
-
-static uint32_t map_join(struct range_map *m, uint32_t low, uint32_t high)
-{
-    if (low == NIL || high == NIL)
-        return low == NIL ? high : low;
-    if (m->row[low].weight > m->row[high].weight) {
-        m->row[low].right = map_join(m, m->row[low].right, high);
-        return low;
-    }
-    m->row[high].left = map_join(m, low, m->row[high].left);
-    return high;
-}
-
-static uint32_t map_last(const struct range_map *m, uint32_t tree)
-{
-    while (tree != NIL && m->row[tree].right != NIL)
-        tree = m->row[tree].right;
-    return tree;
-}
 
 /* --- the walk --- */
 
@@ -87,8 +27,7 @@ struct overlap_walk {
     struct verifier *v;
     const struct order *order;
     struct first_uses first_uses;
-    struct range_map map;
-    uint32_t tree[MEMORY_COUNT];
+    struct range_map map[MEMORY_COUNT];
 };
 
 static uint64_t end_of(const struct ir *ir, uint32_t buffer)
@@ -134,43 +73,33 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
         count != 0 && !lifetimes_persistent(ir, buffer) ? ", which is not ordered after that" : "");
 }
 
-/* Lets `buffer` take over all ranges of a cut-out tree; gives their rows back. */
-static void take_over(struct overlap_walk *w, uint32_t tree, uint32_t buffer)
-{
-    if (tree == NIL)
-        return;
-    take_over(w, w->map.row[tree].left, buffer);
-    take_over(w, w->map.row[tree].right, buffer);
-    check_pair(w, buffer, w->map.row[tree].buffer);
-    w->map.row[tree].right = w->map.spare;
-    w->map.spare = tree;
-}
-
 static void put(struct overlap_walk *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
-    struct range_map *m = &w->map;
-    uint32_t *tree = &w->tree[ir->buffer.memory[buffer]], low, middle, high;
+    struct range_map *m = &w->map[ir->buffer.memory[buffer]];
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
-    map_split(m, *tree, begin, &low, &high);
-    map_split(m, high, end, &middle, &high);
-
-    /* ranges that begin before the buffer and reach into it, or begin in it and reach past it, are cut */
-    uint32_t last = map_last(m, low), rest = NIL;
-    if (last != NIL && m->row[last].end > begin) {
-        uint32_t other = m->row[last].buffer;
-        uint64_t other_end = m->row[last].end;
-        check_pair(w, buffer, other);
-        m->row[last].end = begin;
-        if (other_end > end)
-            rest = map_new(m, end, other_end, other);
+    size_t first = 0, last = m->count; /* ranges first .. last share bytes with the buffer */
+    while (first < last) {
+        size_t middle = first + (last - first) / 2;
+        if (m->row[middle].end <= begin)
+            first = middle + 1;
+        else
+            last = middle;
     }
-    last = map_last(m, middle);
-    if (last != NIL && m->row[last].end > end)
-        rest = map_new(m, end, m->row[last].end, m->row[last].buffer);
-    take_over(w, middle, buffer);
-    uint32_t mine = map_new(m, begin, end, buffer);
-    *tree = map_join(m, map_join(m, low, mine), map_join(m, rest, high));
+    for (; last < m->count && m->row[last].begin < end; last++)
+        check_pair(w, buffer, m->row[last].buffer);
+    struct range new
+        [3]; /* what is left of the first one, the buffer's, what is left of the last one */
+    size_t count = 0;
+    if (last > first && m->row[first].begin < begin)
+        new[count++] = (struct range){m->row[first].begin, begin, m->row[first].buffer};
+    new[count++] = (struct range){begin, end, buffer};
+    if (last > first && m->row[last - 1].end > end)
+        new[count++] = (struct range){end, m->row[last - 1].end, m->row[last - 1].buffer};
+    m->row = heap_grow(m->row, &m->capacity, m->count + count, sizeof *m->row);
+    memmove(m->row + first + count, m->row + last, (m->count - last) * sizeof *m->row);
+    memcpy(m->row + first, new, count * sizeof *new);
+    m->count += count + first - last;
 }
 
 /* Puts a buffer in its place, if that is in the arena. */
@@ -199,24 +128,18 @@ static void place(struct overlap_walk *w, uint32_t buffer)
 static void walk_role(struct overlap_walk *w, uint32_t role)
 {
     const struct ir *ir = w->v->ir;
-    w->map.count = 0;
-    w->map.spare = NIL;
-    memset(w->tree, 0, sizeof w->tree);
+    for (int memory = 0; memory < MEMORY_COUNT; memory++)
+        w->map[memory].count = 0;
     w->order = verify_order_of(w->v, role);
     first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.role[b] == role && lifetimes_persistent(ir, b))
             place(w, b);
     for (uint32_t op = w->order->begin; op < w->order->begin + w->order->count; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++) {
+        for (uint32_t k = 0; k < operands_of(ir, op); k++) {
             uint32_t b = ir_touched(ir, op, k);
-            if (w->first_uses.first[b] != op || lifetimes_persistent(ir, b))
-                continue;
-            bool again = false; /* an op that touches it twice comes here twice */
-            for (uint32_t i = 0; i < k; i++)
-                again |= ir_touched(ir, op, i) == b;
-            if (!again)
+            if (w->first_uses.first[b] == op && !lifetimes_persistent(ir, b) &&
+                !touched_before(ir, op, k))
                 place(w, b);
         }
     }
@@ -236,7 +159,8 @@ void check_overlap(struct verifier *v)
     for (uint32_t role = 0; role < ir->role_count; role++)
         walk_role(&w, role);
     first_uses_release(&w.first_uses);
-    free(w.map.row);
+    for (int memory = 0; memory < MEMORY_COUNT; memory++)
+        free(w.map[memory].row);
     verify_checked(v, "%" PRIu32 " planned buffers", planned);
 }
 

@@ -23,21 +23,6 @@ void check_guards(struct verifier *v)
 
 /* --- collectives --- */
 
-/* The collectives of a role in one group. */
-struct sequence {
-    const uint32_t *op;
-    uint32_t count;
-};
-
-static struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
-                                   uint32_t role, uint32_t group)
-{
-    size_t list = (size_t)role * ir->group_count + group;
-    return (struct sequence){.op = ops->collective + ops->collective_begin[list],
-                             .count =
-                                 ops->collective_begin[list + 1] - ops->collective_begin[list]};
-}
-
 /* Returns the name of the first parameter in which two works differ, or NULL. */
 static const char *difference(const struct work *a, const struct work *b)
 {
@@ -144,24 +129,20 @@ static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
     const struct group *group = &ir->group[work->p2p.group];
     const char *op = op_text(v, message->op), *rank = rank_text(v, a->rank[message->actor]);
     bool sends = ir->op.kind[message->op] == WORK_SEND;
-    switch (message_fault(v, a, m)) {
-    case MESSAGE_OUTSIDE:
+    uint32_t instance, index;
+    if (!group_locate(&ir->mesh, group, a->rank[message->actor], &instance, &index))
         verify_fail(v, "%s of %s is in group %s, of which the rank is not a member", op, rank,
                     group->name);
-        break;
-    case MESSAGE_NO_PEER:
+    else if (work->p2p.by == 0)
+        verify_fail(v, "%s of %s has by=0: a message to itself", op, rank);
+    else if (message->peer == IR_NONE)
         verify_fail(
             v, "%s of %s has by=%" PRId64 ", which leads outside group %s of %" PRIu32 " ranks", op,
             rank, work->p2p.by, group->name, group_size(&ir->mesh, group));
-        break;
-    case MESSAGE_TO_ITSELF:
-        verify_fail(v, "%s of %s has by=0: a message to itself", op, rank);
-        break;
-    default:
+    else
         verify_fail(v, "%s of %s on channel %" PRId64 " has no %s on %s", op, rank,
                     work->p2p.channel, sends ? "receive" : "send",
                     rank_text(v, a->rank[message->peer]));
-    }
 }
 
 static void compare_pair(struct verifier *v, const struct actors *a, const struct message *send)

@@ -21,28 +21,33 @@ static void running_sums(uint32_t *begin, size_t count)
         begin[i + 1] += begin[i];
 }
 
+/* Returns where the list of an op begins: its role's messages, or its role's collectives in its group; NULL: the op
+ * does not communicate. */
+static uint32_t *list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
+                         uint32_t op)
+{
+    enum work_kind kind = ir->op.kind[op];
+    if (is_message(kind))
+        return &e->message_begin[role];
+    if (!is_collective(kind))
+        return NULL;
+    uint32_t group = (uint32_t)work_group(ir_work(ir, op));
+    assert(group < ir->group_count);
+    return &e->collective_begin[(size_t)role * ir->group_count + group];
+}
+
 static void make_ops(struct exchange_ops *e, const struct ir *ir)
 {
     size_t lists = (size_t)ir->role_count * ir->group_count;
     e->collective_begin = heap_zalloc(lists + 1, sizeof *e->collective_begin);
     e->message_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *e->message_begin);
     e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
-
-    bool talks[WORK_KIND_COUNT];
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        talks[kind] = is_message(kind) || is_collective(kind);
-
     for (uint32_t r = 0; r < ir->role_count; r++) /* an op's ordinal is how many came before it */
         for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
              op++) {
-            enum work_kind kind = ir->op.kind[op];
-            if (!talks[kind])
-                continue;
-            uint32_t group = (uint32_t)work_group(ir_work(ir, op));
-            assert(group < ir->group_count);
-            e->ordinal[op] = is_message(kind)
-                                 ? e->message_begin[r + 1]++
-                                 : e->collective_begin[(size_t)r * ir->group_count + group + 1]++;
+            uint32_t *list = list_of(e, ir, r, op);
+            if (list)
+                e->ordinal[op] = list[1]++;
         }
     running_sums(e->collective_begin, lists);
     running_sums(e->message_begin, ir->role_count);
@@ -51,36 +56,23 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
              op++) {
-            enum work_kind kind = ir->op.kind[op];
-            if (!talks[kind])
-                continue;
-            uint32_t group = (uint32_t)work_group(ir_work(ir, op));
-            if (is_message(kind))
-                e->message[e->message_begin[r] + e->ordinal[op]] = op;
-            else
-                e->collective[e->collective_begin[(size_t)r * ir->group_count + group] +
-                              e->ordinal[op]] = op;
+            const uint32_t *list = list_of(e, ir, r, op);
+            if (list)
+                (is_message(ir->op.kind[op]) ? e->message : e->collective)[*list + e->ordinal[op]] =
+                    op;
         }
 }
 
 /* --- peers --- */
 
-static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by,
-                          enum message_fault *fault)
+static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by)
 {
     const struct group *g = &ir->group[group];
     uint32_t instance, index;
-    *fault = MESSAGE_OUTSIDE;
-    if (!group_locate(&ir->mesh, g, rank, &instance, &index))
-        return IR_NONE;
-    *fault = MESSAGE_NO_PEER;
     int64_t size = group_size(&ir->mesh, g);
-    if (by <= -size || by >= size || index + by < 0 || index + by >= size)
+    if (!group_locate(&ir->mesh, g, rank, &instance, &index) || by == 0 || by <= -size ||
+        by >= size || index + by < 0 || index + by >= size)
         return IR_NONE;
-    *fault = MESSAGE_TO_ITSELF;
-    if (by == 0)
-        return IR_NONE;
-    *fault = MESSAGE_UNMATCHED;
     return group_member(&ir->mesh, g, instance, (uint32_t)(index + by));
 }
 
@@ -94,29 +86,26 @@ static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t 
 
 struct route {
     int64_t group, by;
+    uint16_t guard;
 };
 
 /* What distinguishes the ranks of a role: where its messages go, and the guards they carry. */
 struct routes {
     struct route *route;
     uint32_t *begin; /* (roles + 1) */
-    uint32_t count, capacity;
-    uint16_t *guard;
-    uint32_t *guard_begin; /* (roles + 1) */
-    uint32_t guard_count;
+    size_t capacity;
+    uint32_t count;
 };
 
 static void add_route(struct routes *s, struct id_map *map, uint32_t role, struct route route)
 {
     uint64_t hash = hash_word(hash_word(role, (uint64_t)route.group), (uint64_t)route.by);
+    hash = hash_word(hash, route.guard);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
         if (p.row >= s->begin[role] && s->route[p.row].group == route.group &&
-            s->route[p.row].by == route.by)
+            s->route[p.row].by == route.by && s->route[p.row].guard == route.guard)
             return;
-    if (s->count == s->capacity) {
-        s->capacity = (uint32_t)heap_next_capacity(s->capacity, (size_t)s->count + 1);
-        s->route = heap_realloc(s->route, s->capacity, sizeof *s->route);
-    }
+    s->route = heap_grow(s->route, &s->capacity, (size_t)s->count + 1, sizeof *s->route);
     id_map_add(map, hash, s->count);
     s->route[s->count++] = route;
 }
@@ -124,42 +113,44 @@ static void add_route(struct routes *s, struct id_map *map, uint32_t role, struc
 static void routes_make(struct routes *s, const struct ir *ir, const struct exchange_ops *ops)
 {
     struct id_map map = {0};
-    uint32_t *seen = heap_zalloc(ir->guard_count, sizeof *seen); /* 1 + last role */
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
-    s->guard_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->guard_begin);
-    s->guard = heap_alloc(ops->message_begin[ir->role_count], sizeof *s->guard);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         s->begin[r] = s->count;
-        s->guard_begin[r] = s->guard_count;
         for (uint32_t m = ops->message_begin[r]; m < ops->message_begin[r + 1]; m++) {
             const struct work *work = ir_work(ir, ops->message[m]);
-            uint16_t guard = ir->op.guard[ops->message[m]];
-            add_route(s, &map, r, (struct route){work->p2p.group, work->p2p.by});
-            if (guard != IR_NONE16 && seen[guard] != r + 1) {
-                seen[guard] = r + 1;
-                s->guard[s->guard_count++] = guard;
-            }
+            add_route(s, &map, r,
+                      (struct route){work->p2p.group, work->p2p.by, ir->op.guard[ops->message[m]]});
         }
     }
     s->begin[ir->role_count] = s->count;
-    s->guard_begin[ir->role_count] = s->guard_count;
     id_map_release(&map);
-    free(seen);
 }
 
 static void routes_release(struct routes *s)
 {
     free(s->route);
     free(s->begin);
-    free(s->guard);
-    free(s->guard_begin);
 }
 
-static uint32_t root_of(uint32_t *parent, uint32_t rank)
+uint32_t root_of(uint32_t *parent, uint32_t i)
 {
-    while (parent[rank] != rank)
-        rank = parent[rank] = parent[parent[rank]];
-    return rank;
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+void join_roots(uint32_t *parent, uint32_t i, uint32_t other)
+{
+    uint32_t a = root_of(parent, i), b = root_of(parent, other);
+    parent[a > b ? a : b] = a > b ? b : a;
+}
+
+uint32_t *roots_of_all(uint32_t count)
+{
+    uint32_t *parent = heap_alloc(count, sizeof *parent);
+    for (uint32_t i = 0; i < count; i++)
+        parent[i] = i;
+    return parent;
 }
 
 struct components {
@@ -173,21 +164,15 @@ static void components_make(struct components *c, const struct ir *ir,
                             const struct rank_sets *ranks, const struct routes *routes,
                             uint32_t rank_count)
 {
-    uint32_t *parent = heap_alloc(rank_count, sizeof *parent);
-    for (uint32_t rank = 0; rank < rank_count; rank++)
-        parent[rank] = rank;
+    uint32_t *parent = roots_of_all(rank_count);
     for (uint32_t rank = 0; rank < rank_count; rank++) {
         uint16_t role = ranks->role[rank];
         if (role == IR_NONE16)
             continue;
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            enum message_fault fault;
-            uint32_t peer =
-                find_peer(ir, rank, routes->route[i].group, routes->route[i].by, &fault);
-            if (peer == IR_NONE || ranks->role[peer] == IR_NONE16)
-                continue;
-            uint32_t a = root_of(parent, rank), b = root_of(parent, peer);
-            parent[a > b ? a : b] = a > b ? b : a;
+            uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
+            if (peer != IR_NONE && ranks->role[peer] != IR_NONE16)
+                join_roots(parent, rank, peer);
         }
     }
     /* The root is the lowest rank: components in the order of their roots, by counting. */
@@ -226,12 +211,8 @@ struct descriptions {
 
 static void describe_word(struct descriptions *descriptions, uint32_t word)
 {
-    if (descriptions->count == descriptions->capacity) {
-        descriptions->capacity =
-            heap_next_capacity(descriptions->capacity, descriptions->count + 1);
-        descriptions->word =
-            heap_realloc(descriptions->word, descriptions->capacity, sizeof *descriptions->word);
-    }
+    descriptions->word = heap_grow(descriptions->word, &descriptions->capacity,
+                                   descriptions->count + 1, sizeof *descriptions->word);
     descriptions->word[descriptions->count++] = word;
 }
 
@@ -243,13 +224,10 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
         describe_word(descriptions, role);
-        for (uint32_t i = routes->guard_begin[role]; i < routes->guard_begin[role + 1]; i++)
-            describe_word(descriptions, guard_holds(ranks, routes->guard[i], rank));
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            enum message_fault fault;
-            uint32_t peer =
-                find_peer(ir, rank, routes->route[i].group, routes->route[i].by, &fault);
+            uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
+            describe_word(descriptions, guard_holds(ranks, routes->route[i].guard, rank));
             describe_word(descriptions, known ? c->place[peer] : IR_NONE);
         }
     }
@@ -327,10 +305,9 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
             const struct work *work = ir_work(ir, op);
             struct message new = {.op = op, .actor = i, .peer = IR_NONE, .partner = IR_NONE};
             new.absent = !guard_holds(ranks, ir->op.guard[op], a->rank[i]);
-            enum message_fault fault;
             uint32_t peer = IR_NONE;
             if (!new.absent)
-                peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by, &fault);
+                peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by);
             if (peer != IR_NONE)
                 new.peer = a->of_rank[peer];
             a->message[count++] = new;
@@ -346,7 +323,8 @@ static void match_messages(struct actors *a, const struct ir *ir)
         uint32_t source, destination, head, tail;
         int64_t channel;
     } *queue = NULL;
-    uint32_t count = a->message_begin[a->count], queues = 0, capacity = 0;
+    uint32_t count = a->message_begin[a->count], queues = 0;
+    size_t capacity = 0;
     uint32_t *next = heap_alloc(count, sizeof *next);
     struct id_map map = {0};
     for (int pass = 0; pass < 2; pass++)
@@ -366,10 +344,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
                     q = &queue[p.row];
             next[m] = IR_NONE;
             if (sends && !q) {
-                if (queues == capacity) {
-                    capacity = (uint32_t)heap_next_capacity(capacity, (size_t)queues + 1);
-                    queue = heap_realloc(queue, capacity, sizeof *queue);
-                }
+                queue = heap_grow(queue, &capacity, (size_t)queues + 1, sizeof *queue);
                 id_map_add(&map, hash, queues);
                 queue[queues++] = (struct queue){source, destination, m, m, channel};
             } else if (sends) {
@@ -412,15 +387,6 @@ void actors_release(struct actors *a)
     free(a->message_begin);
     free(a->message);
     *a = (struct actors){0};
-}
-
-enum message_fault message_fault(struct verifier *v, const struct actors *a, uint32_t message)
-{
-    const struct message *m = &a->message[message];
-    const struct work *work = ir_work(v->ir, m->op);
-    enum message_fault fault;
-    uint32_t peer = find_peer(v->ir, a->rank[m->actor], work->p2p.group, work->p2p.by, &fault);
-    return peer != IR_NONE && m->peer == IR_NONE ? MESSAGE_NO_PEER : fault;
 }
 
 const struct exchange *verify_exchange(struct verifier *v)

@@ -21,20 +21,25 @@ struct exchange_ops {
     uint32_t *ordinal;          /* per op: its place in its list */
 };
 
+/* The collectives of a role in one group. */
+struct sequence {
+    const uint32_t *op;
+    uint32_t count;
+};
+
+static inline struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
+                                          uint32_t role, uint32_t group)
+{
+    const uint32_t *begin = ops->collective_begin + (size_t)role * ir->group_count + group;
+    return (struct sequence){.op = ops->collective + begin[0], .count = begin[1] - begin[0]};
+}
+
 /* A send or receive of an actor; the k-th of its role's list. */
 struct message {
     uint32_t op;
     uint32_t actor, peer; /* peer: IR_NONE when the guard says no, or there is none */
     uint32_t partner;     /* row of the message that matches this one, or IR_NONE */
     bool absent;          /* the guard says no */
-};
-
-enum message_fault {
-    MESSAGE_OUTSIDE, /* the rank is not in the op's group */
-    MESSAGE_NO_PEER, /* there is no member at that distance */
-    MESSAGE_TO_ITSELF,
-    MESSAGE_UNMATCHED,
-    MESSAGE_FAULT_COUNT
 };
 
 struct actors {
@@ -66,7 +71,10 @@ void actors_make(struct actors *actors, struct verifier *v, const struct exchang
                  bool fold);
 void actors_release(struct actors *actors);
 
-/* Returns why a message has no partner. */
-enum message_fault message_fault(struct verifier *v, const struct actors *actors, uint32_t message);
+/* Disjoint sets of numbers, each named by its least member, the root. roots_of_all() makes one set of each number below
+ * count, on the heap; join_roots() joins the sets of two members. */
+uint32_t *roots_of_all(uint32_t count);
+uint32_t root_of(uint32_t *parent, uint32_t i);
+void join_roots(uint32_t *parent, uint32_t i, uint32_t other);
 
 #endif

@@ -16,16 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t operands_of(const struct ir *ir, uint32_t op)
-{
-    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-}
-
-static struct view operand_view(const struct ir *ir, uint32_t op, uint32_t k)
-{
-    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-}
-
 static bool views_meet(struct view a, struct view b)
 {
     return a.buffer.i == b.buffer.i && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
@@ -55,7 +45,8 @@ struct race_walk {
     uint32_t everybody; /* the set of the role's ranks */
     uint32_t *head;     /* per slot: the top of its first pile */
     struct access *access;
-    uint32_t count, capacity, spare;
+    size_t capacity;
+    uint32_t count, spare;
     uint32_t shown_op, shown_other; /* the pair of the last message: its other slots are no news */
 };
 
@@ -66,10 +57,7 @@ static uint32_t new_access(struct race_walk *w)
         w->spare = w->access[a].older;
         return a;
     }
-    if (w->count == w->capacity) {
-        w->capacity = (uint32_t)heap_next_capacity(w->capacity, (size_t)w->count + 1);
-        w->access = heap_realloc(w->access, w->capacity, sizeof *w->access);
-    }
+    w->access = heap_grow(w->access, &w->capacity, (size_t)w->count + 1, sizeof *w->access);
     return w->count++;
 }
 
@@ -78,7 +66,7 @@ static struct view shared_elements(const struct ir *ir, struct view view, uint32
                                    bool other_writes)
 {
     for (uint32_t k = 0; k < operands_of(ir, other); k++) {
-        struct view of_other = operand_view(ir, other, k);
+        struct view of_other = ir_read(ir, other, k);
         if ((k >= ir->op.reads[other]) == other_writes && views_meet(view, of_other))
             return views_common(view, of_other);
     }
@@ -326,14 +314,6 @@ static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_
     return false;
 }
 
-static bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i++)
-        if (operand_view(ir, op, i).buffer.i == operand_view(ir, op, k).buffer.i)
-            return true;
-    return false;
-}
-
 void check_use_after_free(struct verifier *v)
 {
     const struct ir *ir = v->ir;
@@ -341,10 +321,10 @@ void check_use_after_free(struct verifier *v)
         const struct order *order = verify_order_of(v, role);
         for (uint32_t op = order->begin; op < order->begin + order->count; op++)
             for (uint32_t k = 0; k < operands_of(ir, op); k++) {
-                struct view view = operand_view(ir, op, k);
+                struct view view = ir_read(ir, op, k);
                 uint32_t buffer = view.buffer.i;
                 if (ir->buffer.free_count[buffer] == 0 || lifetimes_persistent(ir, buffer) ||
-                    ends_in_time(ir, order, buffer, op) || touched_by_earlier_operand(ir, op, k))
+                    ends_in_time(ir, order, buffer, op) || touched_before(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
                 verify_fail(
@@ -397,7 +377,7 @@ void check_leaks(struct verifier *v)
     bool *touched = heap_zalloc(ir->buffer.count, sizeof *touched);
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < operands_of(ir, op); k++)
-            touched[operand_view(ir, op, k).buffer.i] = true;
+            touched[ir_touched(ir, op, k)] = true;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         if (ir->buffer.binding[b] != IR_NONE16)
             continue;

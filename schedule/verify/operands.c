@@ -123,14 +123,9 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
 static void check_count(struct verifier *v, uint32_t op, const char *what, uint32_t have,
                         uint32_t least, uint32_t most)
 {
-    if (least == most)
-        verify_fail(v, "%s %s %" PRIu32 " operands: with these parameters it must be %" PRIu32,
-                    op_text(v, op), what, have, most);
-    else
-        verify_fail(v,
-                    "%s %s %" PRIu32 " operands: with these parameters it must be %" PRIu32
-                    " to %" PRIu32,
-                    op_text(v, op), what, have, least, most);
+    const char *range = least == most ? "" : arena_printf(&v->arena, "%" PRIu32 " to ", least);
+    verify_fail(v, "%s %s %" PRIu32 " operands: with these parameters it must be %s%" PRIu32,
+                op_text(v, op), what, have, range, most);
 }
 
 void check_operands(struct verifier *v)

@@ -43,10 +43,10 @@ static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, u
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint32_t *party = r->party + (size_t)group * r->actors->count;
     for (uint32_t i = 0; i < r->actors->count; i++) {
-        if (party[i] != party[actor] || run_sequence_length(r, i, group) <= k)
+        struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
+        if (party[i] != party[actor] || sequence.count <= k)
             continue;
-        size_t list = (size_t)r->actors->role[i] * r->ir->group_count + group;
-        uint32_t other = r->ops->collective[r->ops->collective_begin[list] + k];
+        uint32_t other = sequence.op[k];
         uint32_t place =
             r->lanes->place[other] == IR_NONE ? r->ir->stream_count : r->ir->op.stream[other];
         bool turn = place == r->ir->stream_count ? run_host_op(r, i) == other
@@ -148,6 +148,17 @@ static bool cannot_go_round(const struct verifier *v, const struct exchange *exc
 /* Ops that runs with every rank on its own may go through. */
 #define RANKS_APART_MAX 20000000u
 
+/* True if merged ranks may be run again with every rank on its own. */
+static bool may_run_apart(struct verifier *v, const struct actors *actors)
+{
+    uint64_t ops = 0;
+    const struct rank_sets *ranks = verify_ranks(v);
+    for (uint32_t rank = 0; rank < actors->ranks; rank++)
+        if (ranks->role[rank] != IR_NONE16)
+            ops += v->ir->role[ranks->role[rank]].op_count;
+    return actors->count < actors->ranks && ops <= RANKS_APART_MAX;
+}
+
 void check_deadlock(struct verifier *v)
 {
     const struct ir *ir = v->ir;
@@ -168,30 +179,19 @@ void check_deadlock(struct verifier *v)
     uint32_t stuck = run_all(&run);
     verify_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32, exchange->actors.count,
                    exchange->actors.ranks);
-    if (stuck != IR_NONE) {
-        struct actors apart = {0};
-        uint64_t ops = 0;
-        const struct rank_sets *ranks = verify_ranks(v);
-        for (uint32_t rank = 0; rank < exchange->actors.ranks; rank++)
-            if (ranks->role[rank] != IR_NONE16)
-                ops += ir->role[ranks->role[rank]].op_count;
-        bool again = exchange->actors.count < exchange->actors.ranks && ops <= RANKS_APART_MAX;
-        if (again) {
-            actors_make(&apart, v, &exchange->ops, false);
-            again = !apart.too_many;
-        }
-        if (again) {
+    struct actors apart = {0};
+    if (stuck != IR_NONE && may_run_apart(v, &exchange->actors)) {
+        actors_make(&apart, v, &exchange->ops, false);
+        if (!apart.too_many) {
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
             stuck = run_all(&run);
             verify_checked(v, "run of all %" PRIu32 " ranks", apart.count);
         }
-        if (stuck != IR_NONE)
-            report_cycle(&run, stuck);
-        run_release(&run);
-        actors_release(&apart);
-    } else {
-        run_release(&run);
     }
+    if (stuck != IR_NONE)
+        report_cycle(&run, stuck);
+    run_release(&run);
+    actors_release(&apart);
     lanes_release(&lanes);
 }

@@ -30,15 +30,11 @@ struct rank_sets {
     uint64_t *of_role;  /* (roles, words) */
     uint64_t *of_guard; /* (guards, words) */
     /* the rest is ranks.c's */
-    uint64_t *bits;  /* (count, words) */
-    uint32_t *first; /* per set */
-    uint32_t count, capacity;
-    struct rank_result {
-        uint32_t how, a, b, set;
-    } * result;
-    uint32_t results, result_capacity;
-    uint32_t *of_op, role_of_op;
-    struct id_map by_bits, by_operands;
+    uint64_t *bits; /* (count, words) */
+    uint32_t count;
+    size_t capacity;
+    uint64_t *combined; /* (words) room for a set that may be new */
+    struct id_map by_bits;
 };
 
 struct verifier {
@@ -66,6 +62,20 @@ void verify_checked(struct verifier *v, const char *format, ...)
 const struct order *verify_order_of(struct verifier *v, uint32_t role);
 const struct slots *verify_slots(struct verifier *v);
 const struct rank_sets *verify_ranks(struct verifier *v);
+
+static inline uint32_t operands_of(const struct ir *ir, uint32_t op)
+{
+    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+}
+
+/* True if an operand of the op before its k-th is of the same buffer. */
+static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++)
+        if (ir_touched(ir, op, i) == ir_touched(ir, op, k))
+            return true;
+    return false;
+}
 
 /* Fills the slots that an operand (an entry of ir.operand) touches: *from .. *to. */
 void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,

@@ -50,15 +50,7 @@ void lanes_release(struct lanes *l)
 
 uint32_t run_sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
 {
-    size_t list = (size_t)r->actors->role[actor] * r->ir->group_count + group;
-    return r->ops->collective_begin[list + 1] - r->ops->collective_begin[list];
-}
-
-static uint32_t find_root(uint32_t *parent, uint32_t i)
-{
-    while (parent[i] != i)
-        i = parent[i] = parent[parent[i]];
-    return i;
+    return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
 /* Makes the parties: actors that share an instance of the group form one. */
@@ -70,10 +62,8 @@ static void make_parties(struct untimed_run *r, uint32_t group)
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g);
     uint32_t *first = heap_alloc(instances, sizeof *first);
-    uint32_t *parent = heap_alloc(a->count, sizeof *parent);
+    uint32_t *parent = roots_of_all(a->count);
     memset(first, 0xff, instances * sizeof *first);
-    for (uint32_t i = 0; i < a->count; i++)
-        parent[i] = i;
     for (uint32_t rank = 0; rank < a->ranks; rank++) {
         uint32_t instance, index, actor = a->of_rank[rank];
         if (actor == IR_NONE || run_sequence_length(r, actor, group) == 0 ||
@@ -81,13 +71,12 @@ static void make_parties(struct untimed_run *r, uint32_t group)
             continue;
         if (first[instance] == IR_NONE)
             first[instance] = actor;
-        uint32_t x = find_root(parent, actor), y = find_root(parent, first[instance]);
-        parent[x > y ? x : y] = x > y ? y : x;
+        join_roots(parent, actor, first[instance]);
     }
     for (uint32_t i = 0; i < a->count; i++) {
         if (run_sequence_length(r, i, group) == 0)
             continue;
-        uint32_t root = find_root(parent, i);
+        uint32_t root = root_of(parent, i);
         party[i] = root == i ? r->parties++ : party[root];
     }
     free(first);
@@ -104,36 +93,23 @@ static void make_rendezvous(struct untimed_run *r)
     for (uint32_t g = 0; g < groups; g++)
         make_parties(r, g);
     r->party_begin = heap_zalloc((size_t)r->parties + 1, sizeof *r->party_begin);
-    r->member_begin = heap_zalloc((size_t)r->parties + 1, sizeof *r->member_begin);
-    for (size_t cell = 0; cell < cells; cell++)
-        if (r->party[cell] != IR_NONE)
-            r->member_begin[r->party[cell] + 1]++;
-    for (uint32_t p = 0; p < r->parties; p++)
-        r->member_begin[p + 1] += r->member_begin[p];
-    r->member = heap_alloc(r->member_begin[r->parties], sizeof *r->member);
-    uint32_t *filled = heap_zalloc(r->parties, sizeof *filled);
-    for (size_t cell = 0; cell < cells; cell++)
-        if (r->party[cell] != IR_NONE)
-            r->member[r->member_begin[r->party[cell]] + filled[r->party[cell]]++] =
-                (uint32_t)(cell % a->count);
-    free(filled);
-    for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < a->count; i++) {
-            uint32_t party = r->party[(size_t)g * a->count + i];
-            uint32_t length = run_sequence_length(r, i, g);
-            if (party != IR_NONE && length > r->party_begin[party + 1])
-                r->party_begin[party + 1] = length;
-        }
+    for (size_t cell = 0; cell < cells; cell++) {
+        uint32_t party = r->party[cell];
+        uint32_t length =
+            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
+        if (party != IR_NONE && length > r->party_begin[party + 1])
+            r->party_begin[party + 1] = length;
+    }
     for (uint32_t p = 0; p < r->parties; p++)
         r->party_begin[p + 1] += r->party_begin[p];
     r->expected = heap_zalloc(r->party_begin[r->parties], sizeof *r->expected);
     r->arrived = heap_zalloc(r->party_begin[r->parties], sizeof *r->arrived);
-    for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < a->count; i++) {
-            uint32_t party = r->party[(size_t)g * a->count + i];
-            for (uint32_t k = 0; party != IR_NONE && k < run_sequence_length(r, i, g); k++)
-                r->expected[r->party_begin[party] + k]++;
-        }
+    for (size_t cell = 0; cell < cells; cell++) {
+        uint32_t length =
+            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
+        for (uint32_t k = 0; r->party[cell] != IR_NONE && k < length; k++)
+            r->expected[r->party_begin[r->party[cell]] + k]++;
+    }
 }
 
 void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_ops *ops,
@@ -145,8 +121,6 @@ void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_
     r->head = heap_zalloc((size_t)count * streams, sizeof *r->head);
     r->at_head = heap_zalloc((size_t)count * (streams + 1), sizeof *r->at_head);
     r->has_arrived = heap_zalloc(actors->message_begin[count], sizeof *r->has_arrived);
-    r->work = heap_alloc(count, sizeof *r->work);
-    r->in_work = heap_zalloc(count, sizeof *r->in_work);
     for (uint32_t i = 0; i < count; i++)
         r->host[i] = lanes->blocker_begin[actors->role[i]];
     make_rendezvous(r);
@@ -159,21 +133,9 @@ void run_release(struct untimed_run *r)
     free(r->at_head);
     free(r->party);
     free(r->party_begin);
-    free(r->member);
-    free(r->member_begin);
     free(r->expected);
     free(r->arrived);
     free(r->has_arrived);
-    free(r->work);
-    free(r->in_work);
-}
-
-static void wake(struct untimed_run *r, uint32_t actor)
-{
-    if (r->in_work[actor])
-        return;
-    r->in_work[actor] = true;
-    r->work[r->work_count++] = actor;
 }
 
 uint32_t run_host_op(const struct untimed_run *r, uint32_t actor)
@@ -239,23 +201,15 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
         uint32_t m = run_message_of(r, actor, op), partner = r->actors->message[m].partner;
         if (partner == IR_NONE)
             return true;
-        if (!r->has_arrived[m])
-            wake(r, r->actors->message[partner].actor);
         r->has_arrived[m] = true;
         return r->has_arrived[partner];
     }
     if (!is_collective(kind))
         return true;
     uint64_t rendezvous = rendezvous_of(r, actor, op);
-    if (!*here) {
-        *here = true;
-        if (++r->arrived[rendezvous] == r->expected[rendezvous] && r->expected[rendezvous] > 1) {
-            uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
-            uint32_t party = r->party[(size_t)group * r->actors->count + actor];
-            for (uint32_t i = r->member_begin[party]; i < r->member_begin[party + 1]; i++)
-                wake(r, r->member[i]);
-        }
-    }
+    if (!*here)
+        r->arrived[rendezvous]++;
+    *here = true;
     if (r->arrived[rendezvous] < r->expected[rendezvous])
         return false;
     *here = false; /* for the next op there */
@@ -292,10 +246,11 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
     }
 }
 
-static void run_actor(struct untimed_run *r, uint32_t actor)
+/* Runs an actor as far as possible; true if an op has ended. */
+static bool run_actor(struct untimed_run *r, uint32_t actor)
 {
-    bool moved = true;
-    while (moved) {
+    bool moved = true, ever = false;
+    for (; moved; ever |= moved) {
         moved = false;
         uint32_t op;
         while ((op = run_host_op(r, actor)) != IR_NONE && host_may_go_on(r, actor, op)) {
@@ -305,16 +260,15 @@ static void run_actor(struct untimed_run *r, uint32_t actor)
         for (uint32_t s = 0; s < r->ir->stream_count; s++)
             moved |= run_stream(r, actor, s);
     }
+    return ever;
 }
 
 uint32_t run_all(struct untimed_run *r)
 {
-    for (uint32_t i = r->actors->count; i-- > 0;)
-        wake(r, i);
-    while (r->work_count > 0) {
-        uint32_t actor = r->work[--r->work_count];
-        r->in_work[actor] = false;
-        run_actor(r, actor);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t i = 0; i < r->actors->count; i++)
+            moved |= run_actor(r, i);
     }
     for (uint32_t i = 0; i < r->actors->count; i++) {
         if (run_host_op(r, i) != IR_NONE)

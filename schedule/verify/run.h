@@ -31,13 +31,10 @@ struct untimed_run {
     bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
     uint32_t *
         party; /* (groups, actors): the party in which an actor meets others; IR_NONE: not in the group */
-    uint64_t *party_begin;           /* per party: its first meeting */
-    uint32_t *expected, *arrived;    /* per meeting: actors that must come, and that have come */
-    uint32_t *member, *member_begin; /* actors of each party (parties + 1) */
+    uint64_t *party_begin;        /* per party: its first meeting */
+    uint32_t *expected, *arrived; /* per meeting: actors that must come, and that have come */
     uint32_t parties;
-    bool *has_arrived;          /* per message */
-    uint32_t *work, work_count; /* actors to look at */
-    bool *in_work;
+    bool *has_arrived; /* per message */
 };
 
 void lanes_make(struct lanes *lanes, const struct ir *ir);

@@ -8,32 +8,14 @@
 
 /* The operands of one shape. */
 struct operand_types {
-    uint8_t reads, writes;
-    uint8_t type[2 * WORK_OPERANDS_MAX];  /* reads first */
-    uint8_t dtype[2 * WORK_OPERANDS_MAX]; /* of WORK_TYPE_FIXED */
+    uint32_t reads, writes;
+    struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
 };
 
 /* Ops that compute in another dtype than the schedule's. */
 struct other_dtype {
     uint32_t ops, op, operand; /* how many; the first, and which of its operands */
 };
-
-static void types_of(const struct work *work, struct operand_types *types)
-{
-    struct work_operand operand[2][WORK_OPERANDS_MAX];
-    uint32_t count[2];
-    for (int side = 0; side < 2; side++)
-        count[side] = work_operands(work, (enum work_side)side, 1, operand[side]);
-    types->reads = (uint8_t)count[WORK_READS];
-    types->writes = (uint8_t)count[WORK_WRITES];
-    for (uint32_t k = 0; k < count[WORK_READS] + count[WORK_WRITES]; k++) {
-        const struct work_operand *o = k < count[WORK_READS]
-                                           ? &operand[WORK_READS][k]
-                                           : &operand[WORK_WRITES][k - count[WORK_READS]];
-        types->type[k] = o->type;
-        types->dtype[k] = o->dtype;
-    }
-}
 
 /* Returns an operand as a text, "read 2, w0, in f32". */
 static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
@@ -48,10 +30,12 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 
 /* Checks the dtype of an operand. first: for each type, the first operand of that type, with which the others must
  * agree; IR_NONE: none so far. */
-static void check_operand(struct verifier *v, uint32_t op, uint32_t k, enum work_type type,
-                          enum dtype fixed, uint32_t *first)
+static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
+                          const struct work_operand *operand, uint32_t *first)
 {
     const struct ir *ir = v->ir;
+    enum work_type type = operand->type;
+    enum dtype fixed = operand->dtype;
     enum dtype dtype = ir->buffer.dtype[ir_touched(ir, op, k)];
     if (type == WORK_TYPE_FIXED) {
         if (dtype != fixed)
@@ -82,12 +66,10 @@ static void check_op(struct verifier *v, uint32_t op, const struct operand_types
     uint32_t first[WORK_TYPE_FIXED], reads = ir->op.reads[op], writes = ir->op.writes[op];
     for (int i = 0; i < WORK_TYPE_FIXED; i++)
         first[i] = IR_NONE;
-    for (uint32_t k = 0; k < reads + writes; k++) {
-        uint32_t row = k < reads ? k : types->reads + k - reads;
-        if (k < reads ? k < types->reads : k - reads < types->writes)
-            check_operand(v, op, k, (enum work_type)types->type[row], (enum dtype)types->dtype[row],
-                          first);
-    }
+    for (uint32_t k = 0; k < reads && k < types->reads; k++)
+        check_operand(v, op, k, &types->read[k], first);
+    for (uint32_t k = 0; k < writes && k < types->writes; k++)
+        check_operand(v, op, reads + k, &types->write[k], first);
     uint32_t k = first[WORK_TYPE_STEP];
     if (k == IR_NONE || ir->buffer.dtype[ir_touched(ir, op, k)] == ir->dtype)
         return;
@@ -102,8 +84,10 @@ void check_types(struct verifier *v)
     const struct ir *ir = v->ir;
     struct operand_types *all = heap_zalloc(ir->shape_count + 1, sizeof *all);
     struct other_dtype other = {0};
-    for (uint32_t s = 0; s < ir->shape_count; s++)
-        types_of(&ir->shape[s], &all[s]);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        all[s].reads = work_operands(&ir->shape[s], WORK_READS, 1, all[s].read);
+        all[s].writes = work_operands(&ir->shape[s], WORK_WRITES, 1, all[s].write);
+    }
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op(v, op, &all[ir->op.shape[op]], &other);
     /* without a line 'tokens' all of these are 0 */
