@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
-
 static void put(struct text *out, const char *key, uint64_t value)
 {
     text_puts(out, key);

@@ -8,7 +8,7 @@
  * cut into equal contiguous parts. In RANK_ORDINAL each chunk is cut that way, so that the head group can gather
  * chunk by chunk. */
 
-static const char *const names[LAYOUT_KIND_COUNT] = {
+const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
     [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
     [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
@@ -17,17 +17,7 @@ static const char *const names[LAYOUT_KIND_COUNT] = {
 const char *layout_name(enum layout_kind kind)
 {
     assert(kind < LAYOUT_KIND_COUNT);
-    return names[kind];
-}
-
-bool layout_find(const char *name, size_t size, enum layout_kind *kind)
-{
-    for (int i = 0; i < LAYOUT_KIND_COUNT; i++)
-        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) {
-            *kind = (enum layout_kind)i;
-            return true;
-        }
-    return false;
+    return layout_names[kind];
 }
 
 /* Returns the number of tokens that a sequence must be a multiple of. */
@@ -111,7 +101,7 @@ static int64_t find_length(const struct token_layout *layout, int64_t ranks, int
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     assert(layout->kind < LAYOUT_KIND_COUNT);
-    const char *name = names[layout->kind];
+    const char *name = layout_names[layout->kind];
     if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");

@@ -42,8 +42,8 @@ struct token_layout {
     const int64_t *length;
 };
 
+extern const char *const layout_names[LAYOUT_KIND_COUNT];
 const char *layout_name(enum layout_kind kind);
-bool layout_find(const char *name, size_t size, enum layout_kind *kind);
 
 /* Checks that the sizes divide as the layout needs; the message names lengths that would. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);

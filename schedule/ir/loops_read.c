@@ -4,6 +4,7 @@
  * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
 #include "schedule/ir/loops_read.h"
 #include "schedule/ir/expression.h"
+#include "schedule/ir/id_map.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -41,9 +41,9 @@ static uint32_t group_axes(const struct group *group)
 
 uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
 {
-    int group = ir_find_group(ir, "cp", 2);
+    uint32_t group = ir_find(ir, IR_GROUP, "cp", 2);
     uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
-    if (group >= 0 && group_axes(&ir->group[group]) == axes &&
+    if (group != IR_NONE && group_axes(&ir->group[group]) == axes &&
         group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
     return ir_index_along(ir, rank, axes, &size);
@@ -79,9 +79,10 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
  * no such group. */
 static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
-    int row = ir_find_group(ir, name, strlen(name));
+    uint32_t row = ir_find(ir, IR_GROUP, name, strlen(name));
     uint32_t instance, index;
-    if (row < 0 || away == 0 || !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
+    if (row == IR_NONE || away == 0 ||
+        !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
         return rank;
     uint32_t size = group_size(&ir->mesh, &ir->group[row]);
     uint32_t before = (index + size - (uint32_t)(away % size)) % size;
@@ -91,7 +92,7 @@ static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank
 /* Returns the name of the only ring, or of two the inner one. */
 static const char *ring_name(const struct ir *ir)
 {
-    return ir_find_group(ir, "cp_in", 5) >= 0 ? "cp_in" : "cp";
+    return ir_find(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
 }
 
 /* Returns the context rank whose keys the op reads. */
@@ -125,8 +126,8 @@ const char *visible_unfit(const struct ir *ir)
 /* Returns the number of ranks of a ring; 1 where there is none. */
 static int64_t ring_size(const struct ir *ir, const char *name)
 {
-    int group = ir_find_group(ir, name, strlen(name));
-    return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
+    uint32_t group = ir_find(ir, IR_GROUP, name, strlen(name));
+    return group != IR_NONE ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
 const char *visible_unfit_work(const struct ir *ir, const struct work *work)

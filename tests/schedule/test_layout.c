@@ -168,15 +168,6 @@ static void messages_name_lengths_that_would_do(void)
     }
 }
 
-static void names_come_back(void)
-{
-    for (int i = 0; i < LAYOUT_KIND_COUNT; i++) {
-        const char *name = layout_name((enum layout_kind)i);
-        enum layout_kind found;
-        CHECK(name, layout_find(name, strlen(name), &found) && (int)found == i);
-    }
-}
-
 /* Chunks of 12, 4 and 8 tokens over 2 head ranks: rank 1 has 6..11, 14..15, 20..23. */
 static void chunks_of_given_lengths_cut_over_the_ranks(void)
 {
@@ -210,6 +201,5 @@ static const struct check_case cases[] = {
     {"the two-dimensional zigzag is LoongTrain's", the_two_dimensional_zigzag_is_loongtrain_s},
     {"chunks of given lengths cut over the ranks", chunks_of_given_lengths_cut_over_the_ranks},
     {"messages name lengths that would do", messages_name_lengths_that_would_do},
-    {"names come back", names_come_back},
 };
 CHECK_MAIN("layout", cases)
