@@ -70,20 +70,16 @@ enum status parse_choice(struct parser *p, struct word word, const char *what,
     return parse_unknown(p, word, what, names, count);
 }
 
-/* As cursor_word(), with one look at each letter: most of a parse is spent here. */
+struct word cursor_next(struct cursor *cursor)
+{
+    struct word word;
+    word.at = cursor_word(cursor, &word.size);
+    return word;
+}
+
 struct word parse_word(struct parser *p)
 {
-    static const bool ends[256] = {
-        [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['#'] = true};
-    const char *at = p->cursor.at, *end = p->cursor.end;
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
-        at++;
-    struct word word = {at, 0};
-    while (at < end && !ends[(unsigned char)*at])
-        at++;
-    word.size = (size_t)(at - word.at);
-    p->cursor.at = at;
-    return word;
+    return cursor_next(&p->cursor);
 }
 
 enum status parse_expect(struct parser *p, struct word *word, const char *what)

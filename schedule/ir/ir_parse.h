@@ -62,7 +62,8 @@ enum status parse_unknown(struct parser *p, struct word word, const char *what,
 enum status parse_choice(struct parser *p, struct word word, const char *what,
                          const char *const *names, size_t count, uint8_t *found);
 
-/* Returns the next word of the line; size 0 at its end. */
+/* Return the next word of the line; size 0 at its end. */
+struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word, which must be there; the error is "expected WHAT". */
 enum status parse_expect(struct parser *p, struct word *word, const char *what);

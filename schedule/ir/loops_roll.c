@@ -27,10 +27,7 @@ void loops_release(struct loops *l)
 
 static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape shape)
 {
-    if (l->shape_count == l->shape_capacity) {
-        l->shape_capacity = (uint32_t)heap_next_capacity(l->shape_capacity, l->shape_count + 1u);
-        l->shape = heap_realloc(l->shape, l->shape_capacity, sizeof *l->shape);
-    }
+    l->shape = heap_grow(l->shape, &l->shape_capacity, l->shape_count + 1u, sizeof *l->shape);
     l->shape[l->shape_count] = shape;
     id_map_add(&l->shapes, hash, l->shape_count);
     return l->shape_count++;
@@ -45,11 +42,10 @@ static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, ui
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
             return at.row;
     }
-    char *copy = arena_alloc(&l->arena, size + 1);
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    return add_shape(
-        l, hash, (struct loops_shape){.text = copy, .trips = 1, .numbers = numbers, .ops = is_op});
+    struct loops_shape line = {.text = arena_text(&l->arena, text, size), .trips = 1};
+    line.numbers = numbers;
+    line.ops = is_op;
+    return add_shape(l, hash, line);
 }
 
 static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
@@ -82,20 +78,8 @@ static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 
 static void add_number(struct loops *l, int64_t value)
 {
-    if (l->number_count == l->number_capacity) {
-        l->number_capacity = heap_next_capacity(l->number_capacity, l->number_count + 1);
-        l->number = heap_realloc(l->number, l->number_capacity, sizeof *l->number);
-    }
+    l->number = heap_grow(l->number, &l->number_capacity, l->number_count + 1, sizeof *l->number);
     l->number[l->number_count++] = value;
-}
-
-static void add_node(struct loops *l, struct loops_node node)
-{
-    if (l->count == l->capacity) {
-        l->capacity = heap_next_capacity(l->capacity, l->count + 1);
-        l->node = heap_realloc(l->node, l->capacity, sizeof *l->node);
-    }
-    l->node[l->count++] = node;
 }
 
 /* True if the numbers in the word that begins here name ops: the word is an op's id, or follows `waits` or `free=`. */
@@ -136,7 +120,8 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
         i += digits;
     }
     node.shape = shape_of_line(l, text, out, (uint32_t)(l->number_count - node.number), is_op);
-    add_node(l, node);
+    l->node = heap_grow(l->node, &l->capacity, l->count + 1, sizeof *l->node);
+    l->node[l->count++] = node;
     free(text);
 }
 
@@ -188,27 +173,25 @@ static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period,
     return trips;
 }
 
-static const char *const labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
-enum { LABELS = sizeof labels / sizeof *labels };
+const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
 
-/* Returns which of a line's numbers is that of a label; UINT32_MAX: it has none. */
-static uint32_t rank_of(const char *text, const char *label)
+uint32_t loops_rank(const struct loops_shape *shape, const char *label)
 {
-    const char *found = strstr(text, label);
+    const char *found = shape->text ? strstr(shape->text, label) : NULL;
     uint32_t rank = 0;
-    for (const char *c = text; found && c < found; c++)
+    for (const char *c = shape->text; found && c < found; c++)
         rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
     return found ? rank : UINT32_MAX;
 }
 
-/* True if two lines, of shapes that may differ, have different labels. */
+/* True if two nodes, of shapes that may differ, have different labels. */
 static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 {
-    const char *x = l->shape[l->node[a].shape].text, *y = l->shape[l->node[b].shape].text;
-    if (!x || !y)
-        return !x != !y;
-    for (int i = 0; i < LABELS; i++) {
-        uint32_t rank_x = rank_of(x, labels[i]), rank_y = rank_of(y, labels[i]);
+    const struct loops_shape *x = &l->shape[l->node[a].shape], *y = &l->shape[l->node[b].shape];
+    if (!x->text != !y->text)
+        return true;
+    for (int i = 0; i < LOOPS_LABELS; i++) {
+        uint32_t rank_x = loops_rank(x, loops_labels[i]), rank_y = loops_rank(y, loops_labels[i]);
         if ((rank_x == UINT32_MAX) != (rank_y == UINT32_MAX) ||
             (rank_x != UINT32_MAX && numbers_of(l, a)[rank_x] != numbers_of(l, b)[rank_y]))
             return true;
