@@ -182,13 +182,9 @@ uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, siz
     return IR_NONE;
 }
 
-/* Returns the hash of a buffer's name. Eight consecutive numbers get neighbouring slots: texts name buffers roughly
- * in the order of their numbers, and if each were scattered, each look-up would miss the cache. If more than eight
- * were neighbours, runs of full slots would make probes long. */
 static uint64_t buffer_hash(uint32_t stem, uint32_t number)
 {
-    uint64_t run = hash_word(0, (uint64_t)stem << 32 | number >> 3);
-    return (run & ~(UINT64_C(7) << 32)) | (uint64_t)(number & 7) << 32;
+    return hash_word(0, (uint64_t)stem << 32 | number);
 }
 
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)

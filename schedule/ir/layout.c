@@ -38,12 +38,6 @@ static uint64_t step_of(const struct token_layout *layout)
     }
 }
 
-/* Returns the tokens of a context rank in each of its chunks but the last. */
-static int64_t chunk_of(const struct token_layout *layout)
-{
-    return layout->chunk > 0 ? layout->chunk : layout->tokens / layout->cp / layout->chunks;
-}
-
 /* Checks that a chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
@@ -86,10 +80,18 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
 
 /* Returns the number of tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of
  * every chunk; *before: the tokens of all chunks before it. */
-static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
-                           int64_t *before)
+static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
+                          int64_t *before)
 {
     *before = 0;
+    if (layout->length == NULL) {
+        int64_t size = layout->chunk > 0 ? layout->chunk * layout->cp
+                                         : layout->tokens / layout->chunks,
+                rest;
+        *before = p * ranks / size * size;
+        rest = layout->tokens - *before;
+        return rest < size ? rest : size;
+    }
     for (uint32_t i = 0; i + 1 < layout->chunks; i++) {
         if (p * ranks < *before + layout->length[i])
             return layout->length[i];
@@ -165,13 +167,8 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
     case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
-        if (layout->length != NULL) {
-            int64_t before, length = find_length(layout, cp, p, &before);
-            return before + c * (length / cp) + p - before / cp;
-        }
-        int64_t part = chunk_of(layout), begin = p / part * part;
-        int64_t here = own - begin < part ? own - begin : part;
-        return begin * cp + c * here + p % part;
+        int64_t before, length = find_chunk(layout, cp, p, &before);
+        return before + c * (length / cp) + p - before / cp;
     }
     case LAYOUT_STRIPED:
         return p * cp + c;
@@ -266,15 +263,9 @@ int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h,
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p)
 {
-    if (layout->length != NULL) {
-        int64_t cp = layout->cp, ranks = cp * layout->hp, before;
-        int64_t length = find_length(layout, ranks, p, &before);
-        assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
-        return layout_gathered_in(layout, documents, c,
-                                  before / cp + h * (length / ranks) + p - before / ranks);
-    }
-    int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
-    int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
-    assert(h < layout->hp && p >= 0 && p < own);
-    return layout_gathered_in(layout, documents, c, begin * layout->hp + h * here + p % piece);
+    int64_t cp = layout->cp, ranks = cp * layout->hp, before;
+    int64_t length = find_chunk(layout, ranks, p, &before);
+    assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
+    return layout_gathered_in(layout, documents, c,
+                              before / cp + h * (length / ranks) + p - before / ranks);
 }

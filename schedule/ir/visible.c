@@ -31,19 +31,11 @@ uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint3
     return index;
 }
 
-static uint32_t group_axes(const struct group *group)
-{
-    uint32_t axes = 0;
-    for (uint32_t i = 0; i < group->axis_count; i++)
-        axes |= 1u << group->axis[i].axis;
-    return axes;
-}
-
 uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
 {
     uint32_t group = ir_find(ir, IR_GROUP, "cp", 2);
     uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
-    if (group != IR_NONE && group_axes(&ir->group[group]) == axes &&
+    if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
         group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
     return ir_index_along(ir, rank, axes, &size);
