@@ -124,11 +124,11 @@ struct view ir_view(const struct ir *ir, uint32_t operand)
 uint32_t ir_role_of(const struct ir *ir, uint32_t op)
 {
     assert(op < ir->op.count);
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        if (op - ir->role[r].op_begin < ir->role[r].op_count)
-            return r;
-    assert(false && "every op has a role");
-    return 0;
+    uint32_t r = 0;
+    while (r < ir->role_count && op - ir->role[r].op_begin >= ir->role[r].op_count)
+        r++;
+    assert(r < ir->role_count); /* every op has a role */
+    return r;
 }
 
 /* ---- finding rows by name ---- */

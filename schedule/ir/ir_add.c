@@ -16,11 +16,13 @@ static void add_name(struct ir *ir, enum ir_table table, const char *name, uint3
     id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
 }
 
-static void copy_name(char target[MESH_NAME_MAX], const char *name)
+/* As add_name(), for a table whose rows hold their names. */
+static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
+                      const char *name, uint32_t row)
 {
-    size_t size = strlen(name);
-    assert(size < MESH_NAME_MAX);
-    memcpy(target, name, size + 1);
+    assert(strlen(name) < MESH_NAME_MAX);
+    strcpy(target, name);
+    add_name(ir, table, name, row);
 }
 
 /* Copies axis sets; explicit ones into the arena. */
@@ -64,9 +66,8 @@ uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *ax
     RESERVE(ir, group, 1);
     struct group *group = &ir->group[ir->group_count];
     *group = (struct group){.axis_count = count};
-    copy_name(group->name, name);
+    copy_name(ir, IR_GROUP, group->name, name, ir->group_count);
     copy_axes(ir, group->axis, axes, count);
-    add_name(ir, IR_GROUP, name, ir->group_count);
     return (uint16_t)ir->group_count++;
 }
 
@@ -81,9 +82,8 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
     RESERVE(ir, role, 1);
     struct role *role = &ir->role[ir->role_count];
     *role = (struct role){.axis_count = count, .op_begin = ir->op.count};
-    copy_name(role->name, name);
+    copy_name(ir, IR_ROLE, role->name, name, ir->role_count);
     copy_axes(ir, role->axis, axes, count);
-    add_name(ir, IR_ROLE, name, ir->role_count);
     ir->index->open_role = ir->role_count;
     return (uint16_t)ir->role_count++;
 }
@@ -100,8 +100,7 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
     RESERVE(ir, stream, 1);
     struct stream *stream = &ir->stream[ir->stream_count];
     *stream = (struct stream){.stream_class = (uint8_t)stream_class};
-    copy_name(stream->name, name);
-    add_name(ir, IR_STREAM, name, ir->stream_count);
+    copy_name(ir, IR_STREAM, stream->name, name, ir->stream_count);
     return (uint8_t)ir->stream_count++;
 }
 
@@ -236,6 +235,8 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->dims[row] = intern_dims(ir, &desc->dims);
     t->stem[row] = stem;
     t->number[row] = number;
+    if (number != IR_NONE && number >= ir->index->next_number[stem])
+        ir->index->next_number[stem] = number + 1;
     t->free_op[row].i = 0;
     t->free_count[row] = 0;
     t->offset[row] = UINT64_MAX;
@@ -248,13 +249,8 @@ buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
     /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
     assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
     uint32_t stem = add_word(ir, desc->stem, size);
-    uint32_t number = desc->number, *next = &ir->index->next_number[stem];
-    if (number == IR_NONE)
-        number = *next;
-    if (number >= *next) {
-        assert(number < IR_NONE - 1);
-        *next = number + 1;
-    }
+    uint32_t number = desc->number == IR_NONE ? ir->index->next_number[stem] : desc->number;
+    assert(number < IR_NONE - 1);
     return add_buffer(ir, stem, number, desc);
 }
 
@@ -263,11 +259,7 @@ buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
 {
     uint32_t number;
     size_t stem_size = ir_split_name(name, size, &number);
-    uint32_t stem = add_word(ir, name, stem_size);
-    uint32_t *next = &ir->index->next_number[stem];
-    if (number != IR_NONE && number >= *next)
-        *next = number + 1;
-    return add_buffer(ir, stem, number, desc);
+    return add_buffer(ir, add_word(ir, name, stem_size), number, desc);
 }
 
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)

@@ -290,13 +290,12 @@ static enum status check_line(struct parser *p, const struct op_line *line)
         if (!info->param[i].optional && !(line->keys >> i & 1))
             return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
                                info->name, info->param[i].name);
-    if (line->desc.read_count < info->reads_min)
-        return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s reads at least %d operands, not %d",
-                           line->id, info->name, info->reads_min, line->desc.read_count);
-    if (line->desc.write_count < info->writes_min)
-        return parse_error(p, p->cursor.at,
-                           "op %" PRIu32 ": %s writes at least %d operands, not %d", line->id,
-                           info->name, info->writes_min, line->desc.write_count);
+    bool few_reads = line->desc.read_count < info->reads_min;
+    if (few_reads || line->desc.write_count < info->writes_min)
+        return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s %s at least %d operands, not %d",
+                           line->id, info->name, few_reads ? "reads" : "writes",
+                           few_reads ? info->reads_min : info->writes_min,
+                           few_reads ? line->desc.read_count : line->desc.write_count);
     if ((uint64_t)p->ir->operand_count + 2 * OPERANDS_MAX >= IR_NONE ||
         p->ir->range_count >= IR_RANGE - 2 * OPERANDS_MAX)
         return parse_error(p, line->start, "more operands than 32 bits can count");

@@ -237,12 +237,10 @@ static void put_operands(struct text *out, const struct ir *ir, const char *what
         text_puts(out, what);
     for (uint32_t i = begin; i < begin + count; i++) {
         text_putc(out, ' ');
-        if (!(ir->operand[i] & IR_RANGE)) {
-            put_buffer(out, ir, ir->operand[i]);
-            continue;
-        }
         struct view view = ir_view(ir, ir->operand[i]);
         put_buffer(out, ir, view.buffer.i);
+        if (!(ir->operand[i] & IR_RANGE))
+            continue;
         put(out, "[", view.begin);
         put(out, ":", view.begin + view.count);
         text_putc(out, ']');

@@ -56,28 +56,26 @@ static void column_set(void *table, struct column column, void *data)
     memcpy((char *)table + column.at, &data, sizeof data);
 }
 
-static void resize_columns(void *table, const struct column *column, size_t count,
-                           uint32_t capacity)
+/* Makes room for `more` rows in a table. */
+static void grow(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
+                 const struct column *column, size_t columns)
 {
-    for (size_t i = 0; i < count; i++)
+    if (count + more <= *capacity)
+        return;
+    *capacity = ir_grown_capacity(*capacity, count + more);
+    for (size_t i = 0; i < columns; i++)
         column_set(table, column[i],
-                   heap_realloc(column_get(table, column[i]), capacity, column[i].size));
+                   heap_realloc(column_get(table, column[i]), *capacity, column[i].size));
 }
 
 void ir_grow_buffers(struct buffer_table *table, uint64_t more)
 {
-    if (table->count + more <= table->capacity)
-        return;
-    table->capacity = ir_grown_capacity(table->capacity, table->count + more);
-    resize_columns(table, buffer_columns, ARRAY_LEN(buffer_columns), table->capacity);
+    grow(table, table->count, &table->capacity, more, buffer_columns, ARRAY_LEN(buffer_columns));
 }
 
 void ir_grow_ops(struct op_table *table, uint64_t more)
 {
-    if (table->count + more <= table->capacity)
-        return;
-    table->capacity = ir_grown_capacity(table->capacity, table->count + more);
-    resize_columns(table, op_columns, ARRAY_LEN(op_columns), table->capacity);
+    grow(table, table->count, &table->capacity, more, op_columns, ARRAY_LEN(op_columns));
 }
 
 static void free_columns(void *table, const struct column *column, size_t count)

@@ -27,12 +27,12 @@ static uint64_t step_of(const struct token_layout *layout)
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
         return layout->chunk > 0 || layout->length != NULL ? ranks : ranks * layout->chunks;
-    case LAYOUT_ZIGZAG: /* two slices per context rank, and equal parts of the pair per head rank */
+    /* Two slices per context rank, of the sequence or of each document, and equal parts of the pair per head rank. */
+    case LAYOUT_ZIGZAG:
+    case LAYOUT_ZIGZAG_DOCUMENTS:
         return layout->hp % 2 ? 2 * ranks : ranks;
     case LAYOUT_ZIGZAG_2D:
         return 2 * ranks;
-    case LAYOUT_ZIGZAG_DOCUMENTS: /* of each document; the sequence cuts evenly over the head ranks too */
-        return layout->hp % 2 ? 2 * ranks : ranks;
     default:
         return ranks;
     }
@@ -158,6 +158,12 @@ static struct cut_document cut_document(const struct token_layout *layout,
     return (struct cut_document){begin, (documents->end[i] - begin) / (2 * cp), begin / cp};
 }
 
+/* Returns the position of row p of slices c and 2 cp - 1 - c of those that begin at 0. */
+static int64_t in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
+{
+    return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
+}
+
 int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
                            uint32_t c, int64_t p)
 {
@@ -173,26 +179,14 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
     case LAYOUT_STRIPED:
         return p * cp + c;
     case LAYOUT_ZIGZAG:
-    case LAYOUT_ZIGZAG_2D: {
-        int64_t slice = own / 2;
-        return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
-    }
-    case LAYOUT_ZIGZAG_DOCUMENTS: {
+    case LAYOUT_ZIGZAG_2D:
+        return in_slices(cp, c, own / 2, p);
+    default: {
+        assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
         struct cut_document d = cut_document(layout, documents, p * cp);
-        int64_t row = p - d.row;
-        return d.begin +
-               (row < d.slice ? c * d.slice + row : (2 * cp - 1 - c) * d.slice + row - d.slice);
+        return d.begin + in_slices(cp, c, d.slice, p - d.row);
     }
-    case LAYOUT_KIND_COUNT:
-        break;
     }
-    assert(false && "a layout has a kind");
-    return -1;
-}
-
-int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p)
-{
-    return layout_gathered_in(layout, NULL, c, p);
 }
 
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents)
@@ -253,11 +247,6 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     default:
         return own;
     }
-}
-
-int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
-{
-    return layout_global_in(layout, NULL, c, h, p);
 }
 
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,

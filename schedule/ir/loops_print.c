@@ -171,29 +171,6 @@ struct place {
     uint32_t row;                 /* op line of the innermost body */
 };
 
-/* Finds the place of the op that comes `rest` ops after the first of a node's first iteration. */
-static void find_in_node(const struct printer *p, uint32_t shape, uint32_t loop, uint64_t rest,
-                         struct place *place)
-{
-    const struct loops_shape *s = &p->loops.shape[shape];
-    while (!s->text) {
-        uint64_t ops = s->ops / s->trips;
-        assert(place->depth < DEPTH_MAX);
-        place->loop[place->depth] = loop++;
-        place->iteration[place->depth++] = (int64_t)(rest / ops);
-        rest %= ops;
-        place->row = 0;
-        uint32_t i = 0;
-        for (; rest >= p->loops.shape[s->body[i]].ops; i++) {
-            const struct loops_shape *child = &p->loops.shape[s->body[i]];
-            rest -= child->ops;
-            loop += child->loops;
-            place->row += child->text != NULL && child->ops > 0;
-        }
-        s = &p->loops.shape[s->body[i]];
-    }
-}
-
 static struct place find_op(const struct printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
@@ -205,7 +182,25 @@ static struct place find_op(const struct printer *p, uint64_t op)
             high = middle;
     }
     struct place place = {0};
-    find_in_node(p, p->loops.node[low].shape, p->loop_begin[low], op - p->op_begin[low], &place);
+    uint64_t rest =
+        op - p->op_begin[low]; /* ops of the node, then of each loop in it, before this one */
+    uint32_t loop = p->loop_begin[low];
+    const struct loops_shape *s = &p->loops.shape[p->loops.node[low].shape];
+    while (!s->text) {
+        uint64_t ops = s->ops / s->trips;
+        assert(place.depth < DEPTH_MAX);
+        place.loop[place.depth] = loop++;
+        place.iteration[place.depth++] = (int64_t)(rest / ops);
+        rest %= ops;
+        place.row = 0;
+        const struct loops_shape *child;
+        for (uint32_t i = 0; rest >= (child = &p->loops.shape[s->body[i]])->ops; i++) {
+            rest -= child->ops;
+            loop += child->loops;
+            place.row += child->text != NULL && child->ops > 0;
+        }
+        s = child;
+    }
     return place;
 }
 

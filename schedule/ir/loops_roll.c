@@ -55,7 +55,7 @@ static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
            memcmp(a->stride, b->stride, a->numbers * sizeof *a->stride) == 0;
 }
 
-/* Returns the row of a loop's shape. The arrays of `loop` are borrowed. */
+/* Returns the row of a loop's shape, whose arrays are in the arena. */
 static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 {
     uint64_t hash = hash_word(loop->trips, loop->count);
@@ -66,12 +66,7 @@ static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
     for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);)
         if (same_loop(&l->shape[at.row], loop))
             return at.row;
-    struct loops_shape own = *loop;
-    own.body = arena_array(&l->arena, loop->count, sizeof *own.body);
-    own.stride = arena_array(&l->arena, loop->numbers, sizeof *own.stride);
-    memcpy(own.body, loop->body, loop->count * sizeof *own.body);
-    memcpy(own.stride, loop->stride, loop->numbers * sizeof *own.stride);
-    return add_shape(l, hash, own);
+    return add_shape(l, hash, *loop);
 }
 
 /* ---- lines ---- */
@@ -102,10 +97,10 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
             word = line + i;
         }
         size_t digits = 0;
-        while (i + digits < size && isdigit((unsigned char)line[i + digits]))
-            digits++;
+        uint64_t value = 0;
+        for (; i + digits < size && isdigit((unsigned char)line[i + digits]); digits++)
+            value = 10 * value + (uint64_t)(line[i + digits] - '0');
         bool padded = digits > 1 && line[i] == '0';
-        int64_t value = 0;
         if (digits == 0 || digits > DIGITS_MAX || padded) {
             size_t copied = digits > 0 ? digits : 1;
             memcpy(text + out, line + i, copied);
@@ -113,9 +108,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
             i += copied;
             continue;
         }
-        for (size_t k = 0; k < digits; k++)
-            value = 10 * value + (line[i + k] - '0');
-        add_number(l, value);
+        add_number(l, (int64_t)value);
         text[out++] = names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
         i += digits;
     }
@@ -232,7 +225,7 @@ static struct found find_loop(const struct loops *l, const uint64_t *again, uint
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
 {
     struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};
-    uint32_t *body = heap_alloc(found.period, sizeof *body);
+    uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
     struct loops_node node = {.number = l->number_count};
     for (uint32_t i = 0; i < found.period; i++) {
         const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
@@ -241,18 +234,14 @@ static struct loops_node make_loop(struct loops *l, uint64_t at, struct found fo
         loop.ops += shape->ops * found.trips;
         loop.loops += shape->loops;
     }
-    int64_t *stride = heap_alloc(loop.numbers + 1u, sizeof *stride), *next = stride;
+    int64_t *next = loop.stride = arena_array(&l->arena, loop.numbers, sizeof *next);
     for (uint32_t i = 0; i < found.period; i++)
         for (uint32_t k = 0; k < l->shape[body[i]].numbers; k++) {
             int64_t first = numbers_of(l, at + i)[k];
             *next++ = numbers_of(l, at + i + found.period)[k] - first;
             add_number(l, first);
         }
-    loop.body = body;
-    loop.stride = stride;
     node.shape = shape_of_loop(l, &loop);
-    free(body);
-    free(stride);
     return node;
 }
 

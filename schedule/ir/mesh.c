@@ -145,11 +145,8 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
         return index < guard->value;
     case GUARD_GE:
         return index >= guard->value;
-    case GUARD_EQ:
+    default:
+        assert(guard->test == GUARD_EQ);
         return index == guard->value;
-    case GUARD_TEST_COUNT:
-        break;
     }
-    assert(false && "a guard has a test");
-    return false;
 }
