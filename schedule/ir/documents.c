@@ -16,8 +16,9 @@ static bool same(const struct document_list *list, const int64_t *end, uint32_t 
     return list->count == count && memcmp(list->end, end, count * sizeof *end) == 0;
 }
 
-void documents_set(struct documents *d, struct arena *arena, uint32_t sequence, const int64_t *end,
-                   uint32_t count)
+/* Sets the documents of a sequence by their ends, which are copied. */
+static void set_ends(struct documents *d, struct arena *arena, uint32_t sequence,
+                     const int64_t *end, uint32_t count)
 {
     assert(sequence < d->sequences && count > 0);
     uint32_t row = 0;
@@ -44,7 +45,7 @@ void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t se
     int64_t *end = arena_array(arena, count, sizeof *end), sum = 0;
     for (uint32_t i = 0; i < count; i++)
         end[i] = sum += length[i];
-    documents_set(d, arena, sequence, end, count);
+    set_ends(d, arena, sequence, end, count);
 }
 
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from)
@@ -52,8 +53,8 @@ void documents_copy(struct documents *to, struct arena *arena, const struct docu
     documents_init(to, arena, from->sequences);
     for (uint32_t i = 0; i < from->sequences; i++)
         if (from->list_of[i] != DOCUMENTS_NONE)
-            documents_set(to, arena, i, from->list[from->list_of[i]].end,
-                          from->list[from->list_of[i]].count);
+            set_ends(to, arena, i, from->list[from->list_of[i]].end,
+                     from->list[from->list_of[i]].count);
 }
 
 const struct document_list *documents_of(const struct documents *d, uint32_t sequence)

@@ -5,7 +5,7 @@
  * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
  * lengths share one list, so that equal micro-batches are known to be equal.
  *
- * A caller who asks for a schedule makes one of these (documents_init(), then documents_set() for each sequence) and
+ * A caller who asks for a schedule makes one of these (documents_init(), then documents_set_lengths() for each sequence) and
  * passes it as `documents` of struct request; compose_build() copies it into the schedule. All memory comes from the
  * arena that is passed. */
 #ifndef SCHEDULE_DOCUMENTS_H
@@ -34,9 +34,7 @@ struct documents {
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */
 void documents_init(struct documents *documents, struct arena *arena, uint32_t sequences);
 
-/* Sets the documents of a sequence by their ends, or by their lengths; both are copied. */
-void documents_set(struct documents *documents, struct arena *arena, uint32_t sequence,
-                   const int64_t *end, uint32_t count);
+/* Sets the documents of a sequence by their lengths. */
 void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
                            const int64_t *length, uint32_t count);
 

@@ -3,14 +3,15 @@
 #include "schedule/ir/ir_index.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- names ---- */
 
-static const char *const memory_names[MEMORY_COUNT] = {"hbm", "pinned", "pageable"};
+const char *const memory_names[MEMORY_COUNT] = {"hbm", "pinned", "pageable"};
 
-static const char *const category_names[CATEGORY_COUNT] = {
+const char *const category_names[CATEGORY_COUNT] = {
     [CATEGORY_PARAMETER] = "parameter",
     [CATEGORY_GRADIENT] = "gradient",
     [CATEGORY_OPTIMIZER] = "optimizer",
@@ -22,10 +23,9 @@ static const char *const category_names[CATEGORY_COUNT] = {
     [CATEGORY_INPUT] = "input",
 };
 
-static const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward",
-                                                     "optimizer"};
+const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward", "optimizer"};
 
-static const char *const region_names[REGION_COUNT] = {
+const char *const region_names[REGION_COUNT] = {
     [REGION_NONE] = "none",           [REGION_EMBEDDING] = "embedding",
     [REGION_NORM] = "norm",           [REGION_LINEAR] = "linear",
     [REGION_ATTENTION] = "attention", [REGION_LOSS] = "loss",
@@ -33,26 +33,14 @@ static const char *const region_names[REGION_COUNT] = {
     [REGION_OPTIMIZER] = "optimizer",
 };
 
-static const char *const binding_names[BINDING_KIND_COUNT] = {
+const char *const binding_names[BINDING_KIND_COUNT] = {
     [BINDING_NONE] = "none",     [BINDING_PARAM] = "param",     [BINDING_GRAD] = "grad",
     [BINDING_MASTER] = "master", [BINDING_MOMENT1] = "moment1", [BINDING_MOMENT2] = "moment2",
     [BINDING_TOKENS] = "tokens", [BINDING_LABELS] = "labels",   [BINDING_POSITIONS] = "positions",
     [BINDING_LOSS] = "loss",
 };
 
-static bool is_named(const char *row, const char *name, size_t size)
-{
-    return strlen(row) == size && memcmp(row, name, size) == 0;
-}
-
-/* Returns the place of a name in a table, or -1. */
-static int find(const char *const *names, int count, const char *name, size_t size)
-{
-    for (int i = 0; i < count; i++)
-        if (is_named(names[i], name, size))
-            return i;
-    return -1;
-}
+const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
 
 const char *memory_name(enum memory memory)
 {
@@ -82,46 +70,6 @@ const char *binding_name(enum binding_kind kind)
 {
     assert(kind < BINDING_KIND_COUNT);
     return binding_names[kind];
-}
-
-bool memory_find(const char *name, size_t size, enum memory *memory)
-{
-    int i = find(memory_names, MEMORY_COUNT, name, size);
-    if (i >= 0)
-        *memory = (enum memory)i;
-    return i >= 0;
-}
-
-bool category_find(const char *name, size_t size, enum category *category)
-{
-    int i = find(category_names, CATEGORY_COUNT, name, size);
-    if (i >= 0)
-        *category = (enum category)i;
-    return i >= 0;
-}
-
-bool phase_find(const char *name, size_t size, enum phase *phase)
-{
-    int i = find(phase_names, PHASE_COUNT, name, size);
-    if (i >= 0)
-        *phase = (enum phase)i;
-    return i >= 0;
-}
-
-bool region_find(const char *name, size_t size, enum region *region)
-{
-    int i = find(region_names, REGION_COUNT, name, size);
-    if (i >= 0)
-        *region = (enum region)i;
-    return i >= 0;
-}
-
-bool binding_find(const char *name, size_t size, enum binding_kind *kind)
-{
-    int i = find(binding_names, BINDING_KIND_COUNT, name, size);
-    if (i >= 0)
-        *kind = (enum binding_kind)i;
-    return i >= 0;
 }
 
 bool ir_name_ok(const char *name, size_t size)
@@ -176,11 +124,11 @@ struct view ir_view(const struct ir *ir, uint32_t operand)
 uint32_t ir_role_of(const struct ir *ir, uint32_t op)
 {
     assert(op < ir->op.count);
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        if (op - ir->role[r].op_begin < ir->role[r].op_count)
-            return r;
-    assert(false && "every op has a role");
-    return 0;
+    uint32_t r = 0;
+    while (r < ir->role_count && op - ir->role[r].op_begin >= ir->role[r].op_count)
+        r++;
+    assert(r < ir->role_count); /* every op has a role */
+    return r;
 }
 
 /* ---- finding rows by name ---- */
@@ -203,31 +151,47 @@ size_t ir_split_name(const char *name, size_t size, uint32_t *number)
     return stem;
 }
 
-uint32_t ir_find_word(const struct ir *ir, const char *text, size_t size)
+const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row)
+{
+    switch (table) {
+    case IR_GROUP:
+        return ir->group[row].name;
+    case IR_ROLE:
+        return ir->role[row].name;
+    case IR_STREAM:
+        return ir->stream[row].name;
+    case IR_TENSOR:
+        return ir->tensor[row].name;
+    case IR_BUNDLE:
+        return ir->bundle[row].name;
+    default:
+        return ir->word[row];
+    }
+}
+
+uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, size_t size)
 {
     if (!ir->index)
         return IR_NONE;
-    const struct id_map *map = &ir->index->word;
-    for (struct id_probe p = id_map_start(map, hash_text(text, size)); id_map_next(map, &p);)
-        if (is_named(ir->word[p.row], text, size))
+    const struct id_map *map = &ir->index->name[table];
+    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);) {
+        const char *found = ir_name_of(ir, table, p.row);
+        if (strlen(found) == size && memcmp(found, name, size) == 0)
             return p.row;
+    }
     return IR_NONE;
 }
 
-/* Returns the hash of a buffer's name. Eight consecutive numbers get neighbouring slots: texts name buffers roughly
- * in the order of their numbers, and if each were scattered, each look-up would miss the cache. If more than eight
- * were neighbours, runs of full slots would make probes long. */
 static uint64_t buffer_hash(uint32_t stem, uint32_t number)
 {
-    uint64_t run = hash_word(0, (uint64_t)stem << 32 | number >> 3);
-    return (run & ~(UINT64_C(7) << 32)) | (uint64_t)(number & 7) << 32;
+    return hash_word(0, (uint64_t)stem << 32 | number);
 }
 
 buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
 {
     uint32_t number;
     size_t stem_size = ir_split_name(name, size, &number);
-    uint32_t stem = ir_find_word(ir, name, stem_size);
+    uint32_t stem = ir_find(ir, IR_WORD, name, stem_size);
     if (stem == IR_NONE)
         return (buffer_id){IR_NONE};
     struct ir_index *index = ir->index;
@@ -244,75 +208,9 @@ buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
 
 size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t size)
 {
-    char digits[10];
-    size_t digit_count = 0;
     uint32_t number = ir->buffer.number[buffer.i];
     const char *stem = ir->word[ir->buffer.stem[buffer.i]];
-    if (number != IR_NONE) {
-        uint32_t rest = number;
-        do {
-            digits[digit_count++] = (char)('0' + rest % 10);
-            rest /= 10;
-        } while (rest);
-    }
-    size_t stem_size = strlen(stem), length = stem_size + digit_count;
-    for (size_t i = 0; i < length && i + 1 < size; i++)
-        text[i] = i < stem_size ? stem[i] : digits[length - 1 - i];
-    if (size > 0)
-        text[length < size ? length : size - 1] = '\0';
-    return length;
-}
-
-int ir_find_group(const struct ir *ir, const char *name, size_t size)
-{
-    if (!ir->index || size >= MESH_NAME_MAX)
-        return -1;
-    const struct id_map *map = &ir->index->group;
-    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
-        if (is_named(ir->group[p.row].name, name, size))
-            return (int)p.row;
-    return -1;
-}
-
-int ir_find_role(const struct ir *ir, const char *name, size_t size)
-{
-    if (!ir->index || size >= MESH_NAME_MAX)
-        return -1;
-    const struct id_map *map = &ir->index->role;
-    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
-        if (is_named(ir->role[p.row].name, name, size))
-            return (int)p.row;
-    return -1;
-}
-
-int ir_find_stream(const struct ir *ir, const char *name, size_t size)
-{
-    if (size >= MESH_NAME_MAX)
-        return -1;
-    for (uint32_t i = 0; i < ir->stream_count; i++)
-        if (is_named(ir->stream[i].name, name, size))
-            return (int)i;
-    return -1;
-}
-
-uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size)
-{
-    if (!ir->index)
-        return IR_NONE;
-    const struct id_map *map = &ir->index->tensor;
-    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
-        if (is_named(ir->tensor[p.row].name, name, size))
-            return p.row;
-    return IR_NONE;
-}
-
-int ir_find_bundle(const struct ir *ir, const char *name, size_t size)
-{
-    if (!ir->index)
-        return -1;
-    const struct id_map *map = &ir->index->bundle;
-    for (struct id_probe p = id_map_start(map, hash_text(name, size)); id_map_next(map, &p);)
-        if (is_named(ir->bundle[p.row].name, name, size))
-            return (int)p.row;
-    return -1;
+    if (number == IR_NONE)
+        return (size_t)snprintf(text, size, "%s", stem);
+    return (size_t)snprintf(text, size, "%s%" PRIu32, stem, number);
 }

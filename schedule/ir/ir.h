@@ -267,11 +267,12 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
-int ir_find_group(const struct ir *ir, const char *name, size_t size);       /* -1: none */
-int ir_find_stream(const struct ir *ir, const char *name, size_t size);      /* -1: none */
-int ir_find_role(const struct ir *ir, const char *name, size_t size);        /* -1: none */
-int ir_find_bundle(const struct ir *ir, const char *name, size_t size);      /* -1: none */
-uint32_t ir_find_tensor(const struct ir *ir, const char *name, size_t size); /* IR_NONE: none */
+
+/* The tables whose rows have names of their own. */
+enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
+const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
+/* Returns the row of that name; IR_NONE: there is none. */
+uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, size_t size);
 
 /* --- rows that are many --- */
 struct buffer_desc {
@@ -396,15 +397,16 @@ static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
     return kind == WORK_HOST_SYNC || kind == WORK_BARRIER;
 }
 
+extern const char *const memory_names[MEMORY_COUNT];
+extern const char *const category_names[CATEGORY_COUNT];
+extern const char *const phase_names[PHASE_COUNT];
+extern const char *const region_names[REGION_COUNT];
+extern const char *const binding_names[BINDING_KIND_COUNT];
+extern const char *const guard_signs[GUARD_TEST_COUNT];
 const char *memory_name(enum memory memory);
 const char *category_name(enum category category);
 const char *phase_name(enum phase phase);
 const char *region_name(enum region region);
 const char *binding_name(enum binding_kind kind);
-bool memory_find(const char *name, size_t size, enum memory *memory);
-bool category_find(const char *name, size_t size, enum category *category);
-bool phase_find(const char *name, size_t size, enum phase *phase);
-bool region_find(const char *name, size_t size, enum region *region);
-bool binding_find(const char *name, size_t size, enum binding_kind *kind);
 
 #endif

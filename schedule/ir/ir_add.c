@@ -8,11 +8,21 @@
 
 /* ---- few rows ---- */
 
-static void copy_name(char target[MESH_NAME_MAX], const char *name)
+/* Enters the name of a new row into the index of its table. */
+static void add_name(struct ir *ir, enum ir_table table, const char *name, uint32_t row)
 {
     size_t size = strlen(name);
-    assert(size < MESH_NAME_MAX && ir_name_ok(name, size));
-    memcpy(target, name, size + 1);
+    assert(ir_name_ok(name, size));
+    id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
+}
+
+/* As add_name(), for a table whose rows hold their names. */
+static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
+                      const char *name, uint32_t row)
+{
+    assert(strlen(name) < MESH_NAME_MAX);
+    strcpy(target, name);
+    add_name(ir, table, name, row);
 }
 
 /* Copies axis sets; explicit ones into the arena. */
@@ -47,9 +57,8 @@ static bool same_axes(const struct axis_set *a, uint32_t a_count, const struct a
 
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
 {
-    size_t size = strlen(name);
-    int found = ir_find_group(ir, name, size);
-    if (found >= 0) {
+    uint32_t found = ir_find(ir, IR_GROUP, name, strlen(name));
+    if (found != IR_NONE) {
         assert(same_axes(ir->group[found].axis, ir->group[found].axis_count, axes, count));
         return (uint16_t)found;
     }
@@ -57,17 +66,15 @@ uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *ax
     RESERVE(ir, group, 1);
     struct group *group = &ir->group[ir->group_count];
     *group = (struct group){.axis_count = count};
-    copy_name(group->name, name);
+    copy_name(ir, IR_GROUP, group->name, name, ir->group_count);
     copy_axes(ir, group->axis, axes, count);
-    id_map_add(&ir_index(ir)->group, hash_text(name, size), ir->group_count);
     return (uint16_t)ir->group_count++;
 }
 
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
 {
-    size_t size = strlen(name);
-    int found = ir_find_role(ir, name, size);
-    if (found >= 0) {
+    uint32_t found = ir_find(ir, IR_ROLE, name, strlen(name));
+    if (found != IR_NONE) {
         assert(same_axes(ir->role[found].axis, ir->role[found].axis_count, axes, count));
         return (uint16_t)found;
     }
@@ -75,9 +82,8 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
     RESERVE(ir, role, 1);
     struct role *role = &ir->role[ir->role_count];
     *role = (struct role){.axis_count = count, .op_begin = ir->op.count};
-    copy_name(role->name, name);
+    copy_name(ir, IR_ROLE, role->name, name, ir->role_count);
     copy_axes(ir, role->axis, axes, count);
-    id_map_add(&ir_index(ir)->role, hash_text(name, size), ir->role_count);
     ir->index->open_role = ir->role_count;
     return (uint16_t)ir->role_count++;
 }
@@ -85,8 +91,8 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
 uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class)
 {
     assert(stream_class < STREAM_SYNC); /* SYNC kinds run on the issuing thread */
-    int found = ir_find_stream(ir, name, strlen(name));
-    if (found >= 0) {
+    uint32_t found = ir_find(ir, IR_STREAM, name, strlen(name));
+    if (found != IR_NONE) {
         assert(ir->stream[found].stream_class == stream_class);
         return (uint8_t)found;
     }
@@ -94,23 +100,20 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
     RESERVE(ir, stream, 1);
     struct stream *stream = &ir->stream[ir->stream_count];
     *stream = (struct stream){.stream_class = (uint8_t)stream_class};
-    copy_name(stream->name, name);
+    copy_name(ir, IR_STREAM, stream->name, name, ir->stream_count);
     return (uint8_t)ir->stream_count++;
 }
 
 uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 {
     assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
-    struct id_map *map = &ir_index(ir)->guard;
-    uint64_t hash = hash_word(guard.test, (uint64_t)guard.group << 32 | guard.value);
-    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
-        const struct guard *row = &ir->guard[p.row];
+    for (uint32_t i = 0; i < ir->guard_count; i++) {
+        const struct guard *row = &ir->guard[i];
         if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
-            return (uint16_t)p.row;
+            return (uint16_t)i;
     }
     assert(ir->guard_count < IDS16_MAX);
     RESERVE(ir, guard, 1);
-    id_map_add(map, hash, ir->guard_count);
     ir->guard[ir->guard_count] = guard;
     return (uint16_t)ir->guard_count++;
 }
@@ -118,7 +121,7 @@ uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
 {
     size_t size = strlen(tensor.name);
-    uint32_t found = ir_find_tensor(ir, tensor.name, size);
+    uint32_t found = ir_find(ir, IR_TENSOR, tensor.name, size);
     if (found != IR_NONE) {
         const struct tensor *row = &ir->tensor[found];
         assert(row->rows == tensor.rows && row->cols == tensor.cols && row->first == tensor.first &&
@@ -126,10 +129,10 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
                row->slice_axes[1] == tensor.slice_axes[1]);
         return found;
     }
-    assert(ir_name_ok(tensor.name, size) && tensor.rows >= 1 && tensor.cols >= 1);
+    assert(tensor.rows >= 1 && tensor.cols >= 1);
     RESERVE(ir, tensor, 1);
     tensor.name = arena_text(&ir->arena, tensor.name, size);
-    id_map_add(&ir_index(ir)->tensor, hash_text(tensor.name, size), ir->tensor_count);
+    add_name(ir, IR_TENSOR, tensor.name, ir->tensor_count);
     ir->tensor[ir->tensor_count] = tensor;
     return ir->tensor_count++;
 }
@@ -137,109 +140,76 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
 {
     size_t size = strlen(bundle.name);
-    int found = ir_find_bundle(ir, bundle.name, size);
-    if (found >= 0) {
+    uint32_t found = ir_find(ir, IR_BUNDLE, bundle.name, size);
+    if (found != IR_NONE) {
         const struct bundle *row = &ir->bundle[found];
         assert(row->tensor_begin == bundle.tensor_begin &&
                row->tensor_count == bundle.tensor_count && row->elements == bundle.elements);
         return (uint16_t)found;
     }
-    assert(ir_name_ok(bundle.name, size) && bundle.tensor_count >= 1);
+    assert(bundle.tensor_count >= 1);
     assert((uint64_t)bundle.tensor_begin + bundle.tensor_count <= ir->tensor_count);
     assert(ir->bundle_count < IDS16_MAX);
     RESERVE(ir, bundle, 1);
     bundle.name = arena_text(&ir->arena, bundle.name, size);
-    id_map_add(&ir_index(ir)->bundle, hash_text(bundle.name, size), ir->bundle_count);
+    add_name(ir, IR_BUNDLE, bundle.name, ir->bundle_count);
     ir->bundle[ir->bundle_count] = bundle;
     return (uint16_t)ir->bundle_count++;
-}
-
-static uint64_t hash_binding(const struct binding *binding)
-{
-    uint64_t hash = hash_word(binding->kind, (uint64_t)binding->bundle << 48 |
-                                                 (uint64_t)binding->shard << 32 | binding->partial);
-    return hash_word(hash, binding->gathered);
 }
 
 uint16_t ir_add_binding(struct ir *ir, struct binding binding)
 {
     assert(binding.kind != BINDING_NONE && binding.kind < BINDING_KIND_COUNT);
-    struct id_map *map = &ir_index(ir)->binding;
-    uint64_t hash = hash_binding(&binding);
-    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);) {
-        const struct binding *row = &ir->binding[p.row];
+    for (uint32_t i = 0; i < ir->binding_count; i++) {
+        const struct binding *row = &ir->binding[i];
         if (row->kind == binding.kind && row->bundle == binding.bundle &&
             row->shard == binding.shard && row->gathered == binding.gathered &&
             row->partial == binding.partial)
-            return (uint16_t)p.row;
+            return (uint16_t)i;
     }
     assert(ir->binding_count < IDS16_MAX);
     RESERVE(ir, binding, 1);
-    id_map_add(map, hash, ir->binding_count);
     ir->binding[ir->binding_count] = binding;
     return (uint16_t)ir->binding_count++;
 }
 
 /* ---- buffers ---- */
 
-uint32_t ir_word(struct ir *ir, const char *text, size_t size)
+/* Returns the row of a word, which is added if it is not there. */
+static uint32_t add_word(struct ir *ir, const char *text, size_t size)
 {
-    uint32_t found = ir_find_word(ir, text, size);
+    uint32_t found = ir_find(ir, IR_WORD, text, size);
     if (found != IR_NONE)
         return found;
     struct ir_index *index = ir_index(ir);
-    assert(ir_name_ok(text, size));
     RESERVE(ir, word, 1);
-    if (index->stem_capacity < ir->word_capacity) {
-        index->stem_capacity = ir->word_capacity;
-        index->next_number =
-            heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
-        index->stem_dims =
-            heap_realloc(index->stem_dims, ir->word_capacity, sizeof *index->stem_dims);
-    }
-    id_map_add(&index->word, hash_text(text, size), ir->word_count);
-    ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
+    index->next_number =
+        heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
     index->next_number[ir->word_count] = 0;
-    index->stem_dims[ir->word_count] = IR_NONE;
+    ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
+    add_name(ir, IR_WORD, ir->word[ir->word_count], ir->word_count);
     return ir->word_count++;
 }
 
 static bool same_dims(const struct dims *a, const struct dims *b)
 {
-    if (a->count != b->count)
-        return false;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->size[i] != b->size[i])
-            return false;
-    return true;
+    return a->count == b->count && memcmp(a->size, b->size, a->count * sizeof *a->size) == 0;
 }
 
-static uint64_t hash_dims(const struct dims *dims)
+static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
 {
-    uint64_t hash = dims->count;
-    for (uint32_t i = 0; i < dims->count; i++)
-        hash = hash_word(hash, (uint64_t)dims->size[i]);
-    return hash;
-}
-
-/* Returns the row of dims. *last: the row tried first, that of the last buffer of the same stem. */
-static uint32_t intern_dims(struct ir *ir, struct ir_index *index, const struct dims *dims,
-                            uint32_t *last)
-{
-    if (*last != IR_NONE && same_dims(&ir->dims[*last], dims))
-        return *last;
-    uint64_t hash = hash_dims(dims);
-    for (struct id_probe p = id_map_start(&index->dims, hash); id_map_next(&index->dims, &p);)
+    struct id_map *map = &ir_index(ir)->dims;
+    uint64_t hash = hash_text((const char *)dims->size, dims->count * sizeof *dims->size);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
         if (same_dims(&ir->dims[p.row], dims))
-            return *last = p.row;
-    uint64_t elements;
-    bool fits = dims_elements(dims, &elements);
+            return p.row;
+    struct dims row = *dims;
+    bool fits = dims_elements(dims, &row.elements);
     assert(fits);
     RESERVE(ir, dims, 1);
-    id_map_add(&index->dims, hash, ir->dims_count);
-    ir->dims[ir->dims_count] = (struct dims){.count = dims->count, .elements = elements};
-    memcpy(ir->dims[ir->dims_count].size, dims->size, dims->count * sizeof dims->size[0]);
-    return *last = ir->dims_count++;
+    id_map_add(map, hash, ir->dims_count);
+    ir->dims[ir->dims_count] = row;
+    return ir->dims_count++;
 }
 
 /* Adds a buffer whose name is word `stem` and `number`; the name in desc is not used. */
@@ -251,8 +221,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     assert(desc->category < CATEGORY_COUNT);
     assert(desc->binding == IR_NONE16 || desc->binding < ir->binding_count);
     assert(t->count < IR_RANGE);
-    if (t->count == t->capacity)
-        ir_grow_buffers(t);
+    ir_grow_buffers(t, 1);
     uint32_t row = t->count++;
     t->memory[row] = desc->memory;
     t->dtype[row] = desc->dtype;
@@ -263,43 +232,25 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->role[row] = desc->role;
     t->layer[row] = desc->layer;
     t->binding[row] = desc->binding;
-    t->dims[row] = intern_dims(ir, ir_index(ir), &desc->dims, &ir->index->stem_dims[stem]);
+    t->dims[row] = intern_dims(ir, &desc->dims);
     t->stem[row] = stem;
     t->number[row] = number;
+    if (number != IR_NONE && number >= ir->index->next_number[stem])
+        ir->index->next_number[stem] = number + 1;
     t->free_op[row].i = 0;
     t->free_count[row] = 0;
     t->offset[row] = UINT64_MAX;
     return (buffer_id){row};
 }
 
-/* Returns the word of a stem. Stems are string constants of the program, so most have the address of an earlier
- * look-up and need no comparison of text. */
-static uint32_t stem_row(struct ir *ir, const char *text)
-{
-    struct ir_index *index = ir_index(ir);
-    if (!index->recent_stem)
-        index->recent_stem = heap_zalloc(IR_STEM_CACHE, sizeof *index->recent_stem);
-    struct ir_recent_stem *recent =
-        &index->recent_stem[(uintptr_t)text / sizeof(void *) % IR_STEM_CACHE];
-    if (recent->text == text && strcmp(ir->word[recent->row], text) == 0)
-        return recent->row;
-    size_t size = strlen(text);
-    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
-    assert(size > 0 && (text[size - 1] < '0' || text[size - 1] > '9'));
-    *recent = (struct ir_recent_stem){text, ir_word(ir, text, size)};
-    return recent->row;
-}
-
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
 {
-    uint32_t stem = stem_row(ir, desc->stem);
-    uint32_t number = desc->number, *next = &ir->index->next_number[stem];
-    if (number == IR_NONE)
-        number = *next;
-    if (number >= *next) {
-        assert(number < IR_NONE - 1);
-        *next = number + 1;
-    }
+    size_t size = strlen(desc->stem);
+    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
+    assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
+    uint32_t stem = add_word(ir, desc->stem, size);
+    uint32_t number = desc->number == IR_NONE ? ir->index->next_number[stem] : desc->number;
+    assert(number < IR_NONE - 1);
     return add_buffer(ir, stem, number, desc);
 }
 
@@ -308,11 +259,7 @@ buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
 {
     uint32_t number;
     size_t stem_size = ir_split_name(name, size, &number);
-    uint32_t stem = ir_word(ir, name, stem_size);
-    uint32_t *next = &ir->index->next_number[stem];
-    if (number != IR_NONE && number >= *next)
-        *next = number + 1;
-    return add_buffer(ir, stem, number, desc);
+    return add_buffer(ir, add_word(ir, name, stem_size), number, desc);
 }
 
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)
@@ -340,71 +287,48 @@ static uint8_t dtype_of(const struct ir *ir, const struct view *view, uint32_t c
     return ir->buffer.dtype[view[k < count ? k : count - 1].buffer.i];
 }
 
-/* The fields of a shape beside the parameters of its work. */
-struct shape_key {
-    uint8_t kind, in, out, reads, writes;
-};
-
-static struct shape_key shape_key(const struct ir *ir, const struct op_desc *desc,
-                                  const struct work_kind_info *info)
-{
-    struct shape_key key = {
-        .kind = desc->work.kind, .reads = desc->read_count, .writes = desc->write_count};
-    if (desc->read_count)
-        key.in = dtype_of(ir, desc->read, desc->read_count, info->in);
-    if (desc->write_count)
-        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
-    if (!desc->read_count)
-        key.in = key.out;
-    if (!desc->write_count)
-        key.out = key.in;
-    return key;
-}
-
 /* True if the shapes are equal. It compares word by word: the parameters were stored just now, one by one, and wider
  * loads would stall on these stores. */
-static bool same_shape(const struct work *row, struct shape_key key, const int64_t *p,
-                       uint32_t params)
+static bool same_shape(const struct work *a, const struct work *b, uint32_t params)
 {
-    if (row->kind != key.kind || row->in != key.in || row->out != key.out ||
-        row->reads != key.reads || row->writes != key.writes)
+    if (a->kind != b->kind || a->in != b->in || a->out != b->out || a->reads != b->reads ||
+        a->writes != b->writes)
         return false;
     for (uint32_t i = 0; i < params; i++)
-        if (row->p[i] != p[i])
+        if (a->p[i] != b->p[i])
             return false;
     return true;
 }
 
-static uint64_t hash_shape(struct shape_key key, const int64_t *p, uint32_t params)
-{
-    uint64_t hash = (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
-                    (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32;
-    for (uint32_t i = 0; i < params; i++)
-        hash = hash_word(hash, (uint64_t)p[i]);
-    return hash_word(hash, params);
-}
-
 /* Returns the row of a shape. Two ops have one shape if they have the same kind of work, dtypes, numbers of reads and
  * writes, and values of the parameters that the kind uses. */
-static uint32_t intern_shape(struct ir *ir, struct ir_index *index, const struct op_desc *desc,
+static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {
-    struct shape_key key = shape_key(ir, desc, info);
-    const int64_t *p = desc->work.p;
-    uint32_t params = info->param_count, *last = &index->last_shape[key.kind];
-    if (*last != IR_NONE && same_shape(&ir->shape[*last], key, p, params))
+    struct id_map *map = &ir_index(ir)->shape;
+    uint32_t *last = &ir->index->last_shape[desc->work.kind], params = info->param_count;
+    struct work key = desc->work;
+    key.in = key.out = 0;
+    key.reads = desc->read_count;
+    key.writes = desc->write_count;
+    if (desc->read_count)
+        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in);
+    if (desc->write_count)
+        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+    if (!desc->read_count)
+        key.in = key.out;
+    if (*last < ir->shape_count && same_shape(&ir->shape[*last], &key, params))
         return *last;
-    uint64_t hash = hash_shape(key, p, params);
-    for (struct id_probe at = id_map_start(&index->shape, hash); id_map_next(&index->shape, &at);)
-        if (same_shape(&ir->shape[at.row], key, p, params))
+    uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
+    hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
+                               (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
+    for (struct id_probe at = id_map_start(map, hash); id_map_next(map, &at);)
+        if (same_shape(&ir->shape[at.row], &key, params))
             return *last = at.row;
+    memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
     RESERVE(ir, shape, 1);
-    id_map_add(&index->shape, hash, ir->shape_count);
-    struct work *row = &ir->shape[ir->shape_count];
-    *row = (struct work){
-        .kind = key.kind, .in = key.in, .out = key.out, .reads = key.reads, .writes = key.writes};
-    memset(row->p, 0, sizeof row->p);
-    memcpy(row->p, p, params * sizeof *p);
+    id_map_add(map, hash, ir->shape_count);
+    ir->shape[ir->shape_count] = key;
     return *last = ir->shape_count++;
 }
 
@@ -413,24 +337,20 @@ static bool same_extent(struct ir_extent a, struct ir_extent b)
     return a.begin == b.begin && a.count == b.count;
 }
 
-static uint64_t hash_extent(struct ir_extent extent)
-{
-    return hash_word(hash_word(0, extent.begin), extent.count);
-}
-
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
-    struct ir_index *index = ir_index(ir);
-    uint64_t hash = hash_extent(extent);
-    if (index->last_extent != IR_NONE && same_extent(ir->extent[index->last_extent], extent))
-        return index->last_extent;
-    for (struct id_probe p = id_map_start(&index->extent, hash); id_map_next(&index->extent, &p);)
+    struct id_map *map = &ir_index(ir)->extent;
+    uint32_t *last = &ir->index->last_extent;
+    if (*last < ir->extent_count && same_extent(ir->extent[*last], extent))
+        return *last;
+    uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
+    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
         if (same_extent(ir->extent[p.row], extent))
-            return index->last_extent = p.row;
+            return *last = p.row;
     RESERVE(ir, extent, 1);
-    id_map_add(&index->extent, hash, ir->extent_count);
+    id_map_add(map, hash, ir->extent_count);
     ir->extent[ir->extent_count] = extent;
-    return index->last_extent = ir->extent_count++;
+    return *last = ir->extent_count++;
 }
 
 uint32_t ir_add_range(struct ir *ir, struct ir_range range)
@@ -441,25 +361,16 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
     return ir->range_count++;
 }
 
-/* Returns a range of a buffer as an operand. Equal ranges follow each other closely (what is written is soon read),
- * so a small cache finds most of them. */
-uint32_t ir_range_operand(struct ir *ir, const struct view *view)
+/* Returns the row of a range. Equal ranges follow each other closely (what is written is soon read), so a small table
+ * of recent rows finds most of them. */
+static uint32_t range_row(struct ir *ir, struct ir_range range)
 {
-    struct ir_index *index = ir_index(ir);
-    if (!index->recent_range) {
-        index->recent_range = heap_alloc(IR_RANGE_CACHE, sizeof *index->recent_range);
-        memset(index->recent_range, 0xff, IR_RANGE_CACHE * sizeof *index->recent_range);
-    }
-    uint64_t hash = hash_word(hash_word(view->buffer.i, view->begin), view->count);
-    uint32_t *recent = &index->recent_range[hash_fold(hash) & (IR_RANGE_CACHE - 1)];
-    if (*recent < ir->range_count) { /* the table may have been written anew since */
-        struct view row = ir_range_view(ir, *recent);
-        if (row.buffer.i == view->buffer.i && row.begin == view->begin && row.count == view->count)
-            return *recent | IR_RANGE;
-    }
-    struct ir_extent extent = {view->begin, view->count};
-    *recent = ir_add_range(ir, (struct ir_range){view->buffer, ir_add_extent(ir, extent)});
-    return *recent | IR_RANGE;
+    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
+    uint32_t *recent = &ir_index(ir)->recent_range[hash_fold(hash) % IR_RECENT_RANGES];
+    if (*recent < ir->range_count && ir->range[*recent].buffer.i == range.buffer.i &&
+        ir->range[*recent].extent == range.extent)
+        return *recent;
+    return *recent = ir_add_range(ir, range);
 }
 
 static inline uint32_t operand_of(struct ir *ir, const struct view *view)
@@ -469,7 +380,8 @@ static inline uint32_t operand_of(struct ir *ir, const struct view *view)
     if (view->begin == 0 && view->count == elements)
         return view->buffer.i;
     assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
-    return ir_range_operand(ir, view);
+    uint32_t extent = ir_add_extent(ir, (struct ir_extent){view->begin, view->count});
+    return IR_RANGE | range_row(ir, (struct ir_range){view->buffer, extent});
 }
 
 static void add_operands(struct ir *ir, const struct op_desc *desc)
@@ -482,18 +394,16 @@ static void add_operands(struct ir *ir, const struct op_desc *desc)
 
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
 {
-    struct ir_index *index = ir_index(ir);
     struct op_table *t = &ir->op;
     uint8_t kind = desc->work.kind;
     assert(kind < WORK_KIND_COUNT && desc->stream < ir->stream_count);
-    const struct work_kind_info *info = index->kind[kind];
+    const struct work_kind_info *info = work_kind_info((enum work_kind)kind);
     assert(desc->read_count >= info->reads_min && desc->read_count <= info->reads_max);
     assert(desc->write_count >= info->writes_min && desc->write_count <= info->writes_max);
     assert(desc->guard == IR_NONE16 || desc->guard < ir->guard_count);
     if (ir->role_count == 0)
         ir_add_role(ir, "all", NULL, 0);
-    if (t->count == t->capacity)
-        ir_grow_ops(t);
+    ir_grow_ops(t, 1);
     uint32_t operands = (uint32_t)desc->read_count + desc->write_count;
     RESERVE(ir, operand, operands);
     RESERVE(ir, wait, desc->wait_count);
@@ -510,13 +420,13 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->step[row] = desc->tags.step;
     t->micro[row] = desc->tags.micro;
     t->guard[row] = desc->guard;
-    t->shape[row] = intern_shape(ir, index, desc, info);
+    t->shape[row] = intern_shape(ir, desc, info);
     t->operand_begin[row] = ir->operand_count;
     add_operands(ir, desc);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)
         ir->wait[ir->wait_count++] = desc->wait[i];
-    ir->role[index->open_role].op_count++;
+    ir->role[ir->index->open_role].op_count++;
     return (op_id){row};
 }

@@ -13,9 +13,9 @@
 /* Returns the capacity of a table that has to hold `needed` rows. */
 uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed);
 
-/* Make room for one more row in all columns. */
-void ir_grow_buffers(struct buffer_table *table);
-void ir_grow_ops(struct op_table *table);
+/* Make room for `more` rows in all columns. */
+void ir_grow_buffers(struct buffer_table *table, uint64_t more);
+void ir_grow_ops(struct op_table *table, uint64_t more);
 
 /* Makes room for `more` rows after ir->NAME_count in the array ir->NAME. */
 #define RESERVE(ir, name, more)                                                                    \

@@ -59,20 +59,27 @@ enum status parse_unknown(struct parser *p, struct word word, const char *what,
     return STATUS_BAD_INPUT;
 }
 
-/* As cursor_word(), with one look at each letter: most of a parse is spent here. */
+enum status parse_choice(struct parser *p, struct word word, const char *what,
+                         const char *const *names, size_t count, uint8_t *found)
+{
+    for (size_t i = 0; i < count; i++)
+        if (word_is(word, names[i])) {
+            *found = (uint8_t)i;
+            return STATUS_OK;
+        }
+    return parse_unknown(p, word, what, names, count);
+}
+
+struct word cursor_next(struct cursor *cursor)
+{
+    struct word word;
+    word.at = cursor_word(cursor, &word.size);
+    return word;
+}
+
 struct word parse_word(struct parser *p)
 {
-    static const bool ends[256] = {
-        [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['#'] = true};
-    const char *at = p->cursor.at, *end = p->cursor.end;
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
-        at++;
-    struct word word = {at, 0};
-    while (at < end && !ends[(unsigned char)*at])
-        at++;
-    word.size = (size_t)(at - word.at);
-    p->cursor.at = at;
-    return word;
+    return cursor_next(&p->cursor);
 }
 
 enum status parse_expect(struct parser *p, struct word *word, const char *what)
@@ -100,6 +107,13 @@ struct word word_cut(struct word *word, char c)
     struct word rest = {found + 1, word->size - (size_t)(found - word->at) - 1};
     word->size = (size_t)(found - word->at);
     return rest;
+}
+
+bool word_split(struct word *rest, char c, struct word *item)
+{
+    *item = *rest;
+    *rest = word_cut(item, c);
+    return item->at != NULL;
 }
 
 enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
@@ -174,35 +188,31 @@ enum status parse_attributes(struct parser *p, const char *what, const char *con
     return STATUS_OK;
 }
 
-enum status parse_group_name(struct parser *p, struct word word, uint16_t *group)
+enum status parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
+                      uint16_t *row)
 {
-    int found = ir_find_group(p->ir, word.at, word.size);
-    if (found >= 0) {
-        *group = (uint16_t)found;
+    uint32_t found = ir_find(p->ir, table, word.at, word.size);
+    *row = (uint16_t)found;
+    if (found != IR_NONE)
         return STATUS_OK;
-    }
-    const char **names = arena_array(&p->scratch, p->ir->group_count, sizeof *names);
-    for (uint32_t i = 0; i < p->ir->group_count; i++)
-        names[i] = p->ir->group[i].name;
-    return parse_unknown(p, word, "group", names, p->ir->group_count);
+    uint32_t count = p->ir->index ? p->ir->index->name[table].count : 0;
+    const char **names = arena_array(&p->scratch, count, sizeof *names);
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = ir_name_of(p->ir, table, i);
+    return parse_unknown(p, word, what, names, count);
 }
 
 enum status parse_op_list(struct parser *p, struct word word, const char *what)
 {
     p->list_count = 0;
-    for (struct word rest = word; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
+    for (struct word item; word_split(&word, ',', &item);) {
         int64_t op;
         enum status status = parse_number(p, item, what, 0, (int64_t)IR_NONE - 1, &op);
         if (status != STATUS_OK)
             return status;
         if (p->list_count == UINT16_MAX)
             return parse_error(p, item.at, "%s: more than %d ops", what, UINT16_MAX);
-        if (p->list_count == p->list_capacity) {
-            p->list_capacity = heap_next_capacity(p->list_capacity, p->list_count + 1);
-            p->list = heap_realloc(p->list, p->list_capacity, sizeof *p->list);
-        }
+        p->list = heap_grow(p->list, &p->list_capacity, p->list_count + 1, sizeof *p->list);
         p->list[p->list_count++] = (op_id){(uint32_t)op};
     }
     return STATUS_OK;
@@ -214,9 +224,8 @@ enum status parse_dims(struct parser *p, struct word word, struct dims *dims)
     if (word.size < 2 || word.at[0] != '[' || word.at[word.size - 1] != ']')
         return parse_error(p, word.at, "expected a shape such as [4096,128], not '%.*s'",
                            quoted(word), word.at);
-    for (struct word rest = {word.at + 1, word.size - 2}; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
+    struct word sizes = {word.at + 1, word.size - 2};
+    for (struct word item; word_split(&sizes, ',', &item);) {
         if (dims->count == ARRAY_LEN(dims->size))
             return parse_error(p, item.at, "a shape has at most %d sizes",
                                (int)ARRAY_LEN(dims->size));
@@ -336,12 +345,7 @@ enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t s
 {
     assert(ir->op.count == 0 && ir->buffer.count == 0 && !ir->index);
     struct parser p = {.ir = ir, .cursor = cursor_make(name, text, size), .diag = diag};
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        const char *kind_name = work_kind_info((enum work_kind)kind)->name;
-        id_map_add(&p.kinds, hash_text(kind_name, strlen(kind_name)), (uint32_t)kind);
-    }
     enum status status = parse_all(&p);
-    id_map_release(&p.kinds);
     arena_release(&p.scratch);
     free(p.pending);
     free(p.list);

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
-#include "schedule/ir/id_map.h"
 #include "schedule/ir/ir.h"
 
 #include <stdbool.h>
@@ -27,7 +26,6 @@ struct parser {
     struct cursor cursor;
     struct diag *diag;
     struct arena scratch; /* explicit coordinate sets */
-    struct id_map kinds;  /* rows are enum work_kind */
 
     bool has_mesh, has_tokens, has_arena; /* each at most once */
     bool in_ops;                          /* an `ops` line was seen */
@@ -38,6 +36,10 @@ struct parser {
     op_id *list; /* the list being read: waits or a free set */
     size_t list_count, list_capacity;
 };
+
+/* Words that begin the clauses of an op, by enum clause. */
+enum clause { CLAUSE_READS, CLAUSE_WRITES, CLAUSE_WAITS, CLAUSE_GUARD, CLAUSE_COUNT };
+extern const char *const clause_names[CLAUSE_COUNT];
 
 /* Parses a statement whose first word was read: reads the rest of the line. */
 typedef enum status parse_function(struct parser *p);
@@ -56,7 +58,12 @@ enum status parse_error(struct parser *p, const char *at, const char *format, ..
 enum status parse_unknown(struct parser *p, struct word word, const char *what,
                           const char *const *names, size_t count);
 
-/* Returns the next word of the line; size 0 at its end. */
+/* Finds a word in a table of names, or reports it as unknown. */
+enum status parse_choice(struct parser *p, struct word word, const char *what,
+                         const char *const *names, size_t count, uint8_t *found);
+
+/* Return the next word of the line; size 0 at its end. */
+struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word, which must be there; the error is "expected WHAT". */
 enum status parse_expect(struct parser *p, struct word *word, const char *what);
@@ -71,6 +78,8 @@ static inline bool word_is(struct word word, const char *text)
 /* Cuts word at the first `c`: *word becomes what is before, the result what is after. The
  * result's at is NULL when there is no `c`. */
 struct word word_cut(struct word *word, char c);
+/* Moves what is before the first `c` from *rest to *item; false when *rest is not there. */
+bool word_split(struct word *rest, char c, struct word *item);
 
 /* Parses a decimal in low..high; what: its name in messages, such as "layer". */
 enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
@@ -85,8 +94,9 @@ enum status parse_name(struct parser *p, const char *what, bool is_short, struct
 enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
                              size_t count, uint32_t required, struct word *value);
 
-/* Finds the id of a group by name. */
-enum status parse_group_name(struct parser *p, struct word word, uint16_t *group);
+/* Finds a row by name, or reports it as unknown. */
+enum status parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
+                      uint16_t *row);
 /* Parses "cp,hp" as a bit mask of mesh axes. */
 enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
 /* Parses "12,14" into p->list; at most 65535 ids. */

@@ -5,24 +5,19 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Finds the row of a name in a table of names, or reports an error. */
-static enum status find_name(struct parser *p, struct word word, const char *what,
-                             const char *const *names, size_t count, uint32_t *found)
-{
-    for (size_t i = 0; i < count; i++)
-        if (word_is(word, names[i])) {
-            *found = (uint32_t)i;
-            return STATUS_OK;
-        }
-    return parse_unknown(p, word, what, names, count);
-}
-
-static enum status find_axis(struct parser *p, struct word word, uint32_t *axis)
+/* Finds an axis that is not yet in the mask *seen, and adds it there. */
+static enum status parse_axis(struct parser *p, struct word word, uint32_t *seen, uint8_t *axis)
 {
     const char *names[MESH_AXES_MAX];
     for (uint32_t a = 0; a < p->ir->mesh.axis_count; a++)
         names[a] = p->ir->mesh.axis[a].name;
-    return find_name(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis);
+    enum status status =
+        parse_choice(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis);
+    if (status == STATUS_OK && *seen >> *axis & 1)
+        return parse_error(p, word.at, "the axis '%s' is given twice", names[*axis]);
+    if (status == STATUS_OK)
+        *seen |= 1u << *axis;
+    return status;
 }
 
 enum status parse_mesh(struct parser *p)
@@ -61,27 +56,36 @@ enum status parse_mesh(struct parser *p)
     return status;
 }
 
+static uint32_t count_items(struct word list, char separator)
+{
+    uint32_t count = 1;
+    for (size_t i = 0; i < list.size; i++)
+        count += list.at[i] == separator;
+    return count;
+}
+
+/* Parses a list of numbers in low..high into *number, which the ir's arena holds. */
+static enum status parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
+                                 int64_t high, const int64_t **number, uint32_t *count)
+{
+    enum status status = STATUS_OK;
+    *count = count_items(list, ',');
+    int64_t *next = arena_array(&p->ir->arena, *count, sizeof *next);
+    *number = next;
+    for (struct word item; status == STATUS_OK && word_split(&list, ',', &item);)
+        status = parse_number(p, item, what, low, high, next++);
+    return status;
+}
+
 /* Parses one length for each of the layout's chunks. */
 static enum status parse_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
-    uint32_t count = 0, commas = 0;
-    for (size_t i = 0; i < list.size; i++)
-        commas += list.at[i] == ',';
-    if (commas + 1 != layout->chunks)
-        return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", commas + 1,
+    uint32_t count = count_items(list, ',');
+    if (count != layout->chunks)
+        return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", count,
                            layout->chunks);
-    int64_t *length = arena_array(&p->ir->arena, layout->chunks, sizeof *length);
-    for (struct word rest = list; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
-        enum status status =
-            parse_number(p, item, "a length of a chunk", 1, INT64_MAX, &length[count++]);
-        if (status != STATUS_OK)
-            return status;
-    }
-    layout->length = length;
-    return STATUS_OK;
+    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->length, &count);
 }
 
 enum status parse_tokens(struct parser *p)
@@ -89,7 +93,7 @@ enum status parse_tokens(struct parser *p)
     enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, LENGTHS, DTYPE, COUNT };
     static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",  "chunk",
                                             "seq",    "batch", "micro_batch", "lengths", "dtype"};
-    const char *start = p->cursor.line_start, *names[LAYOUT_KIND_COUNT];
+    const char *start = p->cursor.line_start;
     struct word value[COUNT];
     if (p->has_tokens)
         return parse_error(p, start, "a second tokens line: there is only one");
@@ -121,13 +125,11 @@ enum status parse_tokens(struct parser *p)
         return STATUS_OK;
     if (!value[SEQ].at)
         return parse_error(p, value[LAYOUT].at, "a layout needs seq=TOKENS");
-    for (int i = 0; i < LAYOUT_KIND_COUNT; i++)
-        names[i] = layout_name((enum layout_kind)i);
-    uint32_t kind = 0;
-    status = find_name(p, value[LAYOUT], "layout", names, LAYOUT_KIND_COUNT, &kind);
+    uint8_t kind = 0;
+    status = parse_choice(p, value[LAYOUT], "layout", layout_names, LAYOUT_KIND_COUNT, &kind);
     if (status != STATUS_OK)
         return status;
-    p->ir->layout = (struct token_layout){.kind = (uint8_t)kind,
+    p->ir->layout = (struct token_layout){.kind = kind,
                                           .cp = (uint32_t)number[CP],
                                           .hp = (uint32_t)number[HP],
                                           .chunks = (uint32_t)number[CHUNKS],
@@ -141,25 +143,6 @@ enum status parse_tokens(struct parser *p)
     return layout_check(&p->ir->layout, at, p->diag);
 }
 
-/* Parses a list of numbers from 1 on, or from 0, into the parser's scratch memory. */
-static enum status parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
-                                 int64_t high, int64_t **number, uint32_t *count)
-{
-    size_t most = 1;
-    for (size_t i = 0; i < list.size; i++)
-        most += list.at[i] == ',';
-    *number = arena_array(&p->scratch, most, sizeof **number);
-    *count = 0;
-    for (struct word rest = list; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
-        enum status status = parse_number(p, item, what, low, high, &(*number)[(*count)++]);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
 /* documents [of=SEQUENCE,...] lengths=TOKENS,... */
 enum status parse_documents(struct parser *p)
 {
@@ -167,7 +150,8 @@ enum status parse_documents(struct parser *p)
     static const char *const keys[COUNT] = {"of", "lengths"};
     struct ir *ir = p->ir;
     struct word value[COUNT];
-    int64_t *length, *sequence = NULL, sum = 0;
+    const int64_t *length, *sequence = NULL;
+    int64_t sum = 0;
     uint32_t lengths, sequences = 0;
     enum status status = parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value);
     if (status != STATUS_OK)
@@ -206,18 +190,15 @@ enum status parse_documents(struct parser *p)
 
 enum status parse_arena(struct parser *p)
 {
-    const char *keys[MEMORY_COUNT];
     struct word value[MEMORY_COUNT];
-    for (int m = 0; m < MEMORY_COUNT; m++)
-        keys[m] = memory_name((enum memory)m);
     if (p->has_arena)
         return parse_error(p, p->cursor.line_start, "a second arena line: there is only one");
     p->has_arena = true;
-    enum status status = parse_attributes(p, "arena line", keys, MEMORY_COUNT, 0, value);
+    enum status status = parse_attributes(p, "arena line", memory_names, MEMORY_COUNT, 0, value);
     for (int m = 0; status == STATUS_OK && m < MEMORY_COUNT; m++)
         if (value[m].at) {
             int64_t bytes;
-            status = parse_number(p, value[m], keys[m], 1, INT64_MAX, &bytes);
+            status = parse_number(p, value[m], memory_names[m], 1, INT64_MAX, &bytes);
             p->ir->arena_bytes[m] = (uint64_t)bytes;
         }
     return status;
@@ -227,14 +208,9 @@ enum status parse_arena(struct parser *p)
 static enum status parse_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
-    size_t items = 1;
-    for (size_t i = 0; i < word.size; i++)
-        items += word.at[i] == '+';
-    uint32_t *coordinate = arena_array(&p->scratch, items, sizeof *coordinate);
+    uint32_t *coordinate = arena_array(&p->scratch, count_items(word, '+'), sizeof *coordinate);
     set->set = coordinate;
-    for (struct word rest = word; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, '+');
+    for (struct word item; word_split(&word, '+', &item);) {
         int64_t value;
         enum status status = parse_number(p, item, axis->name, 0, (int64_t)axis->size - 1, &value);
         if (status != STATUS_OK)
@@ -250,160 +226,117 @@ static enum status parse_set(struct parser *p, struct word word, struct axis_set
 static enum status parse_axes(struct parser *p, struct word word, struct axis_set *axes,
                               uint32_t *count)
 {
+    enum status status = STATUS_OK;
     uint32_t seen = 0;
-    *count = 0;
-    for (struct word rest = word; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
+    for (struct word item; status == STATUS_OK && word_split(&word, ',', &item);) {
         struct word set = word_cut(&item, ':');
-        uint32_t axis = 0;
-        enum status status = find_axis(p, item, &axis);
-        if (status != STATUS_OK)
-            return status;
-        if (seen >> axis & 1)
-            return parse_error(p, item.at, "the axis '%s' is given twice",
-                               p->ir->mesh.axis[axis].name);
-        seen |= 1u << axis;
-        axes[*count] = (struct axis_set){.axis = (uint8_t)axis};
-        if (set.at)
-            status = parse_set(p, set, &axes[*count]);
-        if (status != STATUS_OK)
-            return status;
-        (*count)++;
+        struct axis_set axis = {0};
+        status = parse_axis(p, item, &seen, &axis.axis);
+        if (status == STATUS_OK && set.at)
+            status = parse_set(p, set, &axis);
+        if (status == STATUS_OK)
+            axes[(*count)++] = axis;
     }
-    return STATUS_OK;
+    return status;
 }
 
 enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
 {
+    enum status status = STATUS_OK;
+    uint8_t axis;
     *mask = 0;
-    for (struct word rest = word; rest.at;) {
-        struct word item = rest;
-        rest = word_cut(&item, ',');
-        uint32_t axis = 0;
-        enum status status = find_axis(p, item, &axis);
-        if (status != STATUS_OK)
-            return status;
-        if (*mask >> axis & 1)
-            return parse_error(p, item.at, "the axis '%s' is given twice",
-                               p->ir->mesh.axis[axis].name);
-        *mask |= 1u << axis;
-    }
-    return STATUS_OK;
+    for (struct word item; status == STATUS_OK && word_split(&word, ',', &item);)
+        status = parse_axis(p, item, mask, &axis);
+    return status;
 }
 
-/* Parses a group or a role: a new name and its axes. */
-static enum status parse_ranks(struct parser *p, const char *what,
-                               bool exists(const struct ir *ir, struct word word),
-                               char name[MESH_NAME_MAX], struct axis_set *axes, uint32_t *count)
+/* Parses a group or a role, a new name and its axes, and adds it. rows: the rows that the table has. */
+static enum status parse_ranks(struct parser *p, const char *what, enum ir_table table,
+                               uint32_t rows,
+                               uint16_t add(struct ir *ir, const char *name,
+                                            const struct axis_set *axes, uint32_t count))
 {
     static const char *const keys[] = {"axes"};
+    char name[MESH_NAME_MAX] = "";
+    struct axis_set axes[MESH_AXES_MAX];
+    uint32_t count = 0;
+    if (rows == IR_NONE16 - 1)
+        return parse_error(p, p->cursor.line_start, "more than %d %ss", IR_NONE16 - 1, what);
     struct word value, word = parse_word(p);
     enum status status = parse_name(p, what, true, &word);
     if (status != STATUS_OK)
         return status;
-    if (exists(p->ir, word))
+    if (ir_find(p->ir, table, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second %s named '%.*s'", what, (int)word.size, word.at);
     memcpy(name, word.at, word.size);
-    name[word.size] = '\0';
-    *count = 0;
     status = parse_attributes(p, what, keys, 1, 0, &value);
     if (status == STATUS_OK && value.at)
-        status = parse_axes(p, value, axes, count);
+        status = parse_axes(p, value, axes, &count);
+    if (status == STATUS_OK)
+        add(p->ir, name, axes, count);
     return status;
-}
-
-static bool group_exists(const struct ir *ir, struct word word)
-{
-    return ir_find_group(ir, word.at, word.size) >= 0;
-}
-
-static bool role_exists(const struct ir *ir, struct word word)
-{
-    return ir_find_role(ir, word.at, word.size) >= 0;
 }
 
 enum status parse_group(struct parser *p)
 {
-    char name[MESH_NAME_MAX];
-    struct axis_set axes[MESH_AXES_MAX];
-    uint32_t count = 0;
-    if (p->ir->group_count == IR_NONE16 - 1)
-        return parse_error(p, p->cursor.line_start, "more than %d groups", IR_NONE16 - 1);
-    enum status status = parse_ranks(p, "group", group_exists, name, axes, &count);
-    if (status == STATUS_OK)
-        ir_add_group(p->ir, name, axes, count);
-    return status;
+    return parse_ranks(p, "group", IR_GROUP, p->ir->group_count, ir_add_group);
 }
 
 enum status parse_role(struct parser *p)
 {
-    char name[MESH_NAME_MAX];
-    struct axis_set axes[MESH_AXES_MAX];
-    uint32_t count = 0;
     if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->in_ops)
         return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
-    if (p->ir->role_count == IR_NONE16 - 1)
-        return parse_error(p, p->cursor.line_start, "more than %d roles", IR_NONE16 - 1);
-    enum status status = parse_ranks(p, "role", role_exists, name, axes, &count);
-    if (status == STATUS_OK) {
-        ir_add_role(p->ir, name, axes, count);
+    enum status status = parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role);
+    if (status == STATUS_OK)
         p->ir->index->open_role = 0;
-    }
     return status;
 }
 
 enum status parse_stream(struct parser *p)
 {
-    static const size_t classes = STREAM_SYNC; /* no stream is of the class SYNC */
-    const char *names[STREAM_SYNC];
-    char name[MESH_NAME_MAX];
+    const char *names[STREAM_SYNC]; /* no stream is of the class SYNC */
+    char name[MESH_NAME_MAX] = "";
+    uint8_t class = 0;
     struct word word = parse_word(p), class_word;
     enum status status = parse_name(p, "stream", true, &word);
     if (status == STATUS_OK)
         status = parse_expect(p, &class_word, "the class of the stream");
     if (status != STATUS_OK)
         return status;
-    if (ir_find_stream(p->ir, word.at, word.size) >= 0)
+    if (ir_find(p->ir, IR_STREAM, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second stream named '%.*s'", (int)word.size, word.at);
     if (p->ir->stream_count == IR_STREAMS_MAX)
         return parse_error(p, word.at, "more than %d streams", IR_STREAMS_MAX);
-    for (size_t i = 0; i < classes; i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         names[i] = stream_class_name((enum stream_class)i);
-    uint32_t found = 0;
-    status = find_name(p, class_word, "class of stream", names, classes, &found);
-    if (status != STATUS_OK)
-        return status;
+    status = parse_choice(p, class_word, "class of stream", names, ARRAY_LEN(names), &class);
     memcpy(name, word.at, word.size);
-    name[word.size] = '\0';
-    ir_add_stream(p->ir, name, (enum stream_class)found);
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        ir_add_stream(p->ir, name, (enum stream_class) class);
+    return status;
 }
 
 enum status parse_ops(struct parser *p)
 {
     struct ir *ir = p->ir;
     struct word word;
+    uint16_t role;
     enum status status = parse_expect(p, &word, "the name of a role");
     if (status != STATUS_OK)
         return status;
     if (!p->in_ops && ir->op.count > 0)
         return parse_error(p, word.at, "ops before the first 'ops' line have no role");
-    int role = ir_find_role(ir, word.at, word.size);
-    if (role < 0) {
-        const char **names = arena_array(&p->scratch, ir->role_count, sizeof *names);
-        for (uint32_t i = 0; i < ir->role_count; i++)
-            names[i] = ir->role[i].name;
-        return parse_unknown(p, word, "role", names, ir->role_count);
-    }
+    status = parse_row(p, IR_ROLE, word, "role", &role);
+    if (status != STATUS_OK)
+        return status;
     uint32_t next = p->in_ops ? ir->index->open_role + 1 : 0;
-    if ((uint32_t)role < next)
+    if (role < next)
         return parse_error(p, word.at,
                            "the ops of role '%s' must come once, in the order of the role lines",
                            ir->role[role].name);
-    for (uint32_t r = next; r <= (uint32_t)role; r++)
+    for (uint32_t r = next; r <= role; r++)
         ir->role[r].op_begin = ir->op.count;
-    ir->index->open_role = (uint32_t)role;
+    ir->index->open_role = role;
     p->in_ops = true;
     return STATUS_OK;
 }

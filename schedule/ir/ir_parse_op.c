@@ -13,6 +13,8 @@ enum { OPERANDS_MAX = 8 }; /* reads, or writes, of any kind */
 enum { PHASE, REGION, LAYER, CHUNK, STEP, MICRO, TAGS };
 static const char *const tag_names[TAGS] = {"phase", "region", "layer", "chunk", "step", "micro"};
 
+const char *const clause_names[CLAUSE_COUNT] = {"reads", "writes", "waits", "guard"};
+
 /* An op line as it is read. */
 struct op_line {
     struct op_desc desc;
@@ -20,7 +22,7 @@ struct op_line {
     uint32_t id;
     const char *start; /* of its id */
     uint32_t keys;     /* bits of the parameters, then of the labels given */
-    bool guard, waits, reads, writes;
+    uint32_t clauses;  /* bits of those given */
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
 
@@ -30,14 +32,11 @@ static enum status parse_kind(struct parser *p, struct op_line *line)
     enum status status = parse_expect(p, &word, "a kind of work");
     if (status != STATUS_OK)
         return status;
-    uint64_t hash = hash_text(word.at, word.size);
-    for (struct id_probe at = id_map_start(&p->kinds, hash); id_map_next(&p->kinds, &at);) {
-        const struct work_kind_info *info = work_kind_info((enum work_kind)at.row);
-        if (word_is(word, info->name)) {
-            line->info = info;
-            line->desc.work.kind = (uint8_t)at.row;
-            return STATUS_OK;
-        }
+    enum work_kind kind;
+    if (work_kind_find(word.at, word.size, &kind)) {
+        line->info = work_kind_info(kind);
+        line->desc.work.kind = (uint8_t)kind;
+        return STATUS_OK;
     }
     const char *names[WORK_KIND_COUNT];
     for (int i = 0; i < WORK_KIND_COUNT; i++)
@@ -51,13 +50,10 @@ static enum status parse_op_stream(struct parser *p, struct op_line *line)
     enum status status = parse_expect(p, &word, "a stream");
     if (status != STATUS_OK)
         return status;
-    int found = ir_find_stream(p->ir, word.at, word.size);
-    if (found < 0) {
-        const char *names[IR_STREAMS_MAX];
-        for (uint32_t i = 0; i < p->ir->stream_count; i++)
-            names[i] = p->ir->stream[i].name;
-        return parse_unknown(p, word, "stream", names, p->ir->stream_count);
-    }
+    uint16_t found;
+    status = parse_row(p, IR_STREAM, word, "stream", &found);
+    if (status != STATUS_OK)
+        return status;
     enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
     if (!work_runs_on((enum work_kind)line->desc.work.kind, class))
         return parse_error(p, word.at, "%s runs on streams of class %s, and '%s' is of class %s",
@@ -75,7 +71,7 @@ static enum status parse_param(struct parser *p, struct op_line *line, uint32_t 
     int64_t *target = &line->desc.work.p[i];
     if (param->is_group) {
         uint16_t group;
-        enum status status = parse_group_name(p, value, &group);
+        enum status status = parse_row(p, IR_GROUP, value, "group", &group);
         *target = status == STATUS_OK ? group + param->optional : 0;
         return status;
     }
@@ -85,12 +81,11 @@ static enum status parse_param(struct parser *p, struct op_line *line, uint32_t 
                             : param->optional ? 0
                                               : 1,
                             INT64_MAX, target);
-    for (int k = 0; k < param->value_count; k++)
-        if (word_is(value, param->values[k])) {
-            *target = k;
-            return STATUS_OK;
-        }
-    return parse_unknown(p, value, param->name, param->values, param->value_count);
+    uint8_t choice = 0;
+    enum status status =
+        parse_choice(p, value, param->name, param->values, param->value_count, &choice);
+    *target = choice;
+    return status;
 }
 
 static enum status parse_tag(struct parser *p, struct op_line *line, int tag, struct word value)
@@ -100,27 +95,10 @@ static enum status parse_tag(struct parser *p, struct op_line *line, int tag, st
                              [CHUNK] = &tags->chunk,
                              [STEP] = &tags->step,
                              [MICRO] = &tags->micro};
-    const char *names[PHASE_COUNT + REGION_COUNT];
-    if (tag == PHASE) {
-        enum phase phase;
-        if (phase_find(value.at, value.size, &phase)) {
-            tags->phase = (uint8_t)phase;
-            return STATUS_OK;
-        }
-        for (int i = 0; i < PHASE_COUNT; i++)
-            names[i] = phase_name((enum phase)i);
-        return parse_unknown(p, value, "phase", names, PHASE_COUNT);
-    }
-    if (tag == REGION) {
-        enum region region;
-        if (region_find(value.at, value.size, &region)) {
-            tags->region = (uint8_t)region;
-            return STATUS_OK;
-        }
-        for (int i = 0; i < REGION_COUNT; i++)
-            names[i] = region_name((enum region)i);
-        return parse_unknown(p, value, "region", names, REGION_COUNT);
-    }
+    if (tag == PHASE)
+        return parse_choice(p, value, "phase", phase_names, PHASE_COUNT, &tags->phase);
+    if (tag == REGION)
+        return parse_choice(p, value, "region", region_names, REGION_COUNT, &tags->region);
     int64_t number;
     enum status status = parse_number(p, value, tag_names[tag], 0, IR_NONE16 - 1, &number);
     if (status == STATUS_OK)
@@ -157,29 +135,25 @@ static enum status parse_key(struct parser *p, struct op_line *line, struct word
 /* Parses a guard such as "cp>=3". */
 static enum status parse_guard(struct parser *p, struct op_line *line)
 {
-    static const struct {
-        const char *sign;
-        enum guard_test test;
-    } signs[] = {{">=", GUARD_GE}, {"==", GUARD_EQ}, {"<", GUARD_LT}};
     struct word word;
     enum status status = parse_expect(p, &word, "a guard such as cp>=3");
     if (status != STATUS_OK)
         return status;
-    size_t name_size = 0, s = 0;
+    size_t name_size = 0, sign_size = 0;
     while (name_size < word.size && !memchr("<>=!", word.at[name_size], 4))
         name_size++;
     struct word rest = {word.at + name_size, word.size - name_size};
-    for (; s < ARRAY_LEN(signs); s++)
-        if (rest.size >= strlen(signs[s].sign) &&
-            memcmp(rest.at, signs[s].sign, strlen(signs[s].sign)) == 0)
+    struct guard guard = {0};
+    for (; guard.test < GUARD_TEST_COUNT; guard.test++) {
+        sign_size = strlen(guard_signs[guard.test]);
+        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test], sign_size) == 0)
             break;
-    if (s == ARRAY_LEN(signs))
+    }
+    if (guard.test == GUARD_TEST_COUNT)
         return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
-    size_t sign_size = strlen(signs[s].sign);
     struct word number = {rest.at + sign_size, rest.size - sign_size};
-    struct guard guard = {.test = (uint8_t)signs[s].test};
     int64_t value;
-    status = parse_group_name(p, (struct word){word.at, name_size}, &guard.group);
+    status = parse_row(p, IR_GROUP, (struct word){word.at, name_size}, "group", &guard.group);
     if (status == STATUS_OK)
         status = parse_number(p, number, "guard", 0, UINT32_MAX, &value);
     if (status != STATUS_OK)
@@ -257,7 +231,6 @@ static enum status parse_view(struct parser *p, struct word word, struct view *v
 /* Parses the operands up to the next keyword or KEY=VALUE. */
 static enum status parse_operands(struct parser *p, struct op_line *line, bool write)
 {
-    static const char *const ends[] = {"reads", "writes", "waits", "guard"};
     struct view *view = write ? line->write : line->read;
     uint8_t *count = write ? &line->desc.write_count : &line->desc.read_count;
     uint8_t most = write ? line->info->writes_max : line->info->reads_max;
@@ -265,8 +238,8 @@ static enum status parse_operands(struct parser *p, struct op_line *line, bool w
         struct cursor before = p->cursor;
         struct word word = parse_word(p);
         bool end = word.size == 0 || memchr(word.at, '=', word.size);
-        for (size_t i = 0; i < ARRAY_LEN(ends) && !end; i++)
-            end = word_is(word, ends[i]);
+        for (size_t i = 0; i < CLAUSE_COUNT && !end; i++)
+            end = word_is(word, clause_names[i]);
         if (end && *count == 0)
             return parse_error(p, word.at, "expected a buffer that the op %s",
                                write ? "writes" : "reads");
@@ -286,32 +259,23 @@ static enum status parse_operands(struct parser *p, struct op_line *line, bool w
 /* Parses one clause of an op line after the stream. */
 static enum status parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
-    const struct {
-        const char *word;
-        bool *seen;
-    } clauses[] = {{"reads", &line->reads},
-                   {"writes", &line->writes},
-                   {"waits", &line->waits},
-                   {"guard", &line->guard}};
     struct word key = word, value = word_cut(&key, '=');
     if (value.at)
         return parse_key(p, line, key, value);
-    size_t i = 0;
-    while (i < ARRAY_LEN(clauses) && !word_is(word, clauses[i].word))
-        i++;
-    if (i == ARRAY_LEN(clauses)) {
-        static const char *const names[] = {"reads", "writes", "waits", "guard"};
-        return parse_unknown(p, word, "clause of an op", names, ARRAY_LEN(names));
-    }
-    if (*clauses[i].seen)
-        return parse_error(p, word.at, "'%s' is given twice", clauses[i].word);
-    *clauses[i].seen = true;
-    switch (i) {
-    case 0:
+    uint8_t clause;
+    enum status status =
+        parse_choice(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause);
+    if (status != STATUS_OK)
+        return status;
+    if (line->clauses >> clause & 1)
+        return parse_error(p, word.at, "'%s' is given twice", clause_names[clause]);
+    line->clauses |= 1u << clause;
+    switch ((enum clause)clause) {
+    case CLAUSE_READS:
         return parse_operands(p, line, false);
-    case 1:
+    case CLAUSE_WRITES:
         return parse_operands(p, line, true);
-    case 2:
+    case CLAUSE_WAITS:
         return parse_waits(p, line);
     default:
         return parse_guard(p, line);
@@ -326,13 +290,12 @@ static enum status check_line(struct parser *p, const struct op_line *line)
         if (!info->param[i].optional && !(line->keys >> i & 1))
             return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
                                info->name, info->param[i].name);
-    if (line->desc.read_count < info->reads_min)
-        return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s reads at least %d operands, not %d",
-                           line->id, info->name, info->reads_min, line->desc.read_count);
-    if (line->desc.write_count < info->writes_min)
-        return parse_error(p, p->cursor.at,
-                           "op %" PRIu32 ": %s writes at least %d operands, not %d", line->id,
-                           info->name, info->writes_min, line->desc.write_count);
+    bool few_reads = line->desc.read_count < info->reads_min;
+    if (few_reads || line->desc.write_count < info->writes_min)
+        return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s %s at least %d operands, not %d",
+                           line->id, info->name, few_reads ? "reads" : "writes",
+                           few_reads ? info->reads_min : info->writes_min,
+                           few_reads ? line->desc.read_count : line->desc.write_count);
     if ((uint64_t)p->ir->operand_count + 2 * OPERANDS_MAX >= IR_NONE ||
         p->ir->range_count >= IR_RANGE - 2 * OPERANDS_MAX)
         return parse_error(p, line->start, "more operands than 32 bits can count");

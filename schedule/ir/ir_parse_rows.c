@@ -10,37 +10,9 @@ static const char *copy(struct parser *p, struct word word)
     return arena_text(&p->scratch, word.at, word.size);
 }
 
-/* One row per table of names: name(i), and how many. */
-typedef const char *name_function(int i);
-
-static const char *name_of_memory(int i)
+static enum status no_row_above(struct parser *p, const char *what, struct word word)
 {
-    return memory_name((enum memory)i);
-}
-
-static const char *name_of_dtype(int i)
-{
-    return dtype_name((enum dtype)i);
-}
-
-static const char *name_of_category(int i)
-{
-    return category_name((enum category)i);
-}
-
-static const char *name_of_binding(int i)
-{
-    return binding_name((enum binding_kind)i);
-}
-
-/* Reports a word that is in none of the rows first..count-1 of a table. */
-static enum status unknown(struct parser *p, struct word word, const char *what,
-                           name_function *name, int first, int count)
-{
-    const char *names[32];
-    for (int i = first; i < count; i++)
-        names[i - first] = name(i);
-    return parse_unknown(p, word, what, names, (size_t)(count - first));
+    return parse_error(p, word.at, "there is no %s '%s' above this line", what, copy(p, word));
 }
 
 enum status parse_tensor(struct parser *p)
@@ -58,7 +30,7 @@ enum status parse_tensor(struct parser *p)
         return status;
     if (dims.count != 2)
         return parse_error(p, shape.at, "a tensor has two sizes: a vector is [N,1]");
-    if (ir_find_tensor(p->ir, name.at, name.size) != IR_NONE)
+    if (ir_find(p->ir, IR_TENSOR, name.at, name.size) != IR_NONE)
         return parse_error(p, name.at, "a second tensor named '%s'", copy(p, name));
     status = parse_attributes(p, "tensor", keys, COUNT, 0, value);
     struct tensor tensor = {.name = copy(p, name), .rows = dims.size[0], .cols = dims.size[1]};
@@ -85,14 +57,13 @@ enum status parse_bundle(struct parser *p)
         status = parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value);
     if (status != STATUS_OK)
         return status;
-    if (ir_find_bundle(p->ir, name.at, name.size) >= 0)
+    if (ir_find(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
         return parse_error(p, name.at, "a second bundle named '%s'", copy(p, name));
     if (p->ir->bundle_count == IR_NONE16 - 1)
         return parse_error(p, name.at, "more than %d bundles", IR_NONE16 - 1);
-    uint32_t first = ir_find_tensor(p->ir, value[FIRST].at, value[FIRST].size);
+    uint32_t first = ir_find(p->ir, IR_TENSOR, value[FIRST].at, value[FIRST].size);
     if (first == IR_NONE)
-        return parse_error(p, value[FIRST].at, "there is no tensor '%s' above this line",
-                           copy(p, value[FIRST]));
+        return no_row_above(p, "tensor", value[FIRST]);
     int64_t count, elements;
     status = parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count);
     if (status == STATUS_OK)
@@ -146,11 +117,11 @@ static enum status parse_binding(struct parser *p, const struct word *value, uin
                                    buffer_keys[i]);
         return STATUS_OK;
     }
-    enum binding_kind kind;
-    if (!binding_find(value[BIND].at, value[BIND].size, &kind) || kind == BINDING_NONE)
-        return unknown(p, value[BIND], "binding", name_of_binding, BINDING_PARAM,
-                       BINDING_KIND_COUNT);
-    binding.kind = (uint8_t)kind;
+    enum status status = parse_choice(p, value[BIND], "binding", binding_names + BINDING_PARAM,
+                                      BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind);
+    if (status != STATUS_OK)
+        return status;
+    enum binding_kind kind = (enum binding_kind)(binding.kind += BINDING_PARAM);
     if (has_bundle(kind) != !!value[BUNDLE].at)
         return parse_error(p, value[BIND].at,
                            has_bundle(kind) ? "a buffer bound to %s needs bundle="
@@ -161,18 +132,16 @@ static enum status parse_binding(struct parser *p, const struct word *value, uin
     if (value[GATHERED].at && !has_tokens(kind))
         return parse_error(p, value[GATHERED].at,
                            "only tokens, labels and positions can be gathered");
-    enum status status = STATUS_OK;
     if (value[BUNDLE].at) {
-        int bundle = ir_find_bundle(p->ir, value[BUNDLE].at, value[BUNDLE].size);
-        if (bundle < 0)
-            return parse_error(p, value[BUNDLE].at, "there is no bundle '%s' above this line",
-                               copy(p, value[BUNDLE]));
+        uint32_t bundle = ir_find(p->ir, IR_BUNDLE, value[BUNDLE].at, value[BUNDLE].size);
+        if (bundle == IR_NONE)
+            return no_row_above(p, "bundle", value[BUNDLE]);
         binding.bundle = (uint16_t)bundle;
     }
     if (value[SHARD].at)
-        status = parse_group_name(p, value[SHARD], &binding.shard);
+        status = parse_row(p, IR_GROUP, value[SHARD], "group", &binding.shard);
     if (status == STATUS_OK && value[GATHERED].at)
-        status = parse_group_name(p, value[GATHERED], &binding.gathered);
+        status = parse_row(p, IR_GROUP, value[GATHERED], "group", &binding.gathered);
     if (status == STATUS_OK && value[PARTIAL].at)
         status = parse_axis_mask(p, value[PARTIAL], &binding.partial);
     if (status == STATUS_OK && p->ir->binding_count == IR_NONE16 - 1)
@@ -189,9 +158,9 @@ static enum status parse_buffer_role(struct parser *p, struct word word, const c
         return parse_error(p, name, "where there are several roles, a buffer needs role=");
     if (!word.at)
         return STATUS_OK;
-    int found = ir_find_role(p->ir, word.at, word.size);
-    if (found < 0)
-        return parse_error(p, word.at, "there is no role '%s' above this line", copy(p, word));
+    uint32_t found = ir_find(p->ir, IR_ROLE, word.at, word.size);
+    if (found == IR_NONE)
+        return no_row_above(p, "role", word);
     *role = (uint16_t)found;
     return STATUS_OK;
 }
@@ -209,10 +178,8 @@ static enum status parse_free(struct parser *p, struct word word, buffer_id buff
     for (size_t i = 0; i < p->list_count; i++)
         largest = p->list[i].i > largest ? p->list[i].i : largest;
     if (largest >= ir->op.count) {
-        if (p->pending_count == p->pending_capacity) {
-            p->pending_capacity = heap_next_capacity(p->pending_capacity, p->pending_count + 1);
-            p->pending = heap_realloc(p->pending, p->pending_capacity, sizeof *p->pending);
-        }
+        p->pending =
+            heap_grow(p->pending, &p->pending_capacity, p->pending_count + 1, sizeof *p->pending);
         p->pending[p->pending_count++] = (struct pending){
             p->cursor.line, (uint32_t)(word.at - p->cursor.line_start) + 1, largest};
     }
@@ -220,47 +187,47 @@ static enum status parse_free(struct parser *p, struct word word, buffer_id buff
     return STATUS_OK;
 }
 
+/* Parses a word of a table of names. what: "a " and the name of the table. */
+static enum status parse_column(struct parser *p, const char *what, const char *const *names,
+                                size_t count, uint8_t *found)
+{
+    struct word word;
+    enum status status = parse_expect(p, &word, what);
+    return status == STATUS_OK ? parse_choice(p, word, what + strlen("a "), names, count, found)
+                               : status;
+}
+
 /* Parses what every buffer has: "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY". */
 static enum status parse_buffer_columns(struct parser *p, struct word *name,
                                         struct buffer_desc *desc)
 {
-    static const char *const words[] = {"reads", "writes", "waits", "guard"};
+    const char *dtypes[DTYPE_COUNT];
     struct word word;
     *name = parse_word(p);
     enum status status = parse_name(p, "buffer", false, name);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (word_is(*name, words[i]))
+    for (size_t i = 0; i < CLAUSE_COUNT; i++)
+        if (word_is(*name, clause_names[i]))
             return parse_error(p, name->at, "'%s' cannot name a buffer: ops have that word",
-                               words[i]);
+                               clause_names[i]);
     if (ir_find_buffer(p->ir, name->at, name->size).i != IR_NONE)
         return parse_error(p, name->at, "a second buffer named '%s'", copy(p, *name));
     if (p->ir->buffer.count >= IR_RANGE - 1)
         return parse_error(p, name->at, "more than %" PRIu32 " buffers", IR_RANGE - 1);
 
-    enum memory memory;
-    enum dtype dtype;
-    enum category category;
-    if ((status = parse_expect(p, &word, "a memory")) != STATUS_OK)
-        return status;
-    if (!memory_find(word.at, word.size, &memory))
-        return unknown(p, word, "memory", name_of_memory, 0, MEMORY_COUNT);
-    if ((status = parse_expect(p, &word, "a dtype")) != STATUS_OK)
-        return status;
-    if (!dtype_find(word.at, word.size, &dtype))
-        return unknown(p, word, "dtype", name_of_dtype, 0, DTYPE_COUNT);
-    if ((status = parse_expect(p, &word, "a shape")) != STATUS_OK ||
-        (status = parse_dims(p, word, &desc->dims)) != STATUS_OK)
-        return status;
-    if ((status = parse_expect(p, &word, "a category")) != STATUS_OK)
-        return status;
-    if (!category_find(word.at, word.size, &category))
-        return unknown(p, word, "category", name_of_category, 0, CATEGORY_COUNT);
-    desc->memory = (uint8_t)memory;
-    desc->dtype = (uint8_t)dtype;
-    desc->category = (uint8_t)category;
-    return STATUS_OK;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        dtypes[i] = dtype_name((enum dtype)i);
+    status = parse_column(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory);
+    if (status == STATUS_OK)
+        status = parse_column(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype);
+    if (status == STATUS_OK)
+        status = parse_expect(p, &word, "a shape");
+    if (status == STATUS_OK)
+        status = parse_dims(p, word, &desc->dims);
+    if (status == STATUS_OK)
+        status = parse_column(p, "a category", category_names, CATEGORY_COUNT, &desc->category);
+    return status;
 }
 
 enum status parse_buffer(struct parser *p)

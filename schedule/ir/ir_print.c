@@ -5,13 +5,17 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
-
 static void put(struct text *out, const char *key, uint64_t value)
 {
     text_puts(out, key);
     assert(value <= INT64_MAX);
     text_put_i64(out, (int64_t)value);
+}
+
+static void put_name(struct text *out, const char *key, const char *name)
+{
+    text_puts(out, key);
+    text_puts(out, name);
 }
 
 /* Appends a label, only when there is one. */
@@ -21,34 +25,26 @@ static void put_label(struct text *out, const char *key, uint16_t value)
         put(out, key, value);
 }
 
-/* Appends what comes between the items of a list: a comma, a space or nothing. */
-static void put_separator(struct text *out, char separator, uint32_t i)
+/* Appends the line of a group or a role. */
+static void put_ranks(struct text *out, const struct mesh *mesh, const char *key, const char *name,
+                      const struct axis_set *set, uint32_t count)
 {
-    if (i > 0)
-        text_putc(out, separator);
-}
-
-static void put_axes(struct text *out, const struct mesh *mesh, const struct axis_set *set,
-                     uint32_t count)
-{
+    put_name(out, key, name);
     for (uint32_t i = 0; i < count; i++) {
-        text_puts(out, i == 0 ? " axes=" : ",");
-        text_puts(out, mesh->axis[set[i].axis].name);
+        put_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
         for (uint32_t k = 0; k < set[i].count; k++)
             put(out, k == 0 ? ":" : "+", set[i].set[k]);
     }
+    text_putc(out, '\n');
 }
 
 /* Appends the axes of a bit mask, in mesh order; nothing when it is empty. */
 static void put_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
 {
-    if (mask == 0)
-        return;
-    text_puts(out, key);
-    for (uint32_t a = 0, done = 0; a < mesh->axis_count; a++)
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (mask >> a & 1) {
-            put_separator(out, ',', done++);
-            text_puts(out, mesh->axis[a].name);
+            put_name(out, key, mesh->axis[a].name);
+            key = ",";
         }
 }
 
@@ -66,8 +62,7 @@ static void put_tokens(struct text *out, const struct ir *ir)
         return;
     text_puts(out, "tokens");
     if (layout->tokens) {
-        text_puts(out, " layout=");
-        text_puts(out, layout_name((enum layout_kind)layout->kind));
+        put_name(out, " layout=", layout_name((enum layout_kind)layout->kind));
         put(out, " cp=", layout->cp);
         put(out, " hp=", layout->hp);
         put(out, " chunks=", layout->chunks);
@@ -81,8 +76,7 @@ static void put_tokens(struct text *out, const struct ir *ir)
         put(out, " batch=", (uint64_t)ir->global_batch);
     if (ir->micro_batch)
         put(out, " micro_batch=", (uint64_t)ir->micro_batch);
-    text_puts(out, " dtype=");
-    text_puts(out, dtype_name((enum dtype)ir->dtype));
+    put_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
     text_putc(out, '\n');
 }
 
@@ -107,16 +101,14 @@ static void put_documents(struct text *out, const struct ir *ir)
 
 static void put_arena(struct text *out, const struct ir *ir)
 {
-    bool any = false;
+    const char *before = "arena ";
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (ir->arena_bytes[m]) {
-            text_puts(out, any ? " " : "arena ");
-            text_puts(out, memory_name((enum memory)m));
+            put_name(out, before, memory_name((enum memory)m));
             put(out, "=", ir->arena_bytes[m]);
-            any = true;
+            before = " ";
         }
-    if (any)
-        text_putc(out, '\n');
+    text_puts(out, *before == ' ' ? "\n" : "");
 }
 
 /* True if there is only the role that is made when none is added. */
@@ -140,23 +132,15 @@ static void put_head(struct text *out, const struct ir *ir, int version)
     put_documents(out, ir);
     if (version == IR_TEXT_FLAT)
         put_arena(out, ir);
-    for (uint32_t i = 0; i < ir->group_count; i++) {
-        text_puts(out, "group ");
-        text_puts(out, ir->group[i].name);
-        put_axes(out, &ir->mesh, ir->group[i].axis, ir->group[i].axis_count);
-        text_putc(out, '\n');
-    }
-    for (uint32_t i = 0; i < ir->role_count && !has_default_role(ir); i++) {
-        text_puts(out, "role ");
-        text_puts(out, ir->role[i].name);
-        put_axes(out, &ir->mesh, ir->role[i].axis, ir->role[i].axis_count);
-        text_putc(out, '\n');
-    }
+    for (uint32_t i = 0; i < ir->group_count; i++)
+        put_ranks(out, &ir->mesh, "group ", ir->group[i].name, ir->group[i].axis,
+                  ir->group[i].axis_count);
+    for (uint32_t i = 0; i < ir->role_count && !has_default_role(ir); i++)
+        put_ranks(out, &ir->mesh, "role ", ir->role[i].name, ir->role[i].axis,
+                  ir->role[i].axis_count);
     for (uint32_t i = 0; i < ir->stream_count; i++) {
-        text_puts(out, "stream ");
-        text_puts(out, ir->stream[i].name);
-        text_putc(out, ' ');
-        text_puts(out, stream_class_name((enum stream_class)ir->stream[i].stream_class));
+        put_name(out, "stream ", ir->stream[i].name);
+        put_name(out, " ", stream_class_name((enum stream_class)ir->stream[i].stream_class));
         text_putc(out, '\n');
     }
 }
@@ -165,8 +149,7 @@ static void put_weights(struct text *out, const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *tensor = &ir->tensor[i];
-        text_puts(out, "tensor ");
-        text_puts(out, tensor->name);
+        put_name(out, "tensor ", tensor->name);
         put(out, " [", (uint64_t)tensor->rows);
         put(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
@@ -180,10 +163,8 @@ static void put_weights(struct text *out, const struct ir *ir)
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
         const struct bundle *bundle = &ir->bundle[i];
-        text_puts(out, "bundle ");
-        text_puts(out, bundle->name);
-        text_puts(out, " first=");
-        text_puts(out, ir->tensor[bundle->tensor_begin].name);
+        put_name(out, "bundle ", bundle->name);
+        put_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
         put(out, " count=", bundle->tensor_count);
         put(out, " elements=", bundle->elements);
         text_putc(out, '\n');
@@ -192,20 +173,13 @@ static void put_weights(struct text *out, const struct ir *ir)
 
 static void put_binding(struct text *out, const struct ir *ir, const struct binding *binding)
 {
-    text_puts(out, " bind=");
-    text_puts(out, binding_name((enum binding_kind)binding->kind));
-    if (binding->bundle != IR_NONE16) {
-        text_puts(out, " bundle=");
-        text_puts(out, ir->bundle[binding->bundle].name);
-    }
-    if (binding->shard != IR_NONE16) {
-        text_puts(out, " shard=");
-        text_puts(out, ir->group[binding->shard].name);
-    }
-    if (binding->gathered != IR_NONE16) {
-        text_puts(out, " gathered=");
-        text_puts(out, ir->group[binding->gathered].name);
-    }
+    put_name(out, " bind=", binding_name((enum binding_kind)binding->kind));
+    if (binding->bundle != IR_NONE16)
+        put_name(out, " bundle=", ir->bundle[binding->bundle].name);
+    if (binding->shard != IR_NONE16)
+        put_name(out, " shard=", ir->group[binding->shard].name);
+    if (binding->gathered != IR_NONE16)
+        put_name(out, " gathered=", ir->group[binding->gathered].name);
     put_mask(out, " partial=", &ir->mesh, binding->partial);
 }
 
@@ -216,18 +190,13 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     const struct dims *dims = &ir->dims[t->dims[b]];
     text_puts(out, "buffer ");
     put_buffer(out, ir, b);
-    text_putc(out, ' ');
-    text_puts(out, memory_name((enum memory)t->memory[b]));
-    text_putc(out, ' ');
-    text_puts(out, dtype_name((enum dtype)t->dtype[b]));
+    put_name(out, " ", memory_name((enum memory)t->memory[b]));
+    put_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
     for (uint32_t i = 0; i < dims->count; i++)
         put(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
-    text_puts(out, "] ");
-    text_puts(out, category_name((enum category)t->category[b]));
-    if (roles) {
-        text_puts(out, " role=");
-        text_puts(out, ir->role[t->role[b]].name);
-    }
+    put_name(out, "] ", category_name((enum category)t->category[b]));
+    if (roles)
+        put_name(out, " role=", ir->role[t->role[b]].name);
     put_label(out, " layer=", t->layer[b]);
     if (t->binding[b] != IR_NONE16)
         put_binding(out, ir, &ir->binding[t->binding[b]]);
@@ -249,8 +218,7 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
         const struct work_param *param = &info->param[i];
         if (param->optional && work->p[i] == 0)
             continue;
-        text_putc(out, ' ');
-        text_puts(out, param->name);
+        put_name(out, " ", param->name);
         text_putc(out, '=');
         if (param->is_group)
             text_puts(out, ir->group[work->p[i] - param->optional].name);
@@ -269,12 +237,10 @@ static void put_operands(struct text *out, const struct ir *ir, const char *what
         text_puts(out, what);
     for (uint32_t i = begin; i < begin + count; i++) {
         text_putc(out, ' ');
-        if (!(ir->operand[i] & IR_RANGE)) {
-            put_buffer(out, ir, ir->operand[i]);
-            continue;
-        }
         struct view view = ir_view(ir, ir->operand[i]);
         put_buffer(out, ir, view.buffer.i);
+        if (!(ir->operand[i] & IR_RANGE))
+            continue;
         put(out, "[", view.begin);
         put(out, ":", view.begin + view.count);
         text_putc(out, ']');
@@ -286,15 +252,12 @@ void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
     const struct op_table *t = &ir->op;
     assert(op < t->count);
     put(out, "op ", op);
-    text_putc(out, ' ');
-    text_puts(out, work_kind_info((enum work_kind)t->kind[op])->name);
-    text_putc(out, ' ');
-    text_puts(out, ir->stream[t->stream[op]].name);
+    put_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
+    put_name(out, " ", ir->stream[t->stream[op]].name);
     put_params(out, ir, ir_work(ir, op));
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
-        text_puts(out, " guard ");
-        text_puts(out, ir->group[guard->group].name);
+        put_name(out, " guard ", ir->group[guard->group].name);
         put(out, guard_signs[guard->test], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
@@ -302,94 +265,79 @@ void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
     uint32_t operand = t->operand_begin[op];
     put_operands(out, ir, " reads", operand, t->reads[op]);
     put_operands(out, ir, " writes", operand + t->reads[op], t->writes[op]);
-    if (t->phase[op] != PHASE_FORWARD) {
-        text_puts(out, " phase=");
-        text_puts(out, phase_name((enum phase)t->phase[op]));
-    }
-    if (t->region[op] != REGION_NONE) {
-        text_puts(out, " region=");
-        text_puts(out, region_name((enum region)t->region[op]));
-    }
+    if (t->phase[op] != PHASE_FORWARD)
+        put_name(out, " phase=", phase_name((enum phase)t->phase[op]));
+    if (t->region[op] != REGION_NONE)
+        put_name(out, " region=", region_name((enum region)t->region[op]));
     put_label(out, " layer=", t->layer[op]);
     put_label(out, " chunk=", t->chunk[op]);
     put_label(out, " step=", t->step[op]);
     put_label(out, " micro=", t->micro[op]);
 }
 
-void ir_print(struct text *out, const struct ir *ir)
+/* Hands on the complete lines in *out: to its file, or to *loops if they are to be rolled. */
+static void pass_lines(struct text *out, struct loops *loops, bool are_ops)
+{
+    if (!loops) {
+        text_pass_on(out);
+        return;
+    }
+    for (size_t begin = 0; begin < out->size;) {
+        const char *line = out->data + begin;
+        size_t size = (size_t)((char *)memchr(line, '\n', out->size - begin) - line);
+        loops_add_line(loops, line, size, are_ops);
+        begin += size + 1;
+    }
+    out->size = 0;
+}
+
+/* Appends the rows after the head: with their offsets, or without them and into *loops. */
+static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);
-    put_head(out, ir, IR_TEXT_FLAT);
     put_weights(out, ir);
+    pass_lines(out, loops, false);
+    if (loops)
+        loops_roll(loops, 0);
+    uint64_t from = loops ? loops->count : 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        put_buffer_row(out, ir, b, roles, true);
-        text_pass_on(out);
+        put_buffer_row(out, ir, b, roles, !loops);
+        pass_lines(out, loops, false);
     }
+    if (loops)
+        loops_roll(loops, from);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         if (roles && role->op_count > 0) {
-            text_puts(out, "ops ");
-            text_puts(out, role->name);
+            put_name(out, "ops ", role->name);
             text_putc(out, '\n');
+            pass_lines(out, loops, false);
         }
+        from = loops ? loops->count : 0;
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
             ir_print_op(out, ir, op);
             text_putc(out, '\n');
-            text_pass_on(out);
+            pass_lines(out, loops, true);
         }
+        if (loops)
+            loops_roll(loops, from);
     }
 }
 
-/* Adds the lines of *text, and empties it. */
-static void add_lines(struct loops *loops, struct text *text, bool are_ops)
+void ir_print(struct text *out, const struct ir *ir)
 {
-    for (size_t begin = 0; begin < text->size;) {
-        const char *end = memchr(text->data + begin, '\n', text->size - begin);
-        size_t size = end ? (size_t)(end - text->data) - begin : text->size - begin;
-        loops_add_line(loops, text->data + begin, size, are_ops);
-        begin += size + 1;
-    }
-    text->size = 0;
-}
-
-static void add_ops(struct loops *loops, const struct ir *ir, const struct role *role)
-{
-    struct text line = {0};
-    uint64_t from = loops->count;
-    for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
-        ir_print_op(&line, ir, op);
-        add_lines(loops, &line, true);
-    }
-    loops_roll(loops, from);
-    text_release(&line);
+    put_head(out, ir, IR_TEXT_FLAT);
+    put_rows(out, ir, NULL);
 }
 
 void ir_print_loops(struct text *out, const struct ir *ir)
 {
     struct loops loops = {0};
-    struct text line = {0};
-    bool roles = !has_default_role(ir);
+    struct text rows = {0};
     put_head(out, ir, IR_TEXT_LOOPS);
-    put_weights(&line, ir);
-    add_lines(&loops, &line, false);
-    loops_roll(&loops, 0);
-    uint64_t from = loops.count;
-    for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        put_buffer_row(&line, ir, b, roles, false);
-        add_lines(&loops, &line, false);
-    }
-    loops_roll(&loops, from);
-    for (uint32_t r = 0; r < ir->role_count; r++) {
-        const struct role *role = &ir->role[r];
-        if (roles && role->op_count > 0) {
-            text_puts(&line, "ops ");
-            text_puts(&line, role->name);
-            add_lines(&loops, &line, false);
-        }
-        add_ops(&loops, ir, role);
-    }
+    put_rows(&rows, ir, &loops);
     loops_print(out, &loops);
-    text_release(&line);
+    text_release(&rows);
     loops_release(&loops);
 }
 

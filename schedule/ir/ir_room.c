@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROWS_KNOWN = 1024 };
+
 uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
+    if (needed >= (uint64_t)capacity + ROWS_KNOWN) /* the caller knows how many rows are to come */
+        next = (size_t)needed;
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
 }
 
@@ -52,24 +56,26 @@ static void column_set(void *table, struct column column, void *data)
     memcpy((char *)table + column.at, &data, sizeof data);
 }
 
-static void resize_columns(void *table, const struct column *column, size_t count,
-                           uint32_t capacity)
+/* Makes room for `more` rows in a table. */
+static void grow(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
+                 const struct column *column, size_t columns)
 {
-    for (size_t i = 0; i < count; i++)
+    if (count + more <= *capacity)
+        return;
+    *capacity = ir_grown_capacity(*capacity, count + more);
+    for (size_t i = 0; i < columns; i++)
         column_set(table, column[i],
-                   heap_realloc(column_get(table, column[i]), capacity, column[i].size));
+                   heap_realloc(column_get(table, column[i]), *capacity, column[i].size));
 }
 
-void ir_grow_buffers(struct buffer_table *table)
+void ir_grow_buffers(struct buffer_table *table, uint64_t more)
 {
-    table->capacity = ir_grown_capacity(table->capacity, (uint64_t)table->count + 1);
-    resize_columns(table, buffer_columns, ARRAY_LEN(buffer_columns), table->capacity);
+    grow(table, table->count, &table->capacity, more, buffer_columns, ARRAY_LEN(buffer_columns));
 }
 
-void ir_grow_ops(struct op_table *table)
+void ir_grow_ops(struct op_table *table, uint64_t more)
 {
-    table->capacity = ir_grown_capacity(table->capacity, (uint64_t)table->count + 1);
-    resize_columns(table, op_columns, ARRAY_LEN(op_columns), table->capacity);
+    grow(table, table->count, &table->capacity, more, op_columns, ARRAY_LEN(op_columns));
 }
 
 static void free_columns(void *table, const struct column *column, size_t count)
@@ -88,17 +94,11 @@ static const struct column arrays[] = {
 
 /* ---- the index ---- */
 
-struct ir_index *ir_make_index(struct ir *ir)
+struct ir_index *ir_index(struct ir *ir)
 {
-    if (ir->index)
-        return ir->index;
-    struct ir_index *index = heap_zalloc(1, sizeof *index);
-    index->last_extent = IR_NONE;
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        index->last_shape[kind] = IR_NONE;
-        index->kind[kind] = work_kind_info((enum work_kind)kind);
-    }
-    return ir->index = index;
+    if (!ir->index)
+        ir->index = heap_zalloc(1, sizeof *ir->index);
+    return ir->index;
 }
 
 void ir_release(struct ir *ir)
@@ -108,46 +108,26 @@ void ir_release(struct ir *ir)
     free_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns));
     free_columns(&ir->op, op_columns, ARRAY_LEN(op_columns));
     if (index) {
-        struct id_map *map[] = {&index->shape,   &index->dims,  &index->extent, &index->word,
-                                &index->group,   &index->role,  &index->tensor, &index->bundle,
-                                &index->binding, &index->guard, &index->buffer};
-        for (size_t i = 0; i < ARRAY_LEN(map); i++)
-            id_map_release(map[i]);
+        id_map_release(&index->shape);
+        id_map_release(&index->dims);
+        id_map_release(&index->extent);
+        id_map_release(&index->buffer);
+        for (int table = 0; table < IR_TABLE_COUNT; table++)
+            id_map_release(&index->name[table]);
         free(index->next_number);
-        free(index->stem_dims);
-        free(index->recent_range);
-        free(index->recent_stem);
         free(index);
     }
     arena_release(&ir->arena);
     *ir = (struct ir){0};
 }
 
-/* Reserves exactly the rows that are known to be needed, without rounding up. */
-#define RESERVE_ROWS(ir, name, rows)                                                               \
-    do {                                                                                           \
-        uint64_t needed_ = (uint64_t)(ir)->name##_count + (rows);                                  \
-        assert(needed_ <= ROWS_MAX);                                                               \
-        if (needed_ > (ir)->name##_capacity) {                                                     \
-            (ir)->name##_capacity = (uint32_t)needed_;                                             \
-            (ir)->name = heap_realloc((ir)->name, needed_, sizeof *(ir)->name);                    \
-        }                                                                                          \
-    } while (0)
-
 void ir_reserve(struct ir *ir, const struct ir_room *room)
 {
-    uint64_t ops = ir->op.count + room->ops, buffers = ir->buffer.count + room->buffers;
-    assert(ops <= ROWS_MAX && buffers <= IR_RANGE);
-    if (ops > ir->op.capacity) {
-        ir->op.capacity = (uint32_t)ops;
-        resize_columns(&ir->op, op_columns, ARRAY_LEN(op_columns), ir->op.capacity);
-    }
-    if (buffers > ir->buffer.capacity) {
-        ir->buffer.capacity = (uint32_t)buffers;
-        resize_columns(&ir->buffer, buffer_columns, ARRAY_LEN(buffer_columns), ir->buffer.capacity);
-    }
-    RESERVE_ROWS(ir, operand, room->operands);
-    RESERVE_ROWS(ir, wait, room->waits);
-    RESERVE_ROWS(ir, range, room->ranges);
-    RESERVE_ROWS(ir, free_op, room->free_ops);
+    assert(ir->buffer.count + room->buffers <= IR_RANGE);
+    ir_grow_ops(&ir->op, room->ops);
+    ir_grow_buffers(&ir->buffer, room->buffers);
+    RESERVE(ir, operand, room->operands);
+    RESERVE(ir, wait, room->waits);
+    RESERVE(ir, range, room->ranges);
+    RESERVE(ir, free_op, room->free_ops);
 }

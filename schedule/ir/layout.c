@@ -8,7 +8,7 @@
  * cut into equal contiguous parts. In RANK_ORDINAL each chunk is cut that way, so that the head group can gather
  * chunk by chunk. */
 
-static const char *const names[LAYOUT_KIND_COUNT] = {
+const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
     [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
     [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
@@ -17,17 +17,7 @@ static const char *const names[LAYOUT_KIND_COUNT] = {
 const char *layout_name(enum layout_kind kind)
 {
     assert(kind < LAYOUT_KIND_COUNT);
-    return names[kind];
-}
-
-bool layout_find(const char *name, size_t size, enum layout_kind *kind)
-{
-    for (int i = 0; i < LAYOUT_KIND_COUNT; i++)
-        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) {
-            *kind = (enum layout_kind)i;
-            return true;
-        }
-    return false;
+    return layout_names[kind];
 }
 
 /* Returns the number of tokens that a sequence must be a multiple of. */
@@ -37,21 +27,15 @@ static uint64_t step_of(const struct token_layout *layout)
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
         return layout->chunk > 0 || layout->length != NULL ? ranks : ranks * layout->chunks;
-    case LAYOUT_ZIGZAG: /* two slices per context rank, and equal parts of the pair per head rank */
+    /* Two slices per context rank, of the sequence or of each document, and equal parts of the pair per head rank. */
+    case LAYOUT_ZIGZAG:
+    case LAYOUT_ZIGZAG_DOCUMENTS:
         return layout->hp % 2 ? 2 * ranks : ranks;
     case LAYOUT_ZIGZAG_2D:
         return 2 * ranks;
-    case LAYOUT_ZIGZAG_DOCUMENTS: /* of each document; the sequence cuts evenly over the head ranks too */
-        return layout->hp % 2 ? 2 * ranks : ranks;
     default:
         return ranks;
     }
-}
-
-/* Returns the tokens of a context rank in each of its chunks but the last. */
-static int64_t chunk_of(const struct token_layout *layout)
-{
-    return layout->chunk > 0 ? layout->chunk : layout->tokens / layout->cp / layout->chunks;
 }
 
 /* Checks that a chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
@@ -96,10 +80,18 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
 
 /* Returns the number of tokens of the chunk in which position p lies, when each of `ranks` ranks has an equal part of
  * every chunk; *before: the tokens of all chunks before it. */
-static int64_t find_length(const struct token_layout *layout, int64_t ranks, int64_t p,
-                           int64_t *before)
+static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
+                          int64_t *before)
 {
     *before = 0;
+    if (layout->length == NULL) {
+        int64_t size = layout->chunk > 0 ? layout->chunk * layout->cp
+                                         : layout->tokens / layout->chunks,
+                rest;
+        *before = p * ranks / size * size;
+        rest = layout->tokens - *before;
+        return rest < size ? rest : size;
+    }
     for (uint32_t i = 0; i + 1 < layout->chunks; i++) {
         if (p * ranks < *before + layout->length[i])
             return layout->length[i];
@@ -111,7 +103,7 @@ static int64_t find_length(const struct token_layout *layout, int64_t ranks, int
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     assert(layout->kind < LAYOUT_KIND_COUNT);
-    const char *name = names[layout->kind];
+    const char *name = layout_names[layout->kind];
     if (layout->cp < 1 || layout->hp < 1 || layout->chunks < 1)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
@@ -166,6 +158,12 @@ static struct cut_document cut_document(const struct token_layout *layout,
     return (struct cut_document){begin, (documents->end[i] - begin) / (2 * cp), begin / cp};
 }
 
+/* Returns the position of row p of slices c and 2 cp - 1 - c of those that begin at 0. */
+static int64_t in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
+{
+    return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
+}
+
 int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
                            uint32_t c, int64_t p)
 {
@@ -175,37 +173,20 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
     case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
-        if (layout->length != NULL) {
-            int64_t before, length = find_length(layout, cp, p, &before);
-            return before + c * (length / cp) + p - before / cp;
-        }
-        int64_t part = chunk_of(layout), begin = p / part * part;
-        int64_t here = own - begin < part ? own - begin : part;
-        return begin * cp + c * here + p % part;
+        int64_t before, length = find_chunk(layout, cp, p, &before);
+        return before + c * (length / cp) + p - before / cp;
     }
     case LAYOUT_STRIPED:
         return p * cp + c;
     case LAYOUT_ZIGZAG:
-    case LAYOUT_ZIGZAG_2D: {
-        int64_t slice = own / 2;
-        return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
-    }
-    case LAYOUT_ZIGZAG_DOCUMENTS: {
+    case LAYOUT_ZIGZAG_2D:
+        return in_slices(cp, c, own / 2, p);
+    default: {
+        assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
         struct cut_document d = cut_document(layout, documents, p * cp);
-        int64_t row = p - d.row;
-        return d.begin +
-               (row < d.slice ? c * d.slice + row : (2 * cp - 1 - c) * d.slice + row - d.slice);
+        return d.begin + in_slices(cp, c, d.slice, p - d.row);
     }
-    case LAYOUT_KIND_COUNT:
-        break;
     }
-    assert(false && "a layout has a kind");
-    return -1;
-}
-
-int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p)
-{
-    return layout_gathered_in(layout, NULL, c, p);
 }
 
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents)
@@ -268,23 +249,12 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     }
 }
 
-int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
-{
-    return layout_global_in(layout, NULL, c, h, p);
-}
-
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p)
 {
-    if (layout->length != NULL) {
-        int64_t cp = layout->cp, ranks = cp * layout->hp, before;
-        int64_t length = find_length(layout, ranks, p, &before);
-        assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
-        return layout_gathered_in(layout, documents, c,
-                                  before / cp + h * (length / ranks) + p - before / ranks);
-    }
-    int64_t own = layout->tokens / layout->cp / layout->hp, piece = chunk_of(layout) / layout->hp;
-    int64_t begin = p / piece * piece, here = own - begin < piece ? own - begin : piece;
-    assert(h < layout->hp && p >= 0 && p < own);
-    return layout_gathered_in(layout, documents, c, begin * layout->hp + h * here + p % piece);
+    int64_t cp = layout->cp, ranks = cp * layout->hp, before;
+    int64_t length = find_chunk(layout, ranks, p, &before);
+    assert(h < layout->hp && p >= 0 && p < layout->tokens / ranks);
+    return layout_gathered_in(layout, documents, c,
+                              before / cp + h * (length / ranks) + p - before / ranks);
 }

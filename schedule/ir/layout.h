@@ -42,22 +42,18 @@ struct token_layout {
     const int64_t *length;
 };
 
+extern const char *const layout_names[LAYOUT_KIND_COUNT];
 const char *layout_name(enum layout_kind kind);
-bool layout_find(const char *name, size_t size, enum layout_kind *kind);
 
 /* Checks that the sizes divide as the layout needs; the message names lengths that would. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
-/* Returns the global position of local position p on the rank with context index c and head index h. */
-int64_t layout_global(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p);
-
-/* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
- * positions. */
-int64_t layout_gathered(const struct token_layout *layout, uint32_t c, int64_t p);
-
-/* As the two functions above for a packed sequence, on whose documents ZIGZAG_DOCUMENTS depends. */
+/* Returns the global position of local position p on the rank with context index c and head index h. documents: those
+ * of the sequence, on which ZIGZAG_DOCUMENTS depends; other layouts need none. */
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p);
+/* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
+ * positions. */
 int64_t layout_gathered_in(const struct token_layout *layout, const struct document_list *documents,
                            uint32_t c, int64_t p);
 

@@ -30,11 +30,12 @@ struct printer {
     struct text *out;
     struct loops loops;
     struct named *named;
-    uint32_t named_count, named_capacity;
+    uint32_t named_count;
+    size_t named_capacity;
     uint64_t *op_begin;   /* per top-level node: ops before it */
     uint32_t *loop_begin; /* per top-level node: loops before it */
     struct alias *alias;
-    uint32_t alias_count, alias_capacity;
+    size_t alias_count, alias_capacity;
 };
 
 /* The loops around a line, from outside: their rows, and their strides from its first number on. */
@@ -62,38 +63,37 @@ static void put_loop_name(struct text *out, uint32_t loop)
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
                        const char *label, struct named *named)
 {
-    int64_t value[64];
-    uint32_t times[64], count = 0, most = UINT32_MAX;
+    enum { MOST = 64 };
+    struct {
+        int64_t value, step;
+        uint32_t times;
+    } seen[MOST];
+    uint32_t count = 0, most = 0;
     const int64_t *stride = loop->stride;
-    int step[64];
     for (uint32_t i = 0; i < loop->count; i++) {
         const struct loops_shape *line = &l->shape[loop->body[i]];
-        const char *found = line->text ? strstr(line->text, label) : NULL;
-        uint32_t rank = 0;
-        for (const char *c = line->text; found && c < found; c++)
-            rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
-        if (found && (stride[rank] == 1 || stride[rank] == -1)) {
-            uint32_t k = 0;
-            while (k < count && (value[k] != number[rank] || step[k] != (int)stride[rank]))
+        uint32_t rank = loops_rank(line, label), k = 0;
+        if (rank != UINT32_MAX && (stride[rank] == 1 || stride[rank] == -1)) {
+            while (k < count && (seen[k].value != number[rank] || seen[k].step != stride[rank]))
                 k++;
-            if (k == count && count < 64) {
-                value[count] = number[rank];
-                step[count] = (int)stride[rank];
-                times[count++] = 0;
+            if (k == count && count < MOST) {
+                seen[count].value = number[rank];
+                seen[count].step = stride[rank];
+                seen[count++].times = 0;
             }
             if (k < count)
-                times[k]++;
+                seen[k].times++;
         }
         number += line->numbers;
         stride += line->numbers;
     }
-    for (uint32_t k = 0; k < count; k++)
-        if (most == UINT32_MAX || times[k] > times[most])
-            most = k;
-    if (most == UINT32_MAX)
+    if (count == 0)
         return false;
-    named->value = value[most];
-    named->step = step[most];
+    for (uint32_t k = 1; k < count; k++)
+        if (seen[k].times > seen[most].times)
+            most = k;
+    named->value = seen[most].value;
+    named->step = (int)seen[most].step;
     return true;
 }
 
@@ -108,13 +108,11 @@ static bool is_used(const struct printer *p, const struct named *named, const ch
 static void choose_variable(const struct printer *p, const struct loops_shape *loop,
                             const int64_t *number, struct named *named)
 {
-    static const struct {
-        const char *label, *variable;
-    } of[] = {{"layer=\1", "L"}, {"chunk=\1", "c"}, {"step=\1", "t"}, {"micro=\1", "u"}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        if (!is_used(p, named, of[i].variable) &&
-            find_label(&p->loops, loop, number, of[i].label, named)) {
-            strcpy(named->variable, of[i].variable);
+    static const char *const of_label[LOOPS_LABELS] = {"L", "c", "t", "u"};
+    for (int i = 0; i < LOOPS_LABELS; i++)
+        if (!is_used(p, named, of_label[i]) &&
+            find_label(&p->loops, loop, number, loops_labels[i], named)) {
+            strcpy(named->variable, of_label[i]);
             return;
         }
     named->value = 0;
@@ -134,10 +132,7 @@ static void name_loops(struct printer *p, uint32_t shape, const int64_t *number,
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
         return;
-    if (p->named_count == p->named_capacity) {
-        p->named_capacity = (uint32_t)heap_next_capacity(p->named_capacity, p->named_count + 1u);
-        p->named = heap_realloc(p->named, p->named_capacity, sizeof *p->named);
-    }
+    p->named = heap_grow(p->named, &p->named_capacity, p->named_count + 1u, sizeof *p->named);
     uint32_t row = p->named_count++;
     p->named[row] = (struct named){.parent = parent,
                                    .trips = loop->trips,
@@ -176,29 +171,6 @@ struct place {
     uint32_t row;                 /* op line of the innermost body */
 };
 
-/* Finds the place of the op that comes `rest` ops after the first of a node's first iteration. */
-static void find_in_node(const struct printer *p, uint32_t shape, uint32_t loop, uint64_t rest,
-                         struct place *place)
-{
-    const struct loops_shape *s = &p->loops.shape[shape];
-    while (!s->text) {
-        uint64_t ops = s->ops / s->trips;
-        assert(place->depth < DEPTH_MAX);
-        place->loop[place->depth] = loop++;
-        place->iteration[place->depth++] = (int64_t)(rest / ops);
-        rest %= ops;
-        place->row = 0;
-        uint32_t i = 0;
-        for (; rest >= p->loops.shape[s->body[i]].ops; i++) {
-            const struct loops_shape *child = &p->loops.shape[s->body[i]];
-            rest -= child->ops;
-            loop += child->loops;
-            place->row += child->text != NULL && child->ops > 0;
-        }
-        s = &p->loops.shape[s->body[i]];
-    }
-}
-
 static struct place find_op(const struct printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
@@ -210,7 +182,25 @@ static struct place find_op(const struct printer *p, uint64_t op)
             high = middle;
     }
     struct place place = {0};
-    find_in_node(p, p->loops.node[low].shape, p->loop_begin[low], op - p->op_begin[low], &place);
+    uint64_t rest =
+        op - p->op_begin[low]; /* ops of the node, then of each loop in it, before this one */
+    uint32_t loop = p->loop_begin[low];
+    const struct loops_shape *s = &p->loops.shape[p->loops.node[low].shape];
+    while (!s->text) {
+        uint64_t ops = s->ops / s->trips;
+        assert(place.depth < DEPTH_MAX);
+        place.loop[place.depth] = loop++;
+        place.iteration[place.depth++] = (int64_t)(rest / ops);
+        rest %= ops;
+        place.row = 0;
+        const struct loops_shape *child;
+        for (uint32_t i = 0; rest >= (child = &p->loops.shape[s->body[i]])->ops; i++) {
+            rest -= child->ops;
+            loop += child->loops;
+            place.row += child->text != NULL && child->ops > 0;
+        }
+        s = child;
+    }
     return place;
 }
 
@@ -235,23 +225,20 @@ static void put_expression(struct printer *p, const struct around *a, int64_t co
                            const int64_t *factor)
 {
     bool any = false;
-    for (uint32_t d = 0; d < a->depth; d++)
-        if (factor[d] > 0) {
-            put_term(p, a, d, factor[d], any);
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        for (uint32_t d = 0; d < a->depth; d++)
+            if (factor[d] * sign > 0) {
+                put_term(p, a, d, factor[d], any);
+                any = true;
+            }
+        if (constant * sign > 0) {
+            text_puts(p->out, any && sign > 0 ? "+" : "");
+            text_put_i64(p->out, constant);
             any = true;
         }
-    if (constant > 0 && any)
-        text_putc(p->out, '+');
-    if (constant > 0)
-        text_put_i64(p->out, constant);
-    any = any || constant > 0;
-    for (uint32_t d = 0; d < a->depth; d++)
-        if (factor[d] < 0) {
-            put_term(p, a, d, factor[d], any);
-            any = true;
-        }
-    if (constant < 0 || !any)
-        text_put_i64(p->out, constant);
+    }
+    if (!any)
+        text_putc(p->out, '0');
 }
 
 /* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
@@ -267,23 +254,18 @@ static int64_t by_variables(const struct printer *p, const struct around *a, int
     return first;
 }
 
-static bool varies(const struct around *a, uint32_t at)
-{
-    for (uint32_t d = 0; d < a->depth; d++)
-        if (a->stride[d][at] != 0)
-            return true;
-    return false;
-}
-
 static void put_number(struct printer *p, const struct around *a, int64_t first, uint32_t at)
 {
     int64_t factor[DEPTH_MAX], stride[DEPTH_MAX];
-    if (!varies(a, at)) {
+    bool varies = false;
+    for (uint32_t d = 0; d < a->depth; d++) {
+        stride[d] = a->stride[d][at];
+        varies = varies || stride[d] != 0;
+    }
+    if (!varies) {
         text_put_i64(p->out, first);
         return;
     }
-    for (uint32_t d = 0; d < a->depth; d++)
-        stride[d] = a->stride[d][at];
     int64_t constant = by_variables(p, a, first, stride, factor);
     text_putc(p->out, '{');
     put_expression(p, a, constant, factor);
@@ -291,15 +273,6 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
 }
 
 /* ---- names of ops ---- */
-
-static void add_alias(struct printer *p, struct alias alias)
-{
-    if (p->alias_count == p->alias_capacity) {
-        p->alias_capacity = (uint32_t)heap_next_capacity(p->alias_capacity, p->alias_count + 1u);
-        p->alias = heap_realloc(p->alias, p->alias_capacity, sizeof *p->alias);
-    }
-    p->alias[p->alias_count++] = alias;
-}
 
 /* A reference from inside loops to an op that is inside loops, too. In the first iterations of the loops around the
  * reference it names the op at `place`. Each further iteration of loop d around the reference moves the op that it
@@ -384,8 +357,11 @@ static bool note_outside(struct printer *p, const struct around *a, const struct
                 continue;
             if (op < begin || op >= end)
                 return false;
-            add_alias(p, (struct alias){r->place.loop[m], r->place.row,
-                                        named->value + named->step * at, op - begin + of_first});
+            p->alias =
+                heap_grow(p->alias, &p->alias_capacity, p->alias_count + 1, sizeof *p->alias);
+            p->alias[p->alias_count++] =
+                (struct alias){r->place.loop[m], r->place.row, named->value + named->step * at,
+                               op - begin + of_first};
         }
     }
     return true;
@@ -465,13 +441,12 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
     for (const char *c = text; *c; c++) {
         if (*c == LOOPS_NUMBER) {
             put_number(p, a, *number++, at++);
-        } else if (*c == LOOPS_OP && own && a->depth > 0) { /* its own name comes first */
-            put_row(p->out, (*row)++);
+        } else if (*c == LOOPS_OP && own) { /* its own name comes first */
+            if (a->depth > 0)
+                put_row(p->out, (*row)++);
+            else
+                text_put_i64(p->out, *number);
             number++;
-            at++;
-            own = false;
-        } else if (*c == LOOPS_OP && own) {
-            text_put_i64(p->out, *number++);
             at++;
             own = false;
         } else if (*c == LOOPS_OP) {
@@ -556,7 +531,7 @@ static void put_aliases(struct printer *p)
 {
     if (p->alias_count > 0)
         qsort(p->alias, p->alias_count, sizeof *p->alias, compare_aliases);
-    for (uint32_t i = 0; i < p->alias_count; i++) {
+    for (size_t i = 0; i < p->alias_count; i++) {
         const struct alias *alias = &p->alias[i], *before = i > 0 ? alias - 1 : NULL;
         if (before && compare_aliases(before, alias) == 0)
             continue;

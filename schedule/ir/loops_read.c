@@ -4,6 +4,7 @@
  * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
 #include "schedule/ir/loops_read.h"
 #include "schedule/ir/expression.h"
+#include "schedule/ir/id_map.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -16,11 +17,9 @@ enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 #define LINES_MAX ((uint64_t)IR_NONE - 1)
 
 struct item {
-    uint32_t line;
-    const char *at;
-    size_t size;
-    uint32_t loop; /* the loop that begins here; IR_NONE: a statement */
-    uint32_t next; /* the next item at the same depth; IR_NONE: none */
+    struct cursor text; /* its line */
+    uint32_t loop;      /* the loop that begins here; IR_NONE: a statement */
+    uint32_t next;      /* the next item at the same depth; IR_NONE: none */
 };
 
 struct loop {
@@ -51,13 +50,17 @@ struct label {
 struct reader {
     struct parser *p;
     struct item *item;
-    uint32_t item_count, item_capacity;
+    uint32_t item_count;
+    size_t item_capacity;
     struct loop *loop;
-    uint32_t loop_count, loop_capacity;
+    uint32_t loop_count;
+    size_t loop_capacity;
     struct alias *alias;
-    uint32_t alias_count, alias_capacity;
+    uint32_t alias_count;
+    size_t alias_capacity;
     struct label *label;
-    uint32_t label_count, label_capacity;
+    uint32_t label_count;
+    size_t label_capacity;
     struct id_map labels, names, aliases;
     uint64_t next_op; /* of the flat list, while lines are written out */
     int64_t value[DEPTH_MAX];
@@ -75,28 +78,10 @@ static enum status fault(struct reader *r, uint32_t line, const char *format, ..
     return STATUS_BAD_INPUT;
 }
 
+/* Makes room for one more row in an array of the reader. */
 #define GROW(r, name)                                                                              \
-    do {                                                                                           \
-        if ((r)->name##_count == (r)->name##_capacity) {                                           \
-            (r)->name##_capacity =                                                                 \
-                (uint32_t)heap_next_capacity((r)->name##_capacity, (r)->name##_count + 1u);        \
-            (r)->name = heap_realloc((r)->name, (r)->name##_capacity, sizeof *(r)->name);          \
-        }                                                                                          \
-    } while (0)
-
-/* ---- words ---- */
-
-/* Returns the next word of text; size 0: there is none. */
-static struct word next_word(const char **at, const char *end)
-{
-    while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
-        ++*at;
-    struct word word = {*at, 0};
-    while (*at < end && !strchr(" \t\r#", **at))
-        ++*at;
-    word.size = (size_t)(*at - word.at);
-    return word;
-}
+    (r)->name =                                                                                    \
+        heap_grow((r)->name, &(r)->name##_capacity, (r)->name##_count + 1u, sizeof *(r)->name)
 
 /* Reads an expression with the variables of the loops around. */
 static bool read_expression(const struct reader *r, const char *at, const char *end, int64_t *value)
@@ -131,10 +116,10 @@ static bool copy_name(char out[NAME_MAX], struct word word)
 }
 
 /* Reads "loop NAME VARIABLE=FIRST..LAST" after its first word. */
-static enum status read_loop(struct reader *r, const char *at, const char *end, uint32_t line,
-                             struct loop *loop)
+static enum status read_loop(struct reader *r, struct cursor *text, struct loop *loop)
 {
-    struct word name = next_word(&at, end), range = next_word(&at, end);
+    struct word name = cursor_next(text), range = cursor_next(text);
+    uint32_t line = text->line;
     struct word bounds = word_cut(&range, '=');
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
@@ -143,8 +128,8 @@ static enum status read_loop(struct reader *r, const char *at, const char *end, 
                  c[1] == '.';
     if (right)
         c += 2;
-    right = right && expression_digits(&c, behind, &last) && c == behind &&
-            next_word(&at, end).size == 0;
+    right =
+        right && expression_digits(&c, behind, &last) && c == behind && cursor_next(text).size == 0;
     if (!right)
         return fault(
             r, line,
@@ -160,13 +145,14 @@ static enum status read_loop(struct reader *r, const char *at, const char *end, 
     return STATUS_OK;
 }
 
-static enum status open_loop(struct reader *r, const char *at, const char *end, uint32_t line)
+static enum status open_loop(struct reader *r, struct cursor *text)
 {
+    uint32_t line = text->line;
     struct loop loop = {.line = line,
                         .parent = r->depth > 0 ? r->open[r->depth - 1] : IR_NONE,
                         .depth = r->depth,
                         .item = IR_NONE};
-    enum status status = read_loop(r, at, end, line, &loop);
+    enum status status = read_loop(r, text, &loop);
     if (status != STATUS_OK)
         return status;
     if (r->depth == DEPTH_MAX)
@@ -182,9 +168,10 @@ static enum status open_loop(struct reader *r, const char *at, const char *end, 
 }
 
 /* Reads "alias A[0] .1=6 .2=B.3[4]" after its first word. */
-static enum status read_alias(struct reader *r, const char *at, const char *end, uint32_t line)
+static enum status read_alias(struct reader *r, struct cursor *text)
 {
-    struct word name = next_word(&at, end), value = word_cut(&name, '[');
+    uint32_t line = text->line;
+    struct word name = cursor_next(text), value = word_cut(&name, '[');
     struct alias alias = {.line = line};
     bool right = value.size > 1 && value.at[value.size - 1] == ']' &&
                  parse_i64(value.at, value.size - 1, &alias.value);
@@ -193,7 +180,7 @@ static enum status read_alias(struct reader *r, const char *at, const char *end,
     alias.loop = find_loop(r, name.at, name.size);
     if (alias.loop == IR_NONE)
         return fault(r, line, "there is no loop '%.*s'", (int)name.size, name.at);
-    for (struct word word; (word = next_word(&at, end)).size > 0;) {
+    for (struct word word; (word = cursor_next(text)).size > 0;) {
         int64_t row;
         alias.op = word_cut(&word, '=');
         if (!alias.op.at || word.size < 2 || word.at[0] != '.' ||
@@ -228,20 +215,21 @@ static enum status read_tree(struct reader *r)
     memset(last, 0xff, sizeof last);
     while (cursor_next_line(cursor)) {
         const char *line_end = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-        const char *end = line_end ? line_end : cursor->end, *at = cursor->at;
-        struct item item = {cursor->line, at, (size_t)(end - at), IR_NONE, IR_NONE};
-        struct word word = next_word(&at, end);
+        struct item item = {*cursor, IR_NONE, IR_NONE};
+        item.text.end = line_end ? line_end : cursor->end;
+        struct cursor text = item.text;
+        struct word word = cursor_next(&text);
         enum status status = STATUS_OK;
         if (word_is(word, "end")) {
             if (r->depth == 0)
-                return fault(r, item.line, "'end' without a loop");
+                return fault(r, text.line, "'end' without a loop");
             r->depth--;
         } else if (word_is(word, "alias")) {
-            status = read_alias(r, at, end, item.line);
+            status = read_alias(r, &text);
         } else if (word_is(word, "loop")) {
             item.loop = r->loop_count;
             add_item(r, item, last);
-            status = open_loop(r, at, end, item.line);
+            status = open_loop(r, &text);
             last[r->depth] = IR_NONE;
         } else if (word.size > 0) {
             add_item(r, item, last);
@@ -301,7 +289,7 @@ static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
     uint64_t ops = 0, lines = 0;
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next, lines++) {
         const struct item *item = &r->item[i];
-        const char *at = item->at, *end = item->at + item->size;
+        struct cursor text = item->text;
         enum status status = STATUS_OK;
         if (within != IR_NONE)
             r->loop[within].ops = ops;
@@ -311,13 +299,13 @@ static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
             const struct loop *loop = &r->loop[item->loop];
             if (status == STATUS_OK && loop->lines > 0 &&
                 (uint64_t)loop->trips > (LINES_MAX - lines) / loop->lines)
-                return fault(r, item->line, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
+                return fault(r, text.line, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
             lines += loop->lines * (uint64_t)loop->trips;
             ops += loop->ops * (uint64_t)loop->trips;
-        } else if (word_is(next_word(&at, end), "op")) {
-            struct word name = next_word(&at, end);
-            status = within != IR_NONE ? note_row(r, &r->loop[within], name, item->line)
-                                       : note_label(r, name, ops, item->line);
+        } else if (word_is(cursor_next(&text), "op")) {
+            struct word name = cursor_next(&text);
+            status = within != IR_NONE ? note_row(r, &r->loop[within], name, text.line)
+                                       : note_label(r, name, ops, text.line);
             ops++;
         }
         if (status != STATUS_OK)
@@ -496,26 +484,26 @@ static enum status put_list(struct reader *r, struct word list, uint32_t line)
 /* Writes a statement into r->flat, and has it parsed. */
 static enum status put_statement(struct reader *r, const struct item *item)
 {
-    const char *at = item->at, *end = item->at + item->size;
-    struct word word = next_word(&at, end);
+    struct cursor text = item->text;
+    struct word word = cursor_next(&text);
     bool op = word_is(word, "op"), waits = false;
     enum status status = STATUS_OK;
     r->flat.size = 0;
     text_append(&r->flat, word.at, word.size);
     if (op) {
-        next_word(&at, end); /* its name */
+        cursor_next(&text); /* its name */
         text_putc(&r->flat, ' ');
         text_put_i64(&r->flat, (int64_t)r->next_op++);
     }
-    while (status == STATUS_OK && (word = next_word(&at, end)).size > 0) {
+    while (status == STATUS_OK && (word = cursor_next(&text)).size > 0) {
         text_putc(&r->flat, ' ');
         if (op && waits) {
-            status = put_list(r, word, item->line);
+            status = put_list(r, word, text.line);
         } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
             text_puts(&r->flat, "free=");
-            status = put_list(r, (struct word){word.at + 5, word.size - 5}, item->line);
+            status = put_list(r, (struct word){word.at + 5, word.size - 5}, text.line);
         } else {
-            status = put_word(r, word, item->line, &r->flat);
+            status = put_word(r, word, text.line, &r->flat);
         }
         waits = word_is(word, "waits");
     }
@@ -523,7 +511,7 @@ static enum status put_statement(struct reader *r, const struct item *item)
         return status;
     struct parser *p = r->p;
     p->cursor = cursor_make(p->cursor.name, r->flat.data, r->flat.size);
-    p->cursor.line = item->line;
+    p->cursor.line = text.line;
     return parse_statement(p);
 }
 

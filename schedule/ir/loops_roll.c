@@ -27,10 +27,7 @@ void loops_release(struct loops *l)
 
 static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape shape)
 {
-    if (l->shape_count == l->shape_capacity) {
-        l->shape_capacity = (uint32_t)heap_next_capacity(l->shape_capacity, l->shape_count + 1u);
-        l->shape = heap_realloc(l->shape, l->shape_capacity, sizeof *l->shape);
-    }
+    l->shape = heap_grow(l->shape, &l->shape_capacity, l->shape_count + 1u, sizeof *l->shape);
     l->shape[l->shape_count] = shape;
     id_map_add(&l->shapes, hash, l->shape_count);
     return l->shape_count++;
@@ -45,11 +42,10 @@ static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, ui
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
             return at.row;
     }
-    char *copy = arena_alloc(&l->arena, size + 1);
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    return add_shape(
-        l, hash, (struct loops_shape){.text = copy, .trips = 1, .numbers = numbers, .ops = is_op});
+    struct loops_shape line = {.text = arena_text(&l->arena, text, size), .trips = 1};
+    line.numbers = numbers;
+    line.ops = is_op;
+    return add_shape(l, hash, line);
 }
 
 static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
@@ -59,7 +55,7 @@ static bool same_loop(const struct loops_shape *a, const struct loops_shape *b)
            memcmp(a->stride, b->stride, a->numbers * sizeof *a->stride) == 0;
 }
 
-/* Returns the row of a loop's shape. The arrays of `loop` are borrowed. */
+/* Returns the row of a loop's shape, whose arrays are in the arena. */
 static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
 {
     uint64_t hash = hash_word(loop->trips, loop->count);
@@ -70,32 +66,15 @@ static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
     for (struct id_probe at = id_map_start(&l->shapes, hash); id_map_next(&l->shapes, &at);)
         if (same_loop(&l->shape[at.row], loop))
             return at.row;
-    struct loops_shape own = *loop;
-    own.body = arena_array(&l->arena, loop->count, sizeof *own.body);
-    own.stride = arena_array(&l->arena, loop->numbers, sizeof *own.stride);
-    memcpy(own.body, loop->body, loop->count * sizeof *own.body);
-    memcpy(own.stride, loop->stride, loop->numbers * sizeof *own.stride);
-    return add_shape(l, hash, own);
+    return add_shape(l, hash, *loop);
 }
 
 /* ---- lines ---- */
 
 static void add_number(struct loops *l, int64_t value)
 {
-    if (l->number_count == l->number_capacity) {
-        l->number_capacity = heap_next_capacity(l->number_capacity, l->number_count + 1);
-        l->number = heap_realloc(l->number, l->number_capacity, sizeof *l->number);
-    }
+    l->number = heap_grow(l->number, &l->number_capacity, l->number_count + 1, sizeof *l->number);
     l->number[l->number_count++] = value;
-}
-
-static void add_node(struct loops *l, struct loops_node node)
-{
-    if (l->count == l->capacity) {
-        l->capacity = heap_next_capacity(l->capacity, l->count + 1);
-        l->node = heap_realloc(l->node, l->capacity, sizeof *l->node);
-    }
-    l->node[l->count++] = node;
 }
 
 /* True if the numbers in the word that begins here name ops: the word is an op's id, or follows `waits` or `free=`. */
@@ -118,10 +97,10 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
             word = line + i;
         }
         size_t digits = 0;
-        while (i + digits < size && isdigit((unsigned char)line[i + digits]))
-            digits++;
+        uint64_t value = 0;
+        for (; i + digits < size && isdigit((unsigned char)line[i + digits]); digits++)
+            value = 10 * value + (uint64_t)(line[i + digits] - '0');
         bool padded = digits > 1 && line[i] == '0';
-        int64_t value = 0;
         if (digits == 0 || digits > DIGITS_MAX || padded) {
             size_t copied = digits > 0 ? digits : 1;
             memcpy(text + out, line + i, copied);
@@ -129,14 +108,13 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
             i += copied;
             continue;
         }
-        for (size_t k = 0; k < digits; k++)
-            value = 10 * value + (line[i + k] - '0');
-        add_number(l, value);
+        add_number(l, (int64_t)value);
         text[out++] = names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
         i += digits;
     }
     node.shape = shape_of_line(l, text, out, (uint32_t)(l->number_count - node.number), is_op);
-    add_node(l, node);
+    l->node = heap_grow(l->node, &l->capacity, l->count + 1, sizeof *l->node);
+    l->node[l->count++] = node;
     free(text);
 }
 
@@ -188,27 +166,25 @@ static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period,
     return trips;
 }
 
-static const char *const labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
-enum { LABELS = sizeof labels / sizeof *labels };
+const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
 
-/* Returns which of a line's numbers is that of a label; UINT32_MAX: it has none. */
-static uint32_t rank_of(const char *text, const char *label)
+uint32_t loops_rank(const struct loops_shape *shape, const char *label)
 {
-    const char *found = strstr(text, label);
+    const char *found = shape->text ? strstr(shape->text, label) : NULL;
     uint32_t rank = 0;
-    for (const char *c = text; found && c < found; c++)
+    for (const char *c = shape->text; found && c < found; c++)
         rank += *c == LOOPS_NUMBER || *c == LOOPS_OP;
     return found ? rank : UINT32_MAX;
 }
 
-/* True if two lines, of shapes that may differ, have different labels. */
+/* True if two nodes, of shapes that may differ, have different labels. */
 static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 {
-    const char *x = l->shape[l->node[a].shape].text, *y = l->shape[l->node[b].shape].text;
-    if (!x || !y)
-        return !x != !y;
-    for (int i = 0; i < LABELS; i++) {
-        uint32_t rank_x = rank_of(x, labels[i]), rank_y = rank_of(y, labels[i]);
+    const struct loops_shape *x = &l->shape[l->node[a].shape], *y = &l->shape[l->node[b].shape];
+    if (!x->text != !y->text)
+        return true;
+    for (int i = 0; i < LOOPS_LABELS; i++) {
+        uint32_t rank_x = loops_rank(x, loops_labels[i]), rank_y = loops_rank(y, loops_labels[i]);
         if ((rank_x == UINT32_MAX) != (rank_y == UINT32_MAX) ||
             (rank_x != UINT32_MAX && numbers_of(l, a)[rank_x] != numbers_of(l, b)[rank_y]))
             return true;
@@ -249,7 +225,7 @@ static struct found find_loop(const struct loops *l, const uint64_t *again, uint
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
 {
     struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};
-    uint32_t *body = heap_alloc(found.period, sizeof *body);
+    uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
     struct loops_node node = {.number = l->number_count};
     for (uint32_t i = 0; i < found.period; i++) {
         const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
@@ -258,18 +234,14 @@ static struct loops_node make_loop(struct loops *l, uint64_t at, struct found fo
         loop.ops += shape->ops * found.trips;
         loop.loops += shape->loops;
     }
-    int64_t *stride = heap_alloc(loop.numbers + 1u, sizeof *stride), *next = stride;
+    int64_t *next = loop.stride = arena_array(&l->arena, loop.numbers, sizeof *next);
     for (uint32_t i = 0; i < found.period; i++)
         for (uint32_t k = 0; k < l->shape[body[i]].numbers; k++) {
             int64_t first = numbers_of(l, at + i)[k];
             *next++ = numbers_of(l, at + i + found.period)[k] - first;
             add_number(l, first);
         }
-    loop.body = body;
-    loop.stride = stride;
     node.shape = shape_of_loop(l, &loop);
-    free(body);
-    free(stride);
     return node;
 }
 

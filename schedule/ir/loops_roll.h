@@ -36,12 +36,13 @@ struct loops_node {
 /* All-zero is empty. */
 struct loops {
     struct loops_shape *shape;
-    uint32_t shape_count, shape_capacity;
+    uint32_t shape_count;
+    size_t shape_capacity;
     struct id_map shapes;
     int64_t *number;
-    uint64_t number_count, number_capacity;
+    size_t number_count, number_capacity;
     struct loops_node *node; /* top-level, in order */
-    uint64_t count, capacity;
+    size_t count, capacity;
     struct arena arena; /* of shapes */
 };
 
@@ -49,6 +50,13 @@ void loops_release(struct loops *loops);
 
 /* Appends a line (without its end) as a node. is_op: it is the line of an op. */
 void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_op);
+
+/* The labels of an op, as they stand in the text of a shape. */
+enum { LOOPS_LABELS = 4 };
+extern const char *const loops_labels[LOOPS_LABELS];
+
+/* Returns which of the numbers of a shape is that of a label; UINT32_MAX: the shape is a loop's, or has no such label. */
+uint32_t loops_rank(const struct loops_shape *shape, const char *label);
 
 /* Rolls nodes from `from` on, which become fewer. */
 void loops_roll(struct loops *loops, uint64_t from);

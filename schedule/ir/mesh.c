@@ -52,20 +52,13 @@ static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *
         *place = coordinate;
         return true;
     }
-    uint32_t low = 0, high = set->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (set->set[middle] < coordinate)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *place = low;
-    return low < set->count && set->set[low] == coordinate;
+    *place = 0;
+    while (*place < set->count && set->set[*place] != coordinate)
+        ++*place;
+    return *place < set->count;
 }
 
-/* Returns the bit mask of the axes that a group lists. */
-static uint32_t listed_axes(const struct group *group)
+uint32_t group_axis_mask(const struct group *group)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < group->axis_count; i++)
@@ -83,7 +76,7 @@ uint32_t group_size(const struct mesh *mesh, const struct group *group)
 
 uint32_t group_instances(const struct mesh *mesh, const struct group *group)
 {
-    uint32_t listed = listed_axes(group), instances = 1;
+    uint32_t listed = group_axis_mask(group), instances = 1;
     for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (!(listed >> a & 1))
             instances *= mesh->axis[a].size;
@@ -103,7 +96,7 @@ bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t r
             return false;
         *index = *index * set_size(mesh, set) + place;
     }
-    uint32_t listed = listed_axes(group);
+    uint32_t listed = group_axis_mask(group);
     *instance = 0;
     for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (!(listed >> a & 1))
@@ -114,7 +107,7 @@ bool group_locate(const struct mesh *mesh, const struct group *group, uint32_t r
 uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
                       uint32_t index)
 {
-    uint32_t coordinate[MESH_AXES_MAX], listed = listed_axes(group);
+    uint32_t coordinate[MESH_AXES_MAX], listed = group_axis_mask(group);
     for (uint32_t i = group->axis_count; i-- > 0;) {
         const struct axis_set *set = &group->axis[i];
         uint32_t size = set_size(mesh, set);
@@ -152,11 +145,8 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
         return index < guard->value;
     case GUARD_GE:
         return index >= guard->value;
-    case GUARD_EQ:
+    default:
+        assert(guard->test == GUARD_EQ);
         return index == guard->value;
-    case GUARD_TEST_COUNT:
-        break;
     }
-    assert(false && "a guard has a test");
-    return false;
 }

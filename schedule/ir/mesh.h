@@ -59,6 +59,8 @@ int mesh_find_axis(const struct mesh *mesh, const char *name);
 void mesh_coordinates(const struct mesh *mesh, uint32_t rank, uint32_t coordinate[MESH_AXES_MAX]);
 uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_MAX]);
 
+/* Returns the bit mask of the axes that a group lists. */
+uint32_t group_axis_mask(const struct group *group);
 /* Return the ranks in one instance, and the number of instances (the mesh without the group's axes). */
 uint32_t group_size(const struct mesh *mesh, const struct group *group);
 uint32_t group_instances(const struct mesh *mesh, const struct group *group);

@@ -31,19 +31,11 @@ uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint3
     return index;
 }
 
-static uint32_t group_axes(const struct group *group)
-{
-    uint32_t axes = 0;
-    for (uint32_t i = 0; i < group->axis_count; i++)
-        axes |= 1u << group->axis[i].axis;
-    return axes;
-}
-
 uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
 {
-    int group = ir_find_group(ir, "cp", 2);
+    uint32_t group = ir_find(ir, IR_GROUP, "cp", 2);
     uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
-    if (group >= 0 && group_axes(&ir->group[group]) == axes &&
+    if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
         group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
     return ir_index_along(ir, rank, axes, &size);
@@ -79,9 +71,10 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
  * no such group. */
 static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
-    int row = ir_find_group(ir, name, strlen(name));
+    uint32_t row = ir_find(ir, IR_GROUP, name, strlen(name));
     uint32_t instance, index;
-    if (row < 0 || away == 0 || !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
+    if (row == IR_NONE || away == 0 ||
+        !group_locate(&ir->mesh, &ir->group[row], rank, &instance, &index))
         return rank;
     uint32_t size = group_size(&ir->mesh, &ir->group[row]);
     uint32_t before = (index + size - (uint32_t)(away % size)) % size;
@@ -91,7 +84,7 @@ static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank
 /* Returns the name of the only ring, or of two the inner one. */
 static const char *ring_name(const struct ir *ir)
 {
-    return ir_find_group(ir, "cp_in", 5) >= 0 ? "cp_in" : "cp";
+    return ir_find(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
 }
 
 /* Returns the context rank whose keys the op reads. */
@@ -125,8 +118,8 @@ const char *visible_unfit(const struct ir *ir)
 /* Returns the number of ranks of a ring; 1 where there is none. */
 static int64_t ring_size(const struct ir *ir, const char *name)
 {
-    int group = ir_find_group(ir, name, strlen(name));
-    return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
+    uint32_t group = ir_find(ir, IR_GROUP, name, strlen(name));
+    return group != IR_NONE ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
 const char *visible_unfit_work(const struct ir *ir, const struct work *work)
@@ -150,13 +143,26 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 
 /* ---- rows ---- */
 
+/* Keys begin..end of a query row. */
+struct range {
+    int64_t begin, end;
+};
+
+/* Rows whose ranges begin, and end, either at the same key or each one key further than the row before. */
+struct stretch {
+    int64_t row, rows;
+    struct range first, last;
+};
+
 /* The tokens that a query sees, in terms of positions. */
 struct sight {
     const struct token_layout *layout;
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    int64_t begin; /* of the document */
+    int64_t begin;       /* of the document */
+    int64_t first_row;   /* of the op's queries */
+    struct stretch open; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
@@ -167,11 +173,6 @@ static int64_t keys_below(const struct sight *s, int64_t position)
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
-/* Keys begin..end of a query row. */
-struct range {
-    int64_t begin, end;
-};
-
 static struct range range_of(const struct sight *s, int64_t row)
 {
     int64_t position = layout_gathered_in(s->layout, s->list, s->q_context, row);
@@ -181,29 +182,16 @@ static struct range range_of(const struct sight *s, int64_t row)
     return (struct range){keys_below(s, from), keys_below(s, position + 1)};
 }
 
-/* Rows whose ranges begin, and end, either at the same key or each one key further than the row before. */
-struct stretch {
-    int64_t row, rows;
-    struct range first, last;
-};
-
 static bool is_even(int64_t first, int64_t last, int64_t rows)
 {
     return last == first || last - first == rows - 1;
 }
 
-/* Returns how far a bound moves from row to row; -1: there is only one row. */
-static int64_t slope(int64_t first, int64_t last, int64_t rows)
+/* True if a bound moves evenly over two stretches of `rows` rows together, as it does within each. */
+static bool goes_on(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last, int64_t rows)
 {
-    return rows == 1 ? -1 : last > first;
-}
-
-static bool goes_on(int64_t a_first, int64_t a_last, int64_t a_rows, int64_t b_first,
-                    int64_t b_last, int64_t b_rows)
-{
-    int64_t step = b_first - a_last, a = slope(a_first, a_last, a_rows);
-    int64_t b = slope(b_first, b_last, b_rows);
-    return (step == 0 || step == 1) && (a < 0 || a == step) && (b < 0 || b == step);
+    int64_t step = b_first - a_last;
+    return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
 }
 
 /* Appends what a stretch sees as a piece. */
@@ -226,62 +214,57 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-struct collector {
-    const struct sight *sight;
-    struct stretch open; /* rows = 0: none */
-    int64_t first_row;
-};
-
-static void collect(struct collector *c, struct stretch next)
+static void collect(struct sight *s, struct stretch next)
 {
-    struct stretch *open = &c->open;
+    struct stretch *open = &s->open;
+    int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
-        goes_on(open->first.begin, open->last.begin, open->rows, next.first.begin, next.last.begin,
-                next.rows) &&
-        goes_on(open->first.end, open->last.end, open->rows, next.first.end, next.last.end,
-                next.rows)) {
-        open->rows += next.rows;
+        goes_on(open->first.begin, open->last.begin, next.first.begin, next.last.begin, rows) &&
+        goes_on(open->first.end, open->last.end, next.first.end, next.last.end, rows)) {
+        open->rows = rows;
         open->last = next.last;
         return;
     }
     if (open->rows > 0)
-        add_piece(c->sight->out, c->first_row, open);
+        add_piece(s->out, s->first_row, open);
     *open = next;
 }
 
 /* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so a bound of the
  * keys that they attend to moves by at most one key from row to row. If the bounds move evenly from the first row to
  * the last, the rows in between follow; else each half is collected by itself. */
-static void collect_rows(struct collector *c, int64_t row, int64_t rows)
+static void collect_rows(struct sight *s, int64_t row, int64_t rows)
 {
-    struct stretch s = {row, rows, range_of(c->sight, row), range_of(c->sight, row + rows - 1)};
-    if (is_even(s.first.begin, s.last.begin, rows) && is_even(s.first.end, s.last.end, rows)) {
-        collect(c, s);
+    struct stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
+    if (is_even(next.first.begin, next.last.begin, rows) &&
+        is_even(next.first.end, next.last.end, rows)) {
+        collect(s, next);
         return;
     }
-    collect_rows(c, row, rows / 2);
-    collect_rows(c, row + rows / 2, rows - rows / 2);
+    collect_rows(s, row, rows / 2);
+    collect_rows(s, row + rows / 2, rows - rows / 2);
 }
 
 /* Collects the rows from..to of the op's queries that lie in one document. */
-static void collect_document(struct collector *c, int64_t from, int64_t to)
+static void collect_document(struct sight *s, int64_t from, int64_t to)
 {
-    const struct sight *s = c->sight;
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, from);
         if (run > to)
             run = to;
-        collect_rows(c, from, run - from);
+        collect_rows(s, from, run - from);
         from = run;
     }
-    if (c->open.rows > 0)
-        add_piece(s->out, c->first_row, &c->open);
-    c->open.rows = 0;
+    if (s->open.rows > 0)
+        add_piece(s->out, s->first_row, &s->open);
+    s->open.rows = 0;
 }
 
+/* list: the documents of the sequence; NULL: it is one document. */
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {
+    const struct document_list whole = {1, &ir->layout.tokens};
     assert(work_has_documents(work));
     struct sight s = {.layout = &ir->layout,
                       .q_context = ir_context_of(ir, rank),
@@ -289,11 +272,11 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
                       .kv_first = work->attention.kv_first,
                       .kv = work->attention.kv,
                       .window = work->attention.window,
-                      .list = list,
+                      .list = list != NULL ? list : &whole,
+                      .first_row = work->attention.q_first,
                       .out = pieces};
     pieces->count = 0;
-    struct collector c = {.sight = &s, .first_row = work->attention.q_first};
-    int64_t row = work->attention.q_first, end = row + work->attention.q;
+    int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
         uint32_t document =
             document_at(s.list, layout_gathered_in(s.layout, s.list, s.q_context, row));
@@ -301,7 +284,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
         s.begin = document_begin(s.list, document);
         if (next > end)
             next = end;
-        collect_document(&c, row, next);
+        collect_document(&s, row, next);
         row = next;
     }
 }
@@ -309,17 +292,14 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces)
 {
-    const struct document_list whole = {1, &ir->layout.tokens};
-    const struct document_list *list =
-        documents_of(&ir->documents, ir_sequence_of(ir, rank, work->attention.sequence));
-    fill_pieces(ir, work, rank, list != NULL ? list : &whole, pieces);
+    uint32_t sequence = ir_sequence_of(ir, rank, work->attention.sequence);
+    fill_pieces(ir, work, rank, documents_of(&ir->documents, sequence), pieces);
 }
 
 void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
                           struct visible_pieces *pieces)
 {
-    const struct document_list whole = {1, &ir->layout.tokens};
-    fill_pieces(ir, work, rank, &whole, pieces);
+    fill_pieces(ir, work, rank, NULL, pieces);
 }
 
 void visible_release(struct visible_pieces *pieces)
@@ -330,32 +310,23 @@ void visible_release(struct visible_pieces *pieces)
 
 /* ---- flops ---- */
 
-static double flops_of(const struct ir *ir, const struct work *work, uint32_t rank,
-                       struct visible_pieces *pieces)
-{
-    double pairs = 0;
-    if (!work_has_documents(work))
-        return work_flops(work);
-    visible_pieces(ir, work, rank, pieces);
-    for (uint32_t i = 0; i < pieces->count; i++)
-        pairs += attention_piece_pairs(&pieces->piece[i]);
-    return work_attention_flops(work, pairs);
-}
-
 double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
 {
     struct visible_pieces pieces = {0};
-    double flops = flops_of(ir, work, rank, &pieces);
+    double pairs = 0;
+    if (!work_has_documents(work))
+        return work_flops(work);
+    visible_pieces(ir, work, rank, &pieces);
+    for (uint32_t i = 0; i < pieces.count; i++)
+        pairs += attention_piece_pairs(&pieces.piece[i]);
     visible_release(&pieces);
-    return flops;
+    return work_attention_flops(work, pairs);
 }
 
 double *ir_flops(const struct ir *ir, uint32_t rank)
 {
-    struct visible_pieces pieces = {0};
     double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        flops[i] = flops_of(ir, &ir->shape[i], rank, &pieces);
-    visible_release(&pieces);
+        flops[i] = ir_op_flops(ir, &ir->shape[i], rank);
     return flops;
 }

@@ -163,12 +163,12 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint3
         parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
-    int known = ir_find_bundle(e->ir, name, strlen(name)); /* another stage has the same */
-    uint16_t row = known >= 0 ? (uint16_t)known
-                              : ir_add_bundle(e->ir, (struct bundle){.name = name,
-                                                                     .tensor_begin = begin,
-                                                                     .tensor_count = count,
-                                                                     .elements = elements});
+    uint32_t known = ir_find(e->ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
+    uint16_t row = known != IR_NONE ? (uint16_t)known
+                                    : ir_add_bundle(e->ir, (struct bundle){.name = name,
+                                                                           .tensor_begin = begin,
+                                                                           .tensor_count = count,
+                                                                           .elements = elements});
     e->weights.bundle[e->weights.bundle_count++] =
         (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
 }

@@ -39,7 +39,7 @@ static op_id add_op(struct ir *ir, struct work work, const struct view *read, ui
 static void an_empty_ir_is_all_zero(void)
 {
     struct ir ir = {0};
-    CHECK_INT("group", ir_find_group(&ir, "cp", 2), -1);
+    CHECK_INT("group", ir_find(&ir, IR_GROUP, "cp", 2), IR_NONE);
     CHECK_INT("buffer", ir_find_buffer(&ir, "kv0", 3).i, IR_NONE);
     ir_release(&ir);
     ir_release(&ir);
@@ -57,8 +57,8 @@ static void equal_rows_are_one_row(void)
     CHECK_INT("set again", ir_add_group(&ir, "odd", &same, 1), 1);
     set[0] = 0;
     CHECK_INT("sets are copied", ir.group[1].axis[0].set[0], 1);
-    CHECK_INT("found", ir_find_group(&ir, "odd", 3), 1);
-    CHECK_INT("not a prefix", ir_find_group(&ir, "odd", 2), -1);
+    CHECK_INT("found", ir_find(&ir, IR_GROUP, "odd", 3), 1);
+    CHECK_INT("not a prefix", ir_find(&ir, IR_GROUP, "odd", 2), IR_NONE);
 
     CHECK_INT("guard", ir_add_guard(&ir, (struct guard){0, GUARD_GE, 2}), 0);
     CHECK_INT("another", ir_add_guard(&ir, (struct guard){0, GUARD_LT, 2}), 1);
@@ -264,33 +264,23 @@ static void texts_that_can_name_something(void)
     CHECK("a NUL inside", !ir_name_ok("a\0b", 3));
 }
 
-static void names_come_back(void)
+static void check_names(const char *const *name, int count)
 {
-    for (int i = 0; i < CATEGORY_COUNT; i++) {
-        enum category found;
-        const char *name = category_name((enum category)i);
-        CHECK(name, category_find(name, strlen(name), &found) && (int)found == i);
+    for (int i = 0; i < count; i++) {
+        CHECK("a name is a word", name[i] != NULL && ir_name_ok(name[i], strlen(name[i])));
+        for (int k = 0; k < i; k++)
+            CHECK(name[i], strcmp(name[i], name[k]) != 0);
     }
-    for (int i = 0; i < REGION_COUNT; i++) {
-        enum region found;
-        const char *name = region_name((enum region)i);
-        CHECK(name, region_find(name, strlen(name), &found) && (int)found == i);
-    }
-    for (int i = 0; i < BINDING_KIND_COUNT; i++) {
-        enum binding_kind found;
-        const char *name = binding_name((enum binding_kind)i);
-        CHECK(name, binding_find(name, strlen(name), &found) && (int)found == i);
-    }
-    for (int i = 0; i < MEMORY_COUNT; i++) {
-        enum memory found;
-        const char *name = memory_name((enum memory)i);
-        CHECK(name, memory_find(name, strlen(name), &found) && (int)found == i);
-    }
-    for (int i = 0; i < PHASE_COUNT; i++) {
-        enum phase found;
-        const char *name = phase_name((enum phase)i);
-        CHECK(name, phase_find(name, strlen(name), &found) && (int)found == i);
-    }
+}
+
+static void names_of_a_table_differ(void)
+{
+    check_names(category_names, CATEGORY_COUNT);
+    check_names(region_names, REGION_COUNT);
+    check_names(binding_names, BINDING_KIND_COUNT);
+    check_names(memory_names, MEMORY_COUNT);
+    check_names(phase_names, PHASE_COUNT);
+    check_names(layout_names, LAYOUT_KIND_COUNT);
 }
 
 static void shapes_that_are_too_large_are_refused(void)
@@ -319,7 +309,7 @@ static const struct check_case cases[] = {
     {"free sets are lists of ops", free_sets_are_lists_of_ops},
     {"some ops hold the host", some_ops_hold_the_host},
     {"texts that can name something", texts_that_can_name_something},
-    {"names come back", names_come_back},
+    {"names of a table differ", names_of_a_table_differ},
     {"shapes that are too large are refused", shapes_that_are_too_large_are_refused},
 };
 CHECK_MAIN("ir", cases)

@@ -6,6 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Positions in layouts that do not depend on documents. */
+static int64_t global_of(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
+{
+    return layout_global_in(layout, NULL, c, h, p);
+}
+
+static int64_t gathered(const struct token_layout *layout, uint32_t c, int64_t p)
+{
+    return layout_gathered_in(layout, NULL, c, p);
+}
+
 static const struct token_layout layouts[] = {
     {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0, NULL},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0, NULL},
     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0, NULL},
@@ -35,7 +46,7 @@ static void every_layout_is_a_permutation(void)
         for (uint32_t c = 0; c < layout->cp; c++)
             for (uint32_t h = 0; h < layout->hp; h++)
                 for (int64_t p = 0; p < n; p++) {
-                    int64_t token = layout_global(layout, c, h, p);
+                    int64_t token = global_of(layout, c, h, p);
                     if (CHECK(label(layout), token >= 0 && token < layout->tokens))
                         CHECK(label(layout), !owned[token]++);
                 }
@@ -44,7 +55,7 @@ static void every_layout_is_a_permutation(void)
     }
 }
 
-/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered()
+/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered_in()
  * must return the same. */
 static void the_head_group_gathers_what_a_context_rank_owns(void)
 {
@@ -58,8 +69,8 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
             for (int64_t chunk = 0; chunk < layout->chunks; chunk++)
                 for (uint32_t h = 0; h < layout->hp; h++)
                     for (int64_t k = 0; k < piece && chunk * piece + k < n; k++, p++)
-                        CHECK_INT(label(layout), layout_global(layout, c, h, chunk * piece + k),
-                                  layout_gathered(layout, c, p));
+                        CHECK_INT(label(layout), global_of(layout, c, h, chunk * piece + k),
+                                  gathered(layout, c, p));
         }
     }
 }
@@ -72,8 +83,7 @@ static void gathered_tokens_ascend(void)
         const struct token_layout *layout = &layouts[i];
         for (uint32_t c = 0; c < layout->cp; c++)
             for (int64_t p = 1; p < layout->tokens / layout->cp; p++)
-                CHECK(label(layout),
-                      layout_gathered(layout, c, p) > layout_gathered(layout, c, p - 1));
+                CHECK(label(layout), gathered(layout, c, p) > gathered(layout, c, p - 1));
     }
 }
 
@@ -81,20 +91,20 @@ static void rank_ordinal_chunks_are_the_sequence_in_order(void)
 {
     const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL};
     for (int64_t p = 0; p < layout.tokens; p++)
-        CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
+        CHECK_INT("gathered", gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
-    CHECK_INT("rank 2, chunk 1", layout_global(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
+    CHECK_INT("rank 2, chunk 1", global_of(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
     /* 80 tokens in chunks of 32: the last one has pieces of 4. */
     const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL};
-    CHECK_INT("rank 3, the last chunk", layout_global(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
+    CHECK_INT("rank 3, the last chunk", global_of(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
 }
 
 static void zigzag_gives_the_slice_pair(void)
 {
     const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL};
     for (uint32_t c = 0; c < 4; c++) {
-        CHECK_INT("first slice", layout_global(&layout, c, 0, 0), 8 * c);
-        CHECK_INT("second slice", layout_global(&layout, c, 0, 8), 8 * (7 - c));
+        CHECK_INT("first slice", global_of(&layout, c, 0, 0), 8 * c);
+        CHECK_INT("second slice", global_of(&layout, c, 0, 8), 8 * (7 - c));
     }
 }
 
@@ -111,8 +121,7 @@ static void the_two_dimensional_zigzag_is_loongtrain_s(void)
                     int64_t k =
                         h < hp / 2 ? 2 * h + c * hp : 2 * dsp - 2 - 2 * (hp - 1 - h) - c * hp;
                     for (int64_t p = 0; p < 2 * slice; p++)
-                        CHECK_INT(label(&layout),
-                                  layout_global(&layout, (uint32_t)c, (uint32_t)h, p),
+                        CHECK_INT(label(&layout), global_of(&layout, (uint32_t)c, (uint32_t)h, p),
                                   k * slice + p);
                 }
         }
@@ -168,15 +177,6 @@ static void messages_name_lengths_that_would_do(void)
     }
 }
 
-static void names_come_back(void)
-{
-    for (int i = 0; i < LAYOUT_KIND_COUNT; i++) {
-        const char *name = layout_name((enum layout_kind)i);
-        enum layout_kind found;
-        CHECK(name, layout_find(name, strlen(name), &found) && (int)found == i);
-    }
-}
-
 /* Chunks of 12, 4 and 8 tokens over 2 head ranks: rank 1 has 6..11, 14..15, 20..23. */
 static void chunks_of_given_lengths_cut_over_the_ranks(void)
 {
@@ -188,9 +188,9 @@ static void chunks_of_given_lengths_cut_over_the_ranks(void)
     struct diag diag = {0};
     CHECK("fits", layout_check(&layout, (struct loc){0}, &diag) == STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(at); i++)
-        CHECK_INT("rank 1", layout_global(&layout, 0, 1, at[i]), rank_1[i]);
+        CHECK_INT("rank 1", global_of(&layout, 0, 1, at[i]), rank_1[i]);
     for (int64_t p = 0; p < layout.tokens; p++)
-        CHECK_INT("gathered", layout_gathered(&layout, 0, p), p);
+        CHECK_INT("gathered", gathered(&layout, 0, p), p);
     CHECK("too few", layout_check(&longer, (struct loc){0}, &diag) != STATUS_OK);
     CHECK_TEXT("too few", diag.text, "error: the chunks have 24 tokens, the sequence 26\n");
     diag_clear(&diag);
@@ -210,6 +210,5 @@ static const struct check_case cases[] = {
     {"the two-dimensional zigzag is LoongTrain's", the_two_dimensional_zigzag_is_loongtrain_s},
     {"chunks of given lengths cut over the ranks", chunks_of_given_lengths_cut_over_the_ranks},
     {"messages name lengths that would do", messages_name_lengths_that_would_do},
-    {"names come back", names_come_back},
 };
 CHECK_MAIN("layout", cases)

@@ -107,7 +107,7 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
             ir.op.wait_count[op]++;
         }
     /* A host_sync of another stream orders nothing here. */
-    int other = ir_find_stream(&ir, "comm.cp", strlen("comm.cp"));
+    uint32_t other = ir_find(&ir, IR_STREAM, "comm.cp", strlen("comm.cp"));
     for (uint32_t op = 0; op < ir.op.count; op++)
         if (ir.op.kind[op] == WORK_HOST_SYNC) {
             ir.op.stream[op] = (uint8_t)other;
