@@ -187,7 +187,7 @@ static uint64_t state_at(const struct pass *pass, uint32_t op, uint32_t end)
                          (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
                          (uint64_t)b->pool << 4;
         uint64_t goes = b->used && last < end ? last - op : last;
-        if (b->live) /* rows of blocks are in no order */
+        if (b->size > 0) /* rows of blocks are in no order */
             state += hash_word(hash_word(hash_word(goes << 8 | flags, b->address), b->size), 1);
     }
     return state;
@@ -199,7 +199,7 @@ static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t op
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
             const struct caching_block *b = &pass->a->block[i];
-            uint32_t last = b->live && b->used ? last_of_block(pass, b) : IR_NONE;
+            uint32_t last = b->used ? last_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
             if (moves == 0) { /* all that are given back then move */
