@@ -14,11 +14,6 @@ struct use {
     uint8_t read;
 };
 
-static uint32_t buffer_of(const struct ir *ir, uint32_t op, uint32_t k)
-{
-    return ir_touched(ir, op, k);
-}
-
 static void note_read(const struct ir *ir, uint32_t op, struct use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
@@ -47,9 +42,9 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list[i], reads = ir->op.reads[op];
         for (uint32_t k = 0; k < reads; k++)
-            note_read(ir, op, &use[buffer_of(ir, op, k)]);
+            note_read(ir, op, &use[ir_touched(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++)
-            note_write(ir, op, &use[buffer_of(ir, op, k)]);
+            note_write(ir, op, &use[ir_touched(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
@@ -87,7 +82,7 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
             continue;
         uint32_t reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = buffer_of(ir, op, k), r = 0;
+            uint32_t b = ir_touched(ir, op, k), r = 0;
             if (seen[b] || class[b] == ACTIVATION_NONE)
                 continue;
             seen[b] = 1;

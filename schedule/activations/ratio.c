@@ -132,7 +132,7 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = op_list_operand(ir, op, k);
+            uint32_t b = ir_touched(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
             if (class[b] != ACTIVATION_ONCE || seen[b] || bytes < least)
                 continue;
@@ -186,7 +186,7 @@ static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint
             continue;
         uint32_t chunk = r->chunk_of[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = op_list_operand(ir, op, k);
+            uint32_t b = ir_touched(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
             if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
@@ -353,7 +353,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list 
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
-        uint32_t row = r->of_buffer[op_list_operand(ir, op, k)];
+        uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
             op_list_redirect(ir, op, k, r->moved[row].back);
     }

@@ -28,7 +28,7 @@ void shard_end_backward(struct shard *s, struct op_list *out)
 static buffer_id whole_grad(const struct shard *s, uint32_t op, uint32_t row)
 {
     for (uint32_t k = s->ir->op.reads[op];; k++) {
-        uint32_t buffer = op_list_operand(s->ir, op, k);
+        uint32_t buffer = ir_touched(s->ir, op, k);
         if (buffer < s->buffers && s->of_grad[buffer] == row)
             return (buffer_id){buffer};
     }
@@ -313,7 +313,7 @@ void shard_give_back(struct shard *s, uint32_t i, uint32_t op, struct op_list *o
 {
     uint32_t reads = s->ir->op.reads[op], operands = reads + s->ir->op.writes[op];
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = op_list_operand(s->ir, op, k);
+        uint32_t buffer = ir_touched(s->ir, op, k);
         uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
         if (row != IR_NONE && s->gradient[row].remote_grad != IR_NONE &&
             s->gradient[row].last == i) {
@@ -329,7 +329,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op, struct op_l
     const struct ir *ir = s->ir;
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = op_list_operand(ir, op, k);
+        uint32_t buffer = ir_touched(ir, op, k);
         uint32_t row = buffer < s->buffers ? s->of_grad[buffer] : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;

@@ -251,7 +251,7 @@ static void redirect(struct shard *s, uint32_t op, const struct use_run *run)
 {
     uint32_t param = s->e->weights.bundle[run->bundle].param.i;
     for (uint32_t k = 0; k < s->ir->op.reads[op]; k++)
-        if (op_list_operand(s->ir, op, k) == param)
+        if (ir_touched(s->ir, op, k) == param)
             op_list_redirect(s->ir, op, k, run->gathered);
 }
 
@@ -395,13 +395,11 @@ static void rewrite(struct shard *s, const struct op_list *list, struct op_list 
     uint32_t listed = list->count;
     op_id held = {IR_NONE}; /* a reduction that the next op waits for */
     for (uint32_t i = 0; i < listed; i++) {
-        uint32_t unmarked = i;
-        while (i < listed && !s->marked[i])
-            i++;
-        op_list_push_all(out, list->op + unmarked, i - unmarked);
-        if (i == listed)
-            break;
         uint32_t op = list->op[i];
+        if (!s->marked[i]) {
+            op_list_push(out, (op_id){op});
+            continue;
+        }
         while (r < s->run_count && s->run[r].end <= i)
             r++;
         if (r < s->run_count && s->run[r].begin <= i)
