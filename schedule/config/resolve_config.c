@@ -10,8 +10,6 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/config/resolve_pipeline.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -29,9 +27,9 @@ static const struct strategy *find_strategy(const char *name, uint8_t *row, stru
         }
     }
     const char *near = diag_nearest(name, names, count);
-    diag_error(diag, (struct loc){.name = "--strategy"}, STATUS_BAD_INPUT,
-               "unknown strategy '%s'%s%s%s (`longhaul list strategies` names all)", name,
-               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    resolve_refuse(diag, "--strategy",
+                   "unknown strategy '%s'%s%s%s (`longhaul list strategies` names all)", name,
+                   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
@@ -51,9 +49,9 @@ static const struct profile *find_profile(const char *name, const char *publishe
     }
     names[count] = "published";
     const char *near = diag_nearest(name, names, count + 1);
-    diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
-               "unknown profile '%s'%s%s%s (`longhaul list profiles` names all)", name,
-               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    resolve_refuse(diag, "--profile",
+                   "unknown profile '%s'%s%s%s (`longhaul list profiles` names all)", name,
+                   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
@@ -75,26 +73,22 @@ static enum status positive(int64_t value, int64_t most, const char *option, con
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
-                      "%s is %lld; 1 to %lld would do", what, (long long)value, (long long)most);
+    return resolve_refuse(diag, option, "%s is %lld; 1 to %lld would do", what, (long long)value,
+                          (long long)most);
 }
 
 static enum status resolve_batch(struct choices *c, const struct request *r, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     c->micro_batch = r->micro_batch > 0 ? r->micro_batch : 1;
     int64_t unit = (int64_t)c->dp * c->micro_batch;
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
-        snprintf(what, sizeof what,
-                 "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
-                 (long long)c->global_batch, c->dp, (long long)c->micro_batch);
-        int64_t below = c->global_batch / unit * unit;
-        if (below > 0)
-            text_printf(&would, "%lld or ", (long long)below);
-        text_printf(&would, "%lld", (long long)(below + unit));
-        return resolve_bad_size(diag, "--batch", what, &would);
+        resolve_put_multiples(&would, c->global_batch, unit);
+        return resolve_bad_size(
+            diag, "--batch", &would,
+            "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
+            (long long)c->global_batch, c->dp, (long long)c->micro_batch);
     }
     int64_t accumulation = c->global_batch / unit;
     if (positive(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
@@ -108,22 +102,21 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
-    const struct loc at = {.name = "--documents"};
     if (d == NULL || d->sequences == 0)
         return STATUS_OK;
     if (d->sequences != (uint64_t)c->global_batch)
-        return diag_error(
-            diag, at, STATUS_BAD_INPUT,
+        return resolve_refuse(
+            diag, "--documents",
             "the documents are those of %lld sequences, but a step has %lld sequences",
             (long long)d->sequences, (long long)c->global_batch);
     for (uint32_t i = 0; i < d->sequences; i++) {
         const struct document_list *list = documents_of(d, i);
         int64_t end = list != NULL ? list->end[list->count - 1] : 0;
         if (end != c->seq)
-            return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "the documents of sequence %lld have %lld tokens in all, but a "
-                              "sequence has %lld tokens",
-                              (long long)i, (long long)end, (long long)c->seq);
+            return resolve_refuse(diag, "--documents",
+                                  "the documents of sequence %lld have %lld tokens in all, but a "
+                                  "sequence has %lld tokens",
+                                  (long long)i, (long long)end, (long long)c->seq);
     }
     if (!documents_are_single(d))
         c->documents = d;
@@ -145,8 +138,8 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
         for (uint32_t i = 0; i < d->list[l].count; i++) {
             int64_t length = d->list[l].end[i] - document_begin(&d->list[l], i);
             if (length % slices != 0)
-                return diag_error(
-                    diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
+                return resolve_refuse(
+                    diag, "--layout",
                     "zigzag-documents cuts each document into %lld slices, and one has %lld "
                     "tokens; pad documents to multiples of %lld, or choose --layout zigzag",
                     (long long)slices, (long long)length, (long long)slices);
@@ -172,15 +165,14 @@ static bool is_run(const struct choices *c, int64_t shard)
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     bool in_part =
         c->weights == CHOICE_WEIGHTS_HSDP || (c->weights == CHOICE_WEIGHTS_ZERO1 && r->shard > 0);
     if (!in_part) {
         if (r->shard > 0)
-            return diag_error(diag, (struct loc){.name = "--shard"}, STATUS_BAD_INPUT,
-                              "is for --weights hsdp and zero1; weights are '%s'",
-                              weights_names[c->weights]);
+            return resolve_refuse(diag, "--shard",
+                                  "is for --weights hsdp and zero1; weights are '%s'",
+                                  weights_names[c->weights]);
         c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
         return STATUS_OK;
     }
@@ -188,9 +180,6 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
     if (shard < 1 || !is_run(c, shard)) {
-        snprintf(what, sizeof what,
-                 "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
-                 (long long)shard, (long long)r->ranks, c->hp);
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
@@ -198,7 +187,10 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);
-        return resolve_bad_size(diag, "--shard", what, &would);
+        return resolve_bad_size(
+            diag, "--shard", &would,
+            "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
+            (long long)shard, (long long)r->ranks, c->hp);
     }
     c->shard = (uint32_t)shard;
     return STATUS_OK;
@@ -230,13 +222,11 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
 {
     int64_t pp = stage->pp > 0 ? stage->pp : 1;
     if (stage->ranks % pp != 0) {
-        char what[160];
         struct text would = {0};
-        snprintf(what, sizeof what, "%lld ranks do not divide over pp %lld",
-                 (long long)stage->ranks, (long long)pp);
         text_puts(&would, "pp ");
-        resolve_put_divisors(&would, stage->ranks, 0, 16);
-        return resolve_bad_size(diag, "--pp", what, &would);
+        resolve_put_divisors(&would, stage->ranks, 0);
+        return resolve_bad_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
+                                (long long)stage->ranks, (long long)pp);
     }
     c->pp = (uint32_t)pp;
     c->virtual_stages = c->subsequences = 1;
@@ -411,8 +401,7 @@ static enum status check_rules(const struct choices *c, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
         if (rules[i].broken(c))
-            return diag_error(diag, (struct loc){.name = rules[i].option}, STATUS_BAD_INPUT, "%s",
-                              rules[i].why);
+            return resolve_refuse(diag, rules[i].option, "%s", rules[i].why);
     return STATUS_OK;
 }
 

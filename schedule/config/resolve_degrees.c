@@ -4,10 +4,12 @@
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
 
+#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static const struct loc nowhere = {0};
+
+enum { SPLITS_MAX = 16 };
 
 /* ---- messages ---- */
 
@@ -22,29 +24,45 @@ void resolve_put_numbers(struct text *out, const int64_t *number, int count)
         text_printf(out, "%s%lld", between(i, count), (long long)number[i]);
 }
 
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most)
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other)
 {
-    int64_t kept[32];
+    int64_t kept[SPLITS_MAX]; /* the largest last */
     int count = 0;
-    for (int64_t d = 1; d <= n && d <= 65536; d++)
-        if (n % d == 0 && (other == 0 || other % d == 0)) {
-            if (count == (most < 32 ? most : 32)) {
-                memmove(kept, kept + 1, (size_t)(count - 1) * sizeof *kept);
-                count--;
-            }
-            kept[count++] = d;
-        }
-    resolve_put_numbers(out, kept, count);
+    for (int64_t d = n < 65536 ? n : 65536; d >= 1 && count < SPLITS_MAX; d--)
+        if (n % d == 0 && (other == 0 || other % d == 0))
+            kept[SPLITS_MAX - ++count] = d;
+    resolve_put_numbers(out, kept + SPLITS_MAX - count, count);
 }
 
-enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
-                             struct text *would)
+void resolve_put_multiples(struct text *out, int64_t n, int64_t unit)
 {
-    enum status status =
-        diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, "%s; %s would do", what,
+    int64_t below = n / unit * unit;
+    if (below > 0)
+        text_printf(out, "%lld or ", (long long)below);
+    text_printf(out, "%lld", (long long)(below + unit));
+}
+
+enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
+{
+    va_list args;
+    va_start(args, what);
+    diag_verror(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, what, args);
+    va_end(args);
+    return STATUS_BAD_INPUT;
+}
+
+enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
+                             const char *what, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(text, sizeof text, what, args);
+    va_end(args);
+    resolve_refuse(diag, option, "%s; %s would do", text,
                    would->size > 0 ? would->data : "no value near it");
     text_release(would);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 /* ---- splits ---- */
@@ -77,8 +95,6 @@ static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
     return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
 }
 
-enum { SPLITS_MAX = 16 };
-
 struct split {
     int64_t cp, hp;
 };
@@ -104,7 +120,7 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
     struct split split[SPLITS_MAX];
     if (!axes.cp) {
         text_puts(out, "hp ");
-        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1, SPLITS_MAX);
+        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
         return;
     }
     int count = find_splits(r, axes, ranks, split);
@@ -183,8 +199,8 @@ static enum status check_axes(const struct request *r, const struct strategy *st
         return STATUS_OK;
     struct text which = {0};
     put_strategies_with(&which, context);
-    enum status status = diag_error(
-        diag, (struct loc){.name = context ? "--cp" : "--hp"}, STATUS_BAD_INPUT,
+    resolve_refuse(
+        diag, context ? "--cp" : "--hp",
         "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
         strategy->name,
         context   ? "has no context-parallel axis"
@@ -193,73 +209,62 @@ static enum status check_axes(const struct request *r, const struct strategy *st
         context ? "cp" : "hp", (long long)(context ? r->cp : r->hp), context ? "context" : "head",
         which.data);
     text_release(&which);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,
                                struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
     const struct transformer *m = r->model;
     if (m->heads % s.hp != 0) {
-        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)m->heads,
-                 (long long)s.hp);
         put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, "--hp", what, &would);
+        return resolve_bad_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
+                                (long long)m->heads, (long long)s.hp);
     }
     if (!heads_fit(m, s.hp)) {
-        snprintf(what, sizeof what,
-                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
-                 (long long)m->kv_heads, (long long)s.hp);
         if (axes.cp) {
             put_splits(&would, r, axes, ranks);
         } else {
             text_puts(&would, "hp ");
-            resolve_put_divisors(&would, m->kv_heads, r->ranks, SPLITS_MAX);
+            resolve_put_divisors(&would, m->kv_heads, r->ranks);
         }
-        return resolve_bad_size(diag, "--hp", what, &would);
+        return resolve_bad_size(diag, "--hp", &would,
+                                "%lld kv heads neither divide over hp %lld nor can be copied to it",
+                                (long long)m->kv_heads, (long long)s.hp);
     }
     if (!pair_fits(r, s.cp, s.hp)) {
-        snprintf(what, sizeof what,
-                 "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
-                 (long long)s.hp);
         put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, "--hp", what, &would);
+        return resolve_bad_size(
+            diag, "--hp", &would,
+            "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
+            (long long)s.hp);
     }
     if (r->seq % unit == 0)
         return STATUS_OK;
-    if (unit == ranks * r->tp)
-        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-                 (long long)unit);
-    else
-        snprintf(what, sizeof what,
-                 "%lld tokens do not divide into 2 zigzag slices for each of %lld ranks",
-                 (long long)r->seq, (long long)(ranks * r->tp));
-    int64_t below = r->seq / unit * unit;
-    if (below == 0)
-        text_printf(&would, "%lld tokens", (long long)unit);
-    else
-        text_printf(&would, "%lld or %lld tokens", (long long)below, (long long)(below + unit));
+    resolve_put_multiples(&would, r->seq, unit);
+    text_puts(&would, " tokens");
     if (axes.cp && find_splits(r, axes, ranks, (struct split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
         put_splits(&would, r, axes, ranks);
     }
-    return resolve_bad_size(diag, "--seq", what, &would);
+    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
+                            (long long)r->seq,
+                            unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
+                            (long long)(ranks * r->tp));
 }
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
 {
     int64_t window = r->window > 0 ? r->window : 1;
     if (c->cp % window != 0) {
-        char what[160];
         struct text would = {0};
-        snprintf(what, sizeof what, "windows of %lld do not divide a ring of %u ranks",
-                 (long long)window, c->cp);
         text_puts(&would, "--window ");
-        resolve_put_divisors(&would, c->cp, 0, SPLITS_MAX);
-        return resolve_bad_size(diag, "--window", what, &would);
+        resolve_put_divisors(&would, c->cp, 0);
+        return resolve_bad_size(diag, "--window", &would,
+                                "windows of %lld do not divide a ring of %u ranks",
+                                (long long)window, c->cp);
     }
     c->window = (uint32_t)window;
     return STATUS_OK;
@@ -281,13 +286,14 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
     if (fits || r->windows != WINDOWS_INTERLEAVED)
         return STATUS_OK;
     if (!neighbours)
-        return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
-                          "interleaved windows need the ranks of a ring to be neighbours in a "
-                          "node; choose --placement context-first");
-    return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
-                      "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
-                      "--windows contiguous would do",
-                      c->window, (long long)node, c->cp);
+        return resolve_refuse(diag, "--windows",
+                              "interleaved windows need the ranks of a ring to be neighbours in a "
+                              "node; choose --placement context-first");
+    return resolve_refuse(
+        diag, "--windows",
+        "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
+        "--windows contiguous would do",
+        c->window, (long long)node, c->cp);
 }
 
 /* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
@@ -323,14 +329,14 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
         text_printf(&would, "dp %lld", (long long)(r->ranks / split));
     } else if (given == 1 && r->dp > 0) {
         text_puts(&would, "dp ");
-        resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
+        resolve_put_divisors(&would, r->ranks, 0);
     } else {
         put_splits(&would, r, axes,
                    r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
-    enum status status = resolve_bad_size(diag, option, what.data, &would);
+    resolve_bad_size(diag, option, &would, "%s", what.data);
     text_release(&what);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 /* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
@@ -415,16 +421,11 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
-    int64_t below = r->seq / unit * unit;
-    snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-             (long long)over);
-    if (below > 0)
-        text_printf(&would, "%lld or ", (long long)below);
-    text_printf(&would, "%lld tokens, or %s for sequences on fewer ranks,",
-                (long long)(below + unit), options);
-    return resolve_bad_size(diag, "--seq", what, &would);
+    resolve_put_multiples(&would, r->seq, unit);
+    text_printf(&would, " tokens, or %s for sequences on fewer ranks,", options);
+    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
+                            (long long)r->seq, (long long)over);
 }
 
 /* ---- tensor ranks ---- */
@@ -452,30 +453,28 @@ static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *diag)
 {
     const struct transformer *m = r->model;
-    char what[200];
     struct text would = {0};
     int64_t fits[SPLITS_MAX];
     int count = 0;
-    if (r->ranks % tp != 0)
-        snprintf(what, sizeof what, "tp %lld does not divide %lld ranks", (long long)tp,
-                 (long long)r->ranks);
-    else if (r->seq % tp != 0)
-        snprintf(what, sizeof what, "%lld tokens do not divide over tp %lld", (long long)r->seq,
-                 (long long)tp);
-    else if (m->qk_norm_wide)
-        snprintf(what, sizeof what,
-                 "the model's norms of q and k go over all heads (qk_norm_wide), which no tensor "
-                 "rank has");
-    else
-        snprintf(what, sizeof what,
-                 "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
-                 (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
     for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
         if (resolve_tensor_fits(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
-    return resolve_bad_size(diag, "--tp", what, &would);
+    if (r->ranks % tp != 0)
+        return resolve_bad_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
+                                (long long)tp, (long long)r->ranks);
+    if (r->seq % tp != 0)
+        return resolve_bad_size(diag, "--tp", &would, "%lld tokens do not divide over tp %lld",
+                                (long long)r->seq, (long long)tp);
+    if (m->qk_norm_wide)
+        return resolve_bad_size(diag, "--tp", &would,
+                                "the model's norms of q and k go over all heads (qk_norm_wide), "
+                                "which no tensor rank has");
+    return resolve_bad_size(
+        diag, "--tp", &would,
+        "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
+        (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
 }
 
 enum status resolve_tensor(struct choices *c, const struct request *r,

@@ -9,12 +9,17 @@
 
 /* Appends the numbers as a list, "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* Appends the divisors of n that divide `other` too (0: all of n's), of these the `most` largest. */
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
+/* Appends the divisors of n that divide `other` too (0: all of n's), of these the 16 largest. */
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
+/* Appends the multiples of `unit` next to n, which is none: "8 or 16"; only the one above if the other is 0. */
+void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
+/* Reports "OPTION: error: WHAT" to diag. */
+enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Reports "OPTION: error: WHAT; WOULD would do" to diag; releases would. */
-enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
-                             struct text *would);
+enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
+                             const char *what, ...) __attribute__((format(printf, 4, 5)));
 
 /* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
  * rank: the transformer of its share (*share), on the ranks divided by tp. */
