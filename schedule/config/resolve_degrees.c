@@ -430,14 +430,13 @@ static enum status bad_length(const struct request *r, int64_t over, int64_t uni
 
 /* ---- tensor ranks ---- */
 
-bool resolve_tensor_fits(const struct request *r, int64_t tp)
+/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
+static bool tensor_fits(const struct request *r, int64_t tp)
 {
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
- * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
-static int64_t most_tensor_ranks(const struct request *r, bool tokens)
+int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
     int64_t most = r->ranks / given;
@@ -457,7 +456,7 @@ static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *
     int64_t fits[SPLITS_MAX];
     int count = 0;
     for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
-        if (resolve_tensor_fits(r, d))
+        if (tensor_fits(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
@@ -481,8 +480,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag)
 {
-    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r, true) : 1;
-    int64_t wanted = r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : most_tensor_ranks(r, false);
+    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? resolve_most_tensor_ranks(r, true) : 1;
+    int64_t wanted =
+        r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : resolve_most_tensor_ranks(r, false);
     if (wanted > tp)
         return bad_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
@@ -490,7 +490,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
     c->tp = (uint32_t)tp;
     if (tp == 1)
         return STATUS_OK;
-    if (!resolve_tensor_fits(r, tp))
+    if (!tensor_fits(r, tp))
         return bad_tensor(r, tp, diag);
     *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c->profile));
     inside->model = share;

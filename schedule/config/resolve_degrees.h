@@ -27,8 +27,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
-/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
-bool resolve_tensor_fits(const struct request *r, int64_t tp);
+/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
+ * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
+int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
 
 /* Fills and checks the degrees of a sequence, and placement, layout and window. If a degree is 1, the attention
  * choice becomes a simpler equivalent one. ranks and seq of *c must be set. */

@@ -15,14 +15,9 @@ static int64_t given(int64_t degree)
 static int64_t tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
-    int64_t others = given(r->dp) * given(r->cp) * given(r->hp);
-    if (r->ranks % given(r->pp) != 0)
-        return 1;
     stage.ranks = r->ranks / given(r->pp);
-    for (int64_t tp = r->gpus_per_node; tp > 1; tp--)
-        if (stage.ranks % (tp * others) == 0 && resolve_tensor_fits(&stage, tp))
-            return tp;
-    return 1;
+    bool known = r->ranks % given(r->pp) == 0 && r->gpus_per_node > 0;
+    return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
 static bool takes_subsequences(const struct request *r)
