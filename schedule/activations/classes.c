@@ -1,5 +1,7 @@
 #include "schedule/activations/classes.h"
 
+#include "schedule/emit/op_list.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,21 +73,19 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
 {
     struct activation_row *row = NULL;
     size_t capacity = 0;
-    uint32_t rows = 0, *list = heap_alloc((size_t)ir->op.count + 1, sizeof *list);
+    uint32_t rows = 0;
+    struct op_list list;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    for (uint32_t op = 0; op < ir->op.count; op++)
-        list[op] = op;
-    activations_classify(ir, list, ir->op.count, class);
+    op_list_init(&list, ir);
+    activations_classify(ir, list.op, list.count, class);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] != layer || ir->op.micro[op] != 0)
             continue;
         uint32_t reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
             uint32_t b = ir_touched(ir, op, k), r = 0;
-            if (seen[b] || class[b] == ACTIVATION_NONE)
+            if (class[b] == ACTIVATION_NONE)
                 continue;
-            seen[b] = 1;
             const char *stem = ir->word[ir->buffer.stem[b]];
             while (r < rows && (row[r].stem != stem || row[r].class != class[b]))
                 r++;
@@ -95,13 +95,13 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
             }
             row[r].bytes += ir_buffer_bytes(ir, (buffer_id){b});
             row[r].buffers++;
+            class[b] = ACTIVATION_NONE; /* it is counted */
         }
     }
     if (rows > 0)
         qsort(row, rows, sizeof *row, by_bytes);
-    free(list);
+    op_list_release(&list);
     free(class);
-    free(seen);
     *count = rows;
     return row;
 }

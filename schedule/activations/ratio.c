@@ -28,9 +28,9 @@ struct
     uint32_t first, count; /* rows of moved: the buffers that leave */
     uint32_t partner;      /* of a backward: its forward; IR_NONE */
     uint16_t unit;
-    uint32_t chunk;                      /* of layers */
-    bool forward, taken, stored, loaded; /* taken: it is a backward's partner */
-    op_id last_copy;                     /* of its stores, or loads */
+    uint32_t chunk;              /* of layers */
+    bool forward, taken, loaded; /* taken: it is a backward's partner */
+    op_id last_copy;             /* of its stores, or loads; IR_NONE: none yet */
 };
 
 struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
@@ -123,8 +123,7 @@ static int by_size(const void *a, const void *b)
 }
 
 static uint32_t candidates(const struct ratio *r, const struct op_list *in,
-                           const struct unit_run *run, const uint8_t *class, uint8_t *seen,
-                           struct candidate *out)
+                           const struct unit_run *run, uint8_t *class, struct candidate *out)
 {
     const struct ir *ir = r->ir;
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
@@ -134,9 +133,9 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
             uint32_t b = ir_touched(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
-            if (class[b] != ACTIVATION_ONCE || seen[b] || bytes < least)
+            if (class[b] != ACTIVATION_ONCE || bytes < least)
                 continue;
-            seen[b] = 1;
+            class[b] = ACTIVATION_NONE; /* it is one only once */
             out[count++] = (struct candidate){b, bytes};
         }
     }
@@ -200,7 +199,6 @@ static void choose(struct ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
     /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
@@ -213,7 +211,7 @@ static void choose(struct ratio *r, const struct op_list *in)
         run->first = r->moved_count;
         if (!run->forward || r->run[i + 1].partner == i)
             continue;
-        uint32_t count = candidates(r, in, run, class, seen, list);
+        uint32_t count = candidates(r, in, run, class, list);
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;
@@ -225,16 +223,12 @@ static void choose(struct ratio *r, const struct op_list *in)
             if (bytes < each)
                 continue;
             r->of_buffer[list[k].buffer] = r->moved_count;
-            r->moved[r->moved_count++] = (struct moved){.buffer = {list[k].buffer},
-                                                        .host = {IR_NONE},
-                                                        .tail = {IR_NONE},
-                                                        .back = {IR_NONE},
-                                                        .elements = bytes / each};
+            r->moved[r->moved_count++] =
+                (struct moved){.buffer = {list[k].buffer}, .elements = bytes / each};
         }
         run->count = r->moved_count - run->first;
     }
     free(class);
-    free(seen);
     free(list);
 }
 
@@ -292,7 +286,6 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
-    run->stored = true;
 }
 
 /* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
@@ -322,7 +315,7 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
         if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
-            return r->run[r->run[i].partner].stored ? &r->run[i] : NULL;
+            return r->run[r->run[i].partner].last_copy.i != IR_NONE ? &r->run[i] : NULL;
     return NULL;
 }
 
@@ -331,7 +324,7 @@ static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     r->before_next.i = IR_NONE;
     for (uint32_t k = i; k-- > 0;) /* the forward before the last is on the host */
-        if (r->run[k].forward && r->run[k].stored) {
+        if (r->run[k].forward && r->run[k].last_copy.i != IR_NONE) {
             if (run->forward)
                 r->before_next = r->run[k].last_copy;
             break;

@@ -159,12 +159,8 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
 
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
 {
-    enum status status = resolve_name(c, r, diag);
-    if (status == STATUS_OK)
-        status = resolve_virtual_stages(c, r, diag);
-    if (status == STATUS_OK)
-        status = resolve_subsequences(c, r, diag);
-    if (status == STATUS_OK)
-        status = check_groups(c, diag);
-    return status == STATUS_OK && pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : status;
+    if (resolve_name(c, r, diag) != STATUS_OK || resolve_virtual_stages(c, r, diag) != STATUS_OK ||
+        resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
 }
