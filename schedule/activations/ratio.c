@@ -48,6 +48,7 @@ struct ratio {
     uint32_t *of_buffer; /* row of moved, or IR_NONE */
     uint32_t *chunk_of;  /* per layer */
     op_id last_compute;
+    op_id last_store;  /* the last copy to the host of the last run that was stored; IR_NONE */
     op_id before_next; /* what the next op of a run waits for; IR_NONE: nothing */
 };
 
@@ -286,6 +287,7 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
+    r->last_store = run->last_copy;
 }
 
 /* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
@@ -322,13 +324,8 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
-    r->before_next.i = IR_NONE;
-    for (uint32_t k = i; k-- > 0;) /* the forward before the last is on the host */
-        if (r->run[k].forward && r->run[k].last_copy.i != IR_NONE) {
-            if (run->forward)
-                r->before_next = r->run[k].last_copy;
-            break;
-        }
+    /* a forward starts when the one before the last is on the host */
+    r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store(r, before, out);
     if (run->partner == IR_NONE)
@@ -368,6 +365,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                       .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
                       .of_buffer = heap_alloc((size_t)buffers + 1, sizeof *r.of_buffer),
                       .last_compute = {IR_NONE},
+                      .last_store = {IR_NONE},
                       .before_next = {IR_NONE}};
     memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
     find_runs(&r, list);

@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                       int64_t d0, int64_t d1, int64_t d2)
+buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                      int64_t d0, int64_t d1)
 {
     struct buffer_desc desc = {
         .stem = stem,
@@ -18,18 +18,9 @@ buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category,
         .role = e->role,
         .layer = e->tags.layer,
         .binding = IR_NONE16,
-        .dims = {.count = (uint8_t)(d2 > 0   ? 3
-                                    : d1 > 0 ? 2
-                                             : 1),
-                 .size = {d0, d1, d2}},
+        .dims = {.count = d1 > 0 ? 2 : 1, .size = {d0, d1}},
     };
     return ir_add_buffer(e->ir, &desc);
-}
-
-buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                      int64_t d0, int64_t d1)
-{
-    return emit_buffer3(e, stem, category, dtype, d0, d1, 0);
 }
 
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols)

@@ -312,8 +312,6 @@ static inline void set_region(struct emit *e, enum region region)
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
-buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                       int64_t d0, int64_t d1, int64_t d2);
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);

@@ -62,11 +62,6 @@ static bool is_segment(const struct caching_block *b)
 
 /* ---- free blocks, by size, then address ---- */
 
-static bool is_before(const struct caching_block *b, uint64_t size, uint64_t address)
-{
-    return b->size != size ? b->size < size : b->address < address;
-}
-
 /* Returns the place in a pool's list of the first free block that is not before (size, address). */
 static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
                       uint64_t size, uint64_t address)
@@ -74,7 +69,8 @@ static uint32_t place(const struct caching_allocator *a, const struct caching_fr
     uint32_t low = 0, high = list->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (is_before(&a->block[list->row[middle]], size, address))
+        const struct caching_block *b = &a->block[list->row[middle]];
+        if (b->size != size ? b->size < size : b->address < address)
             low = middle + 1;
         else
             high = middle;
@@ -214,33 +210,41 @@ static uint64_t page_of(int pool)
     return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
+/* Cuts what is beyond `size` off a block, and returns the rest: a block in no list. */
+static uint32_t cut(struct caching_allocator *a, uint32_t row, uint64_t size)
+{
+    struct caching_block b = a->block[row];
+    uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.after);
+    if (a->end[b.pool] == row + 1)
+        a->end[b.pool] = rest + 1;
+    a->block[row].size = size;
+    return rest;
+}
+
 /* Gives back the pages that lie wholly in a free block. What is before and after them stays free, in two blocks that
  * are no longer neighbours. */
 static void give_back_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
-    int pool = b.pool;
-    uint64_t begin = round_up(b.address, page_of(pool));
-    uint64_t end = (b.address + b.size) / page_of(pool) * page_of(pool);
-    bool is_end = a->end[pool] == row + 1;
+    uint64_t page = page_of(b.pool), begin = round_up(b.address, page);
+    uint64_t end = (b.address + b.size) / page * page;
     if (begin >= end)
         return;
     remove_free(a, row);
-    drop_row(a, row);
-    if (b.before != NONE)
-        a->block[b.before].after = NONE;
-    if (b.after != NONE)
-        a->block[b.after].before = NONE;
-    if (b.address < begin)
-        add_free(a, add_block(a, pool, b.address, begin - b.address, b.before, NONE));
-    if (is_end)
-        a->end[pool] = 0;
-    if (end < b.address + b.size) {
-        uint32_t tail = add_block(a, pool, end, b.address + b.size - end, NONE, b.after);
+    uint32_t pages = b.address < begin ? cut(a, row, begin - b.address) : row;
+    uint32_t tail = end < b.address + b.size ? cut(a, pages, end - begin) : NONE;
+    uint32_t before = a->block[pages].before, after = a->block[pages].after;
+    if (before != NONE)
+        a->block[before].after = NONE;
+    if (after != NONE)
+        a->block[after].before = NONE;
+    if (a->end[b.pool] == pages + 1)
+        a->end[b.pool] = 0;
+    drop_row(a, pages);
+    if (pages != row)
+        add_free(a, row);
+    if (tail != NONE)
         add_free(a, tail);
-        if (is_end)
-            a->end[pool] = tail + 1;
-    }
     a->reserved -= end - begin;
     a->released += end - begin;
 }
@@ -281,15 +285,8 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
 static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
-    bool worth = is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE;
-    if (!worth)
-        return;
-    struct caching_block b = a->block[row];
-    uint32_t tail = add_block(a, b.pool, b.address + rounded, rest, row, b.after);
-    if (a->end[b.pool] == row + 1)
-        a->end[b.pool] = tail + 1;
-    a->block[row].size = rounded;
-    add_free(a, tail);
+    if (is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
+        add_free(a, cut(a, row, rounded));
 }
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)

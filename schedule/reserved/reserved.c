@@ -97,26 +97,13 @@ const char *reserved_part_name(enum reserved_part part)
 /* How the ops of a role use a group. */
 enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
-static uint8_t use_of(enum work_kind kind)
-{
-    switch (kind) {
-    case WORK_ALL_GATHER:
-    case WORK_REDUCE_SCATTER:
-    case WORK_REDUCE:
-    case WORK_BROADCAST:
-        return USE_RING;
-    case WORK_ALL_REDUCE:
-        return USE_RING | USE_TREE;
-    case WORK_ALL_TO_ALL:
-    case WORK_SCATTER:
-    case WORK_SHIFT:
-    case WORK_SEND:
-    case WORK_RECV:
-        return USE_PEERS;
-    default:
-        return 0;
-    }
-}
+static const uint8_t use_of[WORK_KIND_COUNT] = {
+    [WORK_ALL_GATHER] = USE_RING,  [WORK_REDUCE_SCATTER] = USE_RING,
+    [WORK_REDUCE] = USE_RING,      [WORK_BROADCAST] = USE_RING,
+    [WORK_ALL_TO_ALL] = USE_PEERS, [WORK_SCATTER] = USE_PEERS,
+    [WORK_SHIFT] = USE_PEERS,      [WORK_SEND] = USE_PEERS,
+    [WORK_RECV] = USE_PEERS,       [WORK_ALL_REDUCE] = USE_RING | USE_TREE,
+};
 
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
@@ -166,7 +153,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         rank++;
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
+        uint8_t what = use_of[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
         if (what != 0 && !norm) /* which has the communicator of all ranks */
             use[work_group(ir_work(ir, op))] |= what;
