@@ -66,38 +66,27 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
 }
 
 /* Checks that one rank can fetch for all: there are several head ranks, chunks are kept on the host, and a chunk's
- * keys are fetched as a whole. */
-static enum status check_fetch(const struct choices *c, struct diag *diag)
+ * keys are fetched as a whole; and that there are fetches if they are what is predicted. */
+static enum status check_fetches(const struct choices *c, struct diag *diag)
 {
-    if (c->fetch == FETCH_EACH)
-        return STATUS_OK;
-    if (c->hp == 1)
-        return resolve_refuse(
-            diag, "--fetch",
-            "with 'one', a rank fetches a chunk and scatters it over the head ranks, "
-            "but hp is 1; choose --fetch each, or --hp 2 or more");
-    if (c->kv_offload != KV_OFFLOAD_ON)
-        return resolve_refuse(
-            diag, "--fetch",
-            "with 'one', a rank fetches chunks from the host, but --kv-offload off "
-            "keeps them on the device; leave one of the two out");
-    if (c->model->attention_kept > 0)
-        return resolve_refuse(diag, "--fetch",
-                              "sparse attention fetches a part of each rank's keys, and these are "
-                              "not contiguous when one rank stores the keys of all; --fetch each "
-                              "would do");
-    return STATUS_OK;
-}
-
-static enum status check_scope(const struct choices *c, struct diag *diag)
-{
-    if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
-        return STATUS_OK;
-    return resolve_refuse(
-        diag, "--scope",
-        "attention:fetch predicts the fetches of tiles from the host, but no tile is "
-        "kept on the host; --strategy fpdt with a --chunk shorter than the sequence "
-        "would do");
+    bool one = c->fetch != FETCH_EACH;
+    /* clang-format off */
+    const struct rule rules[] = {
+        {one && c->hp == 1, "--fetch",
+         "with 'one', a rank fetches a chunk and scatters it over the head ranks, but hp is 1; choose --fetch each, or "
+         "--hp 2 or more"},
+        {one && c->kv_offload != KV_OFFLOAD_ON, "--fetch",
+         "with 'one', a rank fetches chunks from the host, but --kv-offload off keeps them on the device; leave one of "
+         "the two out"},
+        {one && c->model->attention_kept > 0, "--fetch",
+         "sparse attention fetches a part of each rank's keys, and these are not contiguous when one rank stores the "
+         "keys of all; --fetch each would do"},
+        {c->scope == SCOPE_FETCH && !fpdt_offloads(c), "--scope",
+         "attention:fetch predicts the fetches of tiles from the host, but no tile is kept on the host; --strategy "
+         "fpdt with a --chunk shorter than the sequence would do"},
+    };
+    /* clang-format on */
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
@@ -120,10 +109,10 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 {
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
     c->chunks = 1;
-    if (c->attention != CHOICE_ATTENTION_FPDT && check_scope(c, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    if (c->attention != CHOICE_ATTENTION_FPDT)
-        return check_sparse(c, diag) == STATUS_OK ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+    if (c->attention != CHOICE_ATTENTION_FPDT) {
+        bool fits = check_fetches(c, diag) == STATUS_OK && check_sparse(c, diag) == STATUS_OK;
+        return fits ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+    }
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
     int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
@@ -141,7 +130,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
     c->fetch = (uint8_t)r->fetch;
-    if (check_fetch(c, diag) != STATUS_OK || check_scope(c, diag) != STATUS_OK)
+    if (check_fetches(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)
         pieces->ffn = resolve_usual_pieces(c).ffn;

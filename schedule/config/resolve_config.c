@@ -226,21 +226,6 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
 
 /* ---- products of choices ---- */
 
-/* A product of choices that is not legal. */
-struct rule {
-    bool broken;
-    const char *option; /* that would have to change */
-    const char *why;
-};
-
-static enum status check_rules(const struct rule *rule, size_t count, struct diag *diag)
-{
-    for (size_t i = 0; i < count; i++)
-        if (rule[i].broken)
-            return resolve_refuse(diag, rule[i].option, "%s", rule[i].why);
-    return STATUS_OK;
-}
-
 static bool too_many_axes(const struct choices *c)
 {
     struct mesh_part part[MESH_PARTS_MAX];
@@ -291,7 +276,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "model"},
     };
     /* clang-format on */
-    return check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
@@ -324,7 +309,7 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
          "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
     };
     /* clang-format on */
-    return check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Takes what a request chooses itself, or leaves to the strategy and the profile. */

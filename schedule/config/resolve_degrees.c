@@ -65,6 +65,14 @@ enum status resolve_bad_size(struct diag *diag, const char *option, struct text 
     return STATUS_BAD_INPUT;
 }
 
+enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rule[i].broken)
+            return resolve_refuse(diag, rule[i].option, "%s", rule[i].why);
+    return STATUS_OK;
+}
+
 /* ---- splits ---- */
 
 static bool heads_fit(const struct transformer *m, int64_t hp)
@@ -383,18 +391,16 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
-    if (why.size > 0 && s.cp * s.hp == 1) /* the strategy does nothing of what it is chosen for */
-        diag_warning(
-            note, nowhere,
-            "%s (%s 1), as with --strategy local%s; dp is set to %lld, so that all GPUs are used",
-            sharers.data,
-            axes.cp && axes.hp ? "cp and hp"
-            : axes.cp          ? "cp"
-                               : "hp",
-            why.data, (long long)dp);
-    else
-        diag_note(note, nowhere, "%s%s; dp is set to %lld, so that all GPUs are used", sharers.data,
-                  why.size > 0 ? why.data : "", (long long)dp);
+    /* the strategy does nothing of what it is chosen for */
+    bool idle = why.size > 0 && s.cp * s.hp == 1;
+    if (idle)
+        text_printf(&sharers, " (%s 1), as with --strategy local",
+                    axes.cp && axes.hp ? "cp and hp"
+                    : axes.cp          ? "cp"
+                                       : "hp");
+    (idle ? diag_warning : diag_note)(note, nowhere,
+                                      "%s%s; dp is set to %lld, so that all GPUs are used",
+                                      sharers.data, why.size > 0 ? why.data : "", (long long)dp);
     text_release(&sharers);
     text_release(&why);
 }

@@ -21,6 +21,14 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
 enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
                              const char *what, ...) __attribute__((format(printf, 4, 5)));
 
+/* Reports the first of several rules that the choices break. */
+struct rule {
+    bool broken;
+    const char *option; /* that would have to change */
+    const char *why;
+};
+enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag);
+
 /* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
  * rank: the transformer of its share (*share), on the ranks divided by tp. */
 enum status resolve_tensor(struct choices *c, const struct request *r,
