@@ -8,12 +8,12 @@
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-enum { READ_BY_OTHERS = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
+enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: with other units */
 
 struct use {
     uint16_t unit; /* that made it */
-    bool made, shared;
-    uint8_t read;
+    bool made;
+    uint8_t how;
 };
 
 static void note_read(const struct ir *ir, uint32_t op, struct use *use)
@@ -22,9 +22,9 @@ static void note_read(const struct ir *ir, uint32_t op, struct use *use)
     if (!use->made)
         return;
     if (ir->op.micro[op] != use->unit)
-        use->read |= READ_BY_OTHERS;
+        use->how |= SHARED;
     else if (!forward)
-        use->read |= layer ? READ_BACK : READ_OUTSIDE;
+        use->how |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
 static void note_write(const struct ir *ir, uint32_t op, struct use *use)
@@ -33,8 +33,8 @@ static void note_write(const struct ir *ir, uint32_t op, struct use *use)
     if (!use->made && forward) {
         use->made = true;
         use->unit = ir->op.micro[op];
-    } else {
-        use->shared = use->shared || !forward || ir->op.micro[op] != use->unit;
+    } else if (!forward || ir->op.micro[op] != use->unit) {
+        use->how |= SHARED;
     }
 }
 
@@ -53,10 +53,10 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
             (ir->buffer.flags[b] & BUFFER_PERSISTENT) != 0 || ir->buffer.memory[b] != MEMORY_HBM;
         if (!use[b].made || fixed)
             class[b] = ACTIVATION_NONE;
-        else if (use[b].shared || (use[b].read & READ_BY_OTHERS))
+        else if (use[b].how & SHARED)
             class[b] = ACTIVATION_CONTINUOUS;
         else
-            class[b] = use[b].read == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
+            class[b] = use[b].how == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
     }
     free(use);
 }

@@ -52,11 +52,6 @@ struct ratio {
     op_id before_next; /* what the next op of a run waits for; IR_NONE: nothing */
 };
 
-static bool in_layers(const struct ir *ir, uint32_t op)
-{
-    return ir->op.layer[op] != IR_NONE16;
-}
-
 /* ---- runs ---- */
 
 static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, uint32_t end)
@@ -84,7 +79,7 @@ static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, u
 static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
-    return in_layers(r->ir, b) && op->micro[a] == op->micro[b] &&
+    return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
            r->chunk_of[op->layer[a]] == r->chunk_of[op->layer[b]] &&
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
@@ -100,7 +95,7 @@ static void find_runs(struct ratio *r, const struct op_list *in)
     }
     for (uint32_t i = 0; i < in->count;) {
         uint32_t begin = i, op = in->op[i++];
-        if (!in_layers(r->ir, op))
+        if (r->ir->op.layer[op] == IR_NONE16)
             continue;
         while (i < in->count && same_run(r, op, in->op[i]))
             i++;
@@ -182,7 +177,7 @@ static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint
     memset(maker, 0xff, ((size_t)ir->buffer.count + 1) * sizeof *maker);
     for (uint32_t i = 0; i < in->count; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
-        if (!in_layers(ir, op))
+        if (ir->op.layer[op] == IR_NONE16)
             continue;
         uint32_t chunk = r->chunk_of[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {

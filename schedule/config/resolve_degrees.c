@@ -190,11 +190,10 @@ static void put_strategies_with(struct text *out, bool cp)
 {
     size_t count;
     const struct strategy *strategy = compose_strategies(&count);
-    int before = 0;
     for (size_t i = 0; i < count; i++) {
         struct attention_axes axes = attention_axes[strategy[i].attention];
         if (cp ? axes.cp : axes.hp)
-            text_printf(out, "%s%s", before++ > 0 ? ", " : "", strategy[i].name);
+            text_printf(out, "%s%s", out->size > 0 ? ", " : "", strategy[i].name);
     }
 }
 
@@ -226,29 +225,25 @@ static enum status check_split(const struct request *r, struct attention_axes ax
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
     const struct transformer *m = r->model;
-    if (m->heads % s.hp != 0) {
+    bool fit = heads_fit(m, s.hp);
+    if (!fit && m->heads % s.hp == 0 && !axes.cp) {
+        text_puts(&would, "hp ");
+        resolve_put_divisors(&would, m->kv_heads, r->ranks);
+    } else if (!fit || !pair_fits(r, s.cp, s.hp)) {
         put_splits(&would, r, axes, ranks);
+    }
+    if (m->heads % s.hp != 0)
         return resolve_bad_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
                                 (long long)m->heads, (long long)s.hp);
-    }
-    if (!heads_fit(m, s.hp)) {
-        if (axes.cp) {
-            put_splits(&would, r, axes, ranks);
-        } else {
-            text_puts(&would, "hp ");
-            resolve_put_divisors(&would, m->kv_heads, r->ranks);
-        }
+    if (!fit)
         return resolve_bad_size(diag, "--hp", &would,
                                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
                                 (long long)m->kv_heads, (long long)s.hp);
-    }
-    if (!pair_fits(r, s.cp, s.hp)) {
-        put_splits(&would, r, axes, ranks);
+    if (!pair_fits(r, s.cp, s.hp))
         return resolve_bad_size(
             diag, "--hp", &would,
             "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
             (long long)s.hp);
-    }
     if (r->seq % unit == 0)
         return STATUS_OK;
     resolve_put_multiples(&would, r->seq, unit);
@@ -375,14 +370,12 @@ static void put_sharers(struct text *out, const struct request *r, struct split 
         const char *what;
         int64_t ranks;
     } axes[] = {{"tensor", r->tp}, {"context", s.cp}, {"head", s.hp}};
-    bool any = false;
-    for (size_t i = 0; i < ARRAY_LEN(axes); i++) {
-        if (axes[i].ranks <= 1)
-            continue;
-        text_printf(out, "%s%lld %s", any ? " x " : "", (long long)axes[i].ranks, axes[i].what);
-        any = true;
-    }
-    text_puts(out, any ? " ranks share a sequence" : "every rank has sequences of its own");
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        if (axes[i].ranks > 1)
+            text_printf(out, "%s%lld %s", out->size > 0 ? " x " : "", (long long)axes[i].ranks,
+                        axes[i].what);
+    text_puts(out,
+              out->size > 0 ? " ranks share a sequence" : "every rank has sequences of its own");
 }
 
 static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
