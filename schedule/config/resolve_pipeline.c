@@ -141,7 +141,6 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};
-    enum status status = STATUS_OK;
     uint32_t most = c->pp - 1;
     c->shared = r->shared != NULL ? *r->shared : (struct shared_units){SHARED_ALL, SHARED_ALL};
     c->shared.first = c->shared.first < most ? c->shared.first : most;
@@ -151,10 +150,11 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
         return STATUS_OK;
     }
     multiplex_conditions(&needs, c, !c->uneven && !r->shared_open);
-    if (needs.size > 0)
-        status = resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);
+    if (needs.size == 0)
+        return STATUS_OK;
+    resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);
     text_release(&needs);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)

@@ -20,12 +20,6 @@ static int64_t tensor_ranks(const struct request *r)
     return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
-static bool takes_subsequences(const struct request *r)
-{
-    return r->pipeline == CHOICE_PIPELINE_NONE ||
-           pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
-}
-
 /* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
  * if equal lengths must divide the sequence or a step would have too many units, and more, shorter ones (of at least
  * SPPO_TOKENS_MIN tokens) if there would be fewer than stages. With a pipeline that takes no subsequences it is 1. */
@@ -39,7 +33,8 @@ static int64_t pieces(const struct request *r, int64_t tp)
         count = PIPELINE_UNITS_MAX / given(batches);
     while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
-    return count > 1 && takes_subsequences(r) ? count : 1;
+    bool taken = pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
+    return count > 1 && taken ? count : 1;
 }
 
 /* Returns as many stages as there are ranks, layers and subsequences for. */

@@ -26,29 +26,20 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
-/* Adds the forwards of k units and then their backwards, until all units are done. */
-static void add_in_turn(struct actions *a, uint32_t units, uint32_t k)
+/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
+ * (Li et al., arXiv 2102.07988) over subsequences: all forwards, then all backwards. Without a pipeline, micro-batches
+ * do so one after the other. */
+void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
+    (void)stage;
+    uint32_t units = pipeline_units(c);
+    uint32_t k = c->pipeline == CHOICE_PIPELINE_NONE ? c->subsequences : units;
     for (uint32_t first = 0; first < units; first += k) {
         for (uint32_t s = 0; s < k; s++)
             actions_add(a, ACTION_FORWARD, 0, first + s);
         for (uint32_t s = k; s-- > 0;)
             actions_add(a, ACTION_BACKWARD, 0, first + s);
     }
-}
-
-void order_none(struct actions *a, const struct choices *c, uint32_t stage)
-{
-    (void)stage;
-    add_in_turn(a, pipeline_units(c), c->subsequences);
-}
-
-/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
- * (Li et al., arXiv 2102.07988) over subsequences. */
-void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
-{
-    (void)stage;
-    add_in_turn(a, pipeline_units(c), pipeline_units(c));
 }
 
 /* Orders actions as 1F1B does (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1,

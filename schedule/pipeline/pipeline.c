@@ -10,7 +10,7 @@
 static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_NONE] =
         {.name = "none", .summary = "all layers on every rank",
-         .order = order_none, .subsequences = true, .chunks = 1},
+         .order = order_all_forward, .subsequences = true, .chunks = 1},
     [CHOICE_PIPELINE_GPIPE] =
         {.name = "gpipe", .summary = "all forwards, then all backwards",
          .order = order_all_forward, .chunks = 1},

@@ -64,11 +64,6 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-static bool is_gather(const struct ir *ir, uint32_t op)
-{
-    return ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_WEIGHTS;
-}
-
 /* Adds the persistent buffers that some op touches. If the whole list repeats a buffer's layer in copies that the
  * sample leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
@@ -112,9 +107,11 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
         uint32_t last = last_of(&c, buffer, first);
+        bool gathers =
+            ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
         r->row[r->count++] = (struct replay_stay){
             buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
-            repeats_seen_from(repeats, first, row[i].copy, last) - begin, is_gather(ir, first)};
+            repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers};
     }
     free(row);
     free(c.first);
