@@ -195,7 +195,6 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
         STATUS_OK)
         return STATUS_BAD_INPUT;
-    *chunks = (uint32_t)asked;
     /* pieces are equal but for a shorter last one: no piece may be empty */
     int64_t size = (rows + asked - 1) / asked;
     *chunks = (uint32_t)((rows + size - 1) / size);
@@ -380,9 +379,9 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
         resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    if (check_products(c, diag) != STATUS_OK || check_attention(c, diag) != STATUS_OK)
+        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) !=
+            STATUS_OK ||
+        check_products(c, diag) != STATUS_OK || check_attention(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (note)
         sppo_note(c, asked, note);

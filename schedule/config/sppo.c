@@ -33,8 +33,7 @@ static int64_t pieces(const struct request *r, int64_t tp)
         count = PIPELINE_UNITS_MAX / given(batches);
     while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
-    bool taken = pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
-    return count > 1 && taken ? count : 1;
+    return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
 }
 
 /* Returns as many stages as there are ranks, layers and subsequences for. */
