@@ -65,7 +65,7 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
     double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
     if (call_s <= 0 || cost->ideal)
         return;
-    double each_s = (2 * cost->host_op_s + cost->host_kernel_s) * p->profile->host_factor;
+    double each_s = p->profile->hostless ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         uint32_t tensors = 0;
@@ -131,7 +131,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     chains_of(p->profile, p->choices.compile, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->ideal)
         fused.memory_share = memory_share(p, cost);
-    double host_factor = p->profile != NULL ? p->profile->host_factor : 1;
+    bool hostless = p->profile != NULL && p->profile->hostless;
     double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
                       : p->profile != NULL
                           ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
@@ -160,7 +160,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
             costs->work_s[i] = cost_work_s(cost, impl, work);
         if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
             costs->work_s[i] *= slowdown;
-        costs->issue_s[i] = cost_issue_s(cost, work) * host_factor;
+        costs->issue_s[i] = hostless ? 0 : cost_issue_s(cost, work);
         if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
             costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
             costs->host_bytes[i] = cost_host_work_bytes(work);

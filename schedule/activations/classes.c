@@ -1,23 +1,20 @@
 #include "schedule/activations/classes.h"
 
+#include "schedule/emit/op_list.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-enum { READ_BY_OTHERS = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
+enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: with other units */
 
 struct use {
     uint16_t unit; /* that made it */
-    bool made, shared;
-    uint8_t read;
+    bool made;
+    uint8_t how;
 };
-
-static uint32_t buffer_of(const struct ir *ir, uint32_t op, uint32_t k)
-{
-    return ir_touched(ir, op, k);
-}
 
 static void note_read(const struct ir *ir, uint32_t op, struct use *use)
 {
@@ -25,9 +22,9 @@ static void note_read(const struct ir *ir, uint32_t op, struct use *use)
     if (!use->made)
         return;
     if (ir->op.micro[op] != use->unit)
-        use->read |= READ_BY_OTHERS;
+        use->how |= SHARED;
     else if (!forward)
-        use->read |= layer ? READ_BACK : READ_OUTSIDE;
+        use->how |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
 static void note_write(const struct ir *ir, uint32_t op, struct use *use)
@@ -36,8 +33,8 @@ static void note_write(const struct ir *ir, uint32_t op, struct use *use)
     if (!use->made && forward) {
         use->made = true;
         use->unit = ir->op.micro[op];
-    } else {
-        use->shared = use->shared || !forward || ir->op.micro[op] != use->unit;
+    } else if (!forward || ir->op.micro[op] != use->unit) {
+        use->how |= SHARED;
     }
 }
 
@@ -47,19 +44,19 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list[i], reads = ir->op.reads[op];
         for (uint32_t k = 0; k < reads; k++)
-            note_read(ir, op, &use[buffer_of(ir, op, k)]);
+            note_read(ir, op, &use[ir_touched(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++)
-            note_write(ir, op, &use[buffer_of(ir, op, k)]);
+            note_write(ir, op, &use[ir_touched(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
             (ir->buffer.flags[b] & BUFFER_PERSISTENT) != 0 || ir->buffer.memory[b] != MEMORY_HBM;
         if (!use[b].made || fixed)
             class[b] = ACTIVATION_NONE;
-        else if (use[b].shared || (use[b].read & READ_BY_OTHERS))
+        else if (use[b].how & SHARED)
             class[b] = ACTIVATION_CONTINUOUS;
         else
-            class[b] = use[b].read == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
+            class[b] = use[b].how == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
     }
     free(use);
 }
@@ -76,21 +73,19 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
 {
     struct activation_row *row = NULL;
     size_t capacity = 0;
-    uint32_t rows = 0, *list = heap_alloc((size_t)ir->op.count + 1, sizeof *list);
+    uint32_t rows = 0;
+    struct op_list list;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    for (uint32_t op = 0; op < ir->op.count; op++)
-        list[op] = op;
-    activations_classify(ir, list, ir->op.count, class);
+    op_list_init(&list, ir);
+    activations_classify(ir, list.op, list.count, class);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] != layer || ir->op.micro[op] != 0)
             continue;
         uint32_t reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = buffer_of(ir, op, k), r = 0;
-            if (seen[b] || class[b] == ACTIVATION_NONE)
+            uint32_t b = ir_touched(ir, op, k), r = 0;
+            if (class[b] == ACTIVATION_NONE)
                 continue;
-            seen[b] = 1;
             const char *stem = ir->word[ir->buffer.stem[b]];
             while (r < rows && (row[r].stem != stem || row[r].class != class[b]))
                 r++;
@@ -100,13 +95,13 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
             }
             row[r].bytes += ir_buffer_bytes(ir, (buffer_id){b});
             row[r].buffers++;
+            class[b] = ACTIVATION_NONE; /* it is counted */
         }
     }
     if (rows > 0)
         qsort(row, rows, sizeof *row, by_bytes);
-    free(list);
+    op_list_release(&list);
     free(class);
-    free(seen);
     *count = rows;
     return row;
 }

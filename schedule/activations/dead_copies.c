@@ -19,10 +19,10 @@ void pass_dead_copies(struct emit *e, struct op_list *list)
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {
         uint32_t op = list->op[i], reads = ir->op.reads[op];
-        if (copies(ir, op) && !read[op_list_operand(ir, op, 1)])
+        if (copies(ir, op) && !read[ir_touched(ir, op, 1)])
             continue;
         for (uint32_t k = 0; k < reads; k++)
-            read[op_list_operand(ir, op, k)] = 1;
+            read[ir_touched(ir, op, k)] = 1;
         list->op[--kept] = op;
     }
     for (uint32_t i = kept; i < list->count; i++)

@@ -1,14 +1,21 @@
-/* Checkpoints on the host: the input of a layer, from which the recomputation starts, is copied to the host before
- * the layer's forward and copied back before it is read again. In between, the device does not hold it.
+/* Activations on the host: tensors of a layer are copied to the host in its forward, and copied back before its
+ * backward reads them. In between, the device does not hold them. There are two choices of tensors.
  *
- * In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable and the host thread waits
- * for each copy: in the forward before it issues the layer, in the backward before it issues the recomputation. Such
- * a copy is made on the current stream, so it starts after the work issued there before it.
+ * Checkpoints on the host: the tensor is the input of a layer, from which the recomputation starts. It is copied
+ * before the layer's forward. In the blocking form (DeepSpeed's cpu_checkpointing until August 2026) memory is pageable
+ * and the host thread waits for each copy: in the forward before it issues the layer, in the backward before it issues
+ * the recomputation. Such a copy is made on the current stream, so it starts after the work issued there before it.
  *
  * In the asynchronous form memory is pinned, copies have streams of their own, and the next layer's input is fetched
  * while this layer's backward runs. A layer's forward then starts only after the copy of the layer before the
  * previous one has ended; otherwise no computation would ever be ordered after the copy, and the bytes could not be
- * reused. */
+ * reused.
+ *
+ * Selective Checkpoint++ with its outputs on the host (InternEvo, attn_offload.py): the tensors are the outputs of a
+ * layer's attention core, which are copied to pinned memory after the layer's forward, and copied back one layer before
+ * they are read again. The device has room for the outputs of two layers: in the forward, a core writes its outputs
+ * only after the copy to the host of the layer two before it has ended; in the backward, a layer's outputs come back
+ * only after the layer two after it is done. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -17,20 +24,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct fetch {   /* of one (unit, layer) */
-    op_id store; /* the copy to the host; IR_NONE: none yet */
-    buffer_id host, back;
-    buffer_id input;
+struct item { /* a tensor of a (unit, layer) that goes to the host */
+    buffer_id buffer, host, back;
+};
+
+struct segment {          /* of one (unit, layer) */
+    uint32_t item, items; /* rows of `item` */
+    uint32_t begin,
+        end; /* positions in its forward of the op that waits for earlier copies, and of its last op */
+    op_id store; /* the last copy to the host; IR_NONE: none yet */
+    bool loaded;
 };
 
 struct offload {
     struct emit *e;
     struct ir *ir;
     uint32_t layers;
-    bool blocking;
-    struct fetch *fetch;
-    op_id stored[2];          /* copies to the host of the last two layers; IR_NONE: none yet */
-    uint32_t *writer_segment; /* per buffer: 1 + the segment whose forward writes it; 0: none */
+    bool inputs;   /* items are inputs of layers; else outputs of attention's core */
+    bool blocking; /* the host waits for each copy */
+    struct segment *segment;
+    struct item *item;
+    uint32_t item_count;
+    uint32_t *of_buffer; /* 1 + row of `item` */
+    op_id stored[2];     /* the last copies to the host of the last two layers; IR_NONE: none yet */
 };
 
 static uint32_t segment_of(const struct offload *o, uint32_t op)
@@ -38,24 +54,46 @@ static uint32_t segment_of(const struct offload *o, uint32_t op)
     return (uint32_t)o->ir->op.micro[op] * o->layers + o->ir->op.layer[op];
 }
 
-/* Finds the input of each layer: the activation that its forward reads and did not make itself. */
-static void find_inputs(struct offload *o, const struct op_list *list)
+/* Forwards come one after the other, so the items of a segment are consecutive. */
+static void add_item(struct offload *o, struct segment *segment, uint32_t buffer)
 {
-    struct ir *ir = o->ir;
+    if (segment->items++ == 0)
+        segment->item = o->item_count;
+    o->item[o->item_count++] = (struct item){{buffer}, {IR_NONE}, {IR_NONE}};
+    o->of_buffer[buffer] = o->item_count;
+}
+
+/* Finds the items of every layer's forward: its input, the first activation that it reads and did not make itself, or
+ * the buffers in `kept` that it writes. */
+static void find_items(struct offload *o, const struct op_list *list, const bool *kept)
+{
+    const struct ir *ir = o->ir;
+    uint32_t *maker = heap_zalloc(ir->buffer.count, sizeof *maker); /* 1 + the segment */
     for (uint32_t i = 0; i < list->count; i++) {
-        uint32_t op = list->op[i];
+        uint32_t op = list->op[i], reads = ir->op.reads[op];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        struct fetch *fetch = &o->fetch[segment_of(o, op)];
-        for (uint32_t k = 0; fetch->input.i == IR_NONE && k < ir->op.reads[op]; k++) {
-            uint32_t buffer = op_list_operand(ir, op, k);
-            if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION &&
-                o->writer_segment[buffer] != segment_of(o, op) + 1)
-                fetch->input.i = buffer;
+        uint32_t which = segment_of(o, op);
+        struct segment *segment = &o->segment[which];
+        if (o->inputs && segment->begin == IR_NONE)
+            segment->begin = i;
+        segment->end = i;
+        for (uint32_t k = 0; o->inputs && segment->items == 0 && k < reads; k++) {
+            uint32_t buffer = ir_touched(ir, op, k);
+            if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
+                add_item(o, segment, buffer);
         }
-        for (uint32_t k = ir->op.reads[op]; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; k++)
-            o->writer_segment[op_list_operand(ir, op, k)] = segment_of(o, op) + 1;
+        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
+            uint32_t buffer = ir_touched(ir, op, k);
+            maker[buffer] = which + 1;
+            if (!kept[buffer] || o->of_buffer[buffer] > 0)
+                continue;
+            if (segment->begin == IR_NONE)
+                segment->begin = i;
+            add_item(o, segment, buffer);
+        }
     }
+    free(maker);
 }
 
 /* Returns the last op listed so far that computes; IR_NONE: there is none. */
@@ -67,121 +105,131 @@ static op_id last_compute(const struct offload *o, const struct op_list *out)
     return (op_id){i > 0 ? out->op[i - 1] : IR_NONE};
 }
 
+/* Copies a buffer of a segment, not before the op `after` has ended; IR_NONE: at once. */
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t like, enum phase phase, struct op_list *out)
+                  uint32_t segment, op_id after, struct op_list *out)
 {
-    struct ir *ir = o->ir;
     struct emit *e = o->e;
     struct work work = {.kind = (uint8_t)kind,
-                        .copy = {(int64_t)ir_buffer_bytes(ir, from), o->blocking}};
-    e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, ir->op.layer[like],
-                               IR_NONE16,      IR_NONE16,      ir->op.micro[like]};
+                        .copy = {(int64_t)ir_buffer_bytes(o->ir, from), o->blocking}};
+    bool stores = kind == WORK_D2H;
+    e->tags = (struct op_tags){stores ? PHASE_FORWARD : PHASE_RECOMPUTE,
+                               REGION_OFFLOAD,
+                               (uint16_t)(segment % o->layers),
+                               IR_NONE16,
+                               IR_NONE16,
+                               (uint16_t)(segment / o->layers)};
     op_id op =
-        emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work,
-                (struct view[]){ir_whole(ir, from)}, 1, (struct view[]){ir_whole(ir, to)}, 1);
-    op_id last = o->blocking ? last_compute(o, out) : (op_id){IR_NONE};
-    if (last.i != IR_NONE)
-        emit_add_dependency(e, op, last);
+        emit_op(e, stores ? e->stream.d2h : e->stream.h2d, &work,
+                (struct view[]){ir_whole(o->ir, from)}, 1, (struct view[]){ir_whole(o->ir, to)}, 1);
+    if (o->blocking)
+        after = last_compute(o, out);
+    if (after.i != IR_NONE)
+        emit_add_dependency(e, op, after);
     op_list_push(out, op);
     return op;
 }
 
-/* Copies the layer's input to the host before op, the layer's first. */
-static void store(struct offload *o, uint32_t op, struct op_list *out)
+static void store(struct offload *o, uint32_t which, struct op_list *out)
 {
-    struct fetch *fetch = &o->fetch[segment_of(o, op)];
-    fetch->host = ir_add_buffer_like(o->ir, fetch->input);
-    o->ir->buffer.memory[fetch->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-    fetch->store = copy(o, WORK_D2H, fetch->input, fetch->host, op, PHASE_FORWARD, out);
-    if (!o->blocking && o->stored[0].i != IR_NONE)
-        emit_add_dependency(o->e, (op_id){op}, o->stored[0]);
+    struct segment *segment = &o->segment[which];
+    for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
+        struct item *item = &o->item[i];
+        item->host = ir_add_buffer_like(o->ir, item->buffer);
+        o->ir->buffer.memory[item->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
+        segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE}, out);
+    }
     o->stored[0] = o->stored[1];
-    o->stored[1] = fetch->store;
+    o->stored[1] = segment->store;
 }
 
-static op_id load(struct offload *o, uint32_t segment, uint32_t like, struct op_list *out)
+/* Copies the items of a segment back to the device, unless they are there or none is on the host. */
+static void load(struct offload *o, uint32_t which, op_id after, struct op_list *out)
 {
-    struct fetch *fetch = &o->fetch[segment];
-    fetch->back = ir_add_buffer_like(o->ir, fetch->input);
-    op_id op = copy(o, WORK_H2D, fetch->host, fetch->back, like, PHASE_RECOMPUTE, out);
-    o->ir->op.layer[op.i] = (uint16_t)(segment % o->layers);
-    return op;
+    struct segment *segment = &o->segment[which];
+    if (segment->loaded || segment->store.i == IR_NONE)
+        return;
+    segment->loaded = true;
+    for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
+        struct item *item = &o->item[i];
+        item->back = ir_add_buffer_like(o->ir, item->buffer);
+        copy(o, WORK_H2D, item->host, item->back, which, after, out);
+    }
 }
 
-/* True if the layer before is of the same chunk, and its input is still on the host. */
-static bool is_ahead(const struct offload *o, uint32_t segment)
+static void redirect(struct offload *o, uint32_t op)
 {
-    return segment % o->layers > 0 && o->fetch[segment - 1].store.i != IR_NONE &&
-           o->fetch[segment - 1].back.i == IR_NONE;
+    for (uint32_t k = 0; k < o->ir->op.reads[op]; k++) {
+        uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
+        if (row > 0 && o->item[row - 1].back.i != IR_NONE)
+            op_list_redirect(o->ir, op, k, o->item[row - 1].back);
+    }
 }
 
-static void redirect(struct offload *o, uint32_t op, const struct fetch *fetch)
+static void rewrite(struct offload *o, const struct op_list *in, struct op_list *out)
 {
-    for (uint32_t k = 0; k < o->ir->op.reads[op]; k++)
-        if (op_list_operand(o->ir, op, k) == fetch->input.i)
-            op_list_redirect(o->ir, op, k, fetch->back);
-}
-
-static void push_all(struct op_list *out, const uint32_t *op, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        op_list_push(out, (op_id){op[i]});
+    const struct ir *ir = o->ir;
+    op_id last = {IR_NONE}; /* op of the layer before, in the backward's order */
+    uint32_t current = IR_NONE;
+    for (uint32_t i = 0; i < in->count; i++) {
+        op_id op = {in->op[i]};
+        if (ir->op.layer[op.i] == IR_NONE16) {
+            op_list_push(out, op);
+            continue;
+        }
+        uint32_t which = segment_of(o, op.i);
+        struct segment *segment = &o->segment[which];
+        bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
+        if (forward && i == segment->begin) {
+            if (!o->blocking && o->stored[0].i != IR_NONE)
+                emit_add_dependency(o->e, op, o->stored[0]);
+            if (o->inputs)
+                store(o, which, out);
+        }
+        if (!forward && which != current) {
+            if (current != IR_NONE && current / o->layers == which / o->layers)
+                last = (op_id){in->op[i - 1]};
+            current = which;
+            load(o, which, (op_id){IR_NONE}, out);
+            if (!o->blocking && which % o->layers > 0) /* one layer ahead, of the same unit */
+                load(o, which - 1, last, out);
+        }
+        if (!forward)
+            redirect(o, op.i);
+        op_list_push(out, op);
+        if (forward && !o->inputs && i == segment->end && segment->items > 0)
+            store(o, which, out);
+    }
 }
 
 void pass_offload(struct emit *e, struct op_list *list)
 {
-    struct ir *ir = e->ir;
-    uint32_t layers = (uint32_t)e->choices->model->layers,
+    bool inputs = e->choices->activations == CHOICE_ACTIVATIONS_OFFLOAD;
+    uint32_t layers = (uint32_t)e->choices->model->layers, buffers = e->ir->buffer.count,
              segments = layers * pipeline_units(e->choices);
     struct offload o = {
         .e = e,
-        .ir = ir,
+        .ir = e->ir,
         .layers = layers,
-        .blocking = e->choices->profile->offload_blocking,
+        .inputs = inputs,
+        .blocking = inputs && e->choices->profile->offload_blocking,
+        .segment = heap_zalloc(segments, sizeof *o.segment),
+        .item = heap_alloc(buffers, sizeof *o.item),
+        .of_buffer = heap_zalloc(buffers, sizeof *o.of_buffer),
         .stored = {{IR_NONE}, {IR_NONE}},
-        .fetch = heap_alloc(segments, sizeof *o.fetch),
-        .writer_segment = heap_zalloc(ir->buffer.count, sizeof *o.writer_segment),
     };
-    memset(o.fetch, 0xff, segments * sizeof *o.fetch); /* IR_NONE everywhere */
-    find_inputs(&o, list);
-
+    bool *kept = heap_zalloc(buffers, sizeof *kept);
+    for (uint32_t i = 0; !inputs && i < e->kept.count; i++)
+        kept[e->kept.buffer[i].i] = true;
+    for (uint32_t i = 0; i < segments; i++)
+        o.segment[i].begin = o.segment[i].store.i = IR_NONE;
+    find_items(&o, list, kept);
     struct op_list out = {0};
-    op_id last = {IR_NONE}; /* last op of the layer before, in the backward's order */
-    uint32_t current = IR_NONE;
-    for (uint32_t i = 0, ops; i < list->count; i += ops) {
-        uint32_t op = list->op[i];
-        ops = op_list_isomorphic_run(ir, list->op + i, list->count - i);
-        if (ir->op.layer[op] == IR_NONE16) {
-            push_all(&out, list->op + i, ops);
-            continue;
-        }
-        uint32_t segment = segment_of(&o, op);
-        struct fetch *fetch = &o.fetch[segment];
-        if (ir->op.phase[op] == PHASE_FORWARD) {
-            if (fetch->store.i == IR_NONE)
-                store(&o, op, &out);
-            push_all(&out, list->op + i, ops);
-            continue;
-        }
-        if (segment != current) {
-            if (current != IR_NONE && current / layers == segment / layers)
-                last = (op_id){list->op[i - 1]};
-            current = segment;
-            if (fetch->back.i == IR_NONE)
-                load(&o, segment, op, &out);
-            /* one layer ahead; not before the layer after this one has given its copy back */
-            if (!o.blocking && is_ahead(&o, segment)) {
-                op_id ahead = load(&o, segment - 1, op, &out);
-                if (last.i != IR_NONE)
-                    emit_add_dependency(e, ahead, last);
-            }
-        }
-        for (uint32_t k = i; k < i + ops; k++)
-            redirect(&o, list->op[k], fetch);
-        push_all(&out, list->op + i, ops);
-    }
-    free(o.fetch);
-    free(o.writer_segment);
+    rewrite(&o, list, &out);
+    free(kept);
+    free(o.segment);
+    free(o.item);
+    free(o.of_buffer);
     op_list_release(list);
     *list = out;
 }

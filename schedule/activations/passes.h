@@ -12,11 +12,9 @@
 void pass_recompute(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */
 void pass_dead_copies(struct emit *e, struct op_list *list);
-/* Copies what recomputation starts from to the host in the forward, and back before it is read. */
+/* Copies what recomputation starts from, or with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD the tensors that selective
+ * checkpointing saves, to the host in the forward, and back before it is read. */
 void pass_offload(struct emit *e, struct op_list *list);
-/* Copies the tensors that selective checkpointing saves to the host after a layer's forward, and back before they are
- * read (schedule/activations/offload_kept.c). */
-void pass_offload_kept(struct emit *e, struct op_list *list);
 /* Copies part of what the forward keeps to the host, and back before it is read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
 

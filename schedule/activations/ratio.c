@@ -28,9 +28,9 @@ struct
     uint32_t first, count; /* rows of moved: the buffers that leave */
     uint32_t partner;      /* of a backward: its forward; IR_NONE */
     uint16_t unit;
-    uint32_t chunk;                      /* of layers */
-    bool forward, taken, stored, loaded; /* taken: it is a backward's partner */
-    op_id last_copy;                     /* of its stores, or loads */
+    uint32_t chunk;              /* of layers */
+    bool forward, taken, loaded; /* taken: it is a backward's partner */
+    op_id last_copy;             /* of its stores, or loads; IR_NONE: none yet */
 };
 
 struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
@@ -48,13 +48,9 @@ struct ratio {
     uint32_t *of_buffer; /* row of moved, or IR_NONE */
     uint32_t *chunk_of;  /* per layer */
     op_id last_compute;
+    op_id last_store;  /* the last copy to the host of the last run that was stored; IR_NONE */
     op_id before_next; /* what the next op of a run waits for; IR_NONE: nothing */
 };
-
-static bool in_layers(const struct ir *ir, uint32_t op)
-{
-    return ir->op.layer[op] != IR_NONE16;
-}
 
 /* ---- runs ---- */
 
@@ -83,7 +79,7 @@ static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, u
 static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
-    return in_layers(r->ir, b) && op->micro[a] == op->micro[b] &&
+    return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
            r->chunk_of[op->layer[a]] == r->chunk_of[op->layer[b]] &&
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
@@ -99,7 +95,7 @@ static void find_runs(struct ratio *r, const struct op_list *in)
     }
     for (uint32_t i = 0; i < in->count;) {
         uint32_t begin = i, op = in->op[i++];
-        if (!in_layers(r->ir, op))
+        if (r->ir->op.layer[op] == IR_NONE16)
             continue;
         while (i < in->count && same_run(r, op, in->op[i]))
             i++;
@@ -123,8 +119,7 @@ static int by_size(const void *a, const void *b)
 }
 
 static uint32_t candidates(const struct ratio *r, const struct op_list *in,
-                           const struct unit_run *run, const uint8_t *class, uint8_t *seen,
-                           struct candidate *out)
+                           const struct unit_run *run, uint8_t *class, struct candidate *out)
 {
     const struct ir *ir = r->ir;
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
@@ -132,11 +127,11 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = op_list_operand(ir, op, k);
+            uint32_t b = ir_touched(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
-            if (class[b] != ACTIVATION_ONCE || seen[b] || bytes < least)
+            if (class[b] != ACTIVATION_ONCE || bytes < least)
                 continue;
-            seen[b] = 1;
+            class[b] = ACTIVATION_NONE; /* it is one only once */
             out[count++] = (struct candidate){b, bytes};
         }
     }
@@ -182,11 +177,11 @@ static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint
     memset(maker, 0xff, ((size_t)ir->buffer.count + 1) * sizeof *maker);
     for (uint32_t i = 0; i < in->count; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
-        if (!in_layers(ir, op))
+        if (ir->op.layer[op] == IR_NONE16)
             continue;
         uint32_t chunk = r->chunk_of[ir->op.layer[op]];
         for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {
-            uint32_t b = op_list_operand(ir, op, k);
+            uint32_t b = ir_touched(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
             if (k < reads && maker[b] != IR_NONE && maker[b] != chunk)
@@ -200,7 +195,6 @@ static void choose(struct ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    uint8_t *seen = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
     /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
@@ -213,7 +207,7 @@ static void choose(struct ratio *r, const struct op_list *in)
         run->first = r->moved_count;
         if (!run->forward || r->run[i + 1].partner == i)
             continue;
-        uint32_t count = candidates(r, in, run, class, seen, list);
+        uint32_t count = candidates(r, in, run, class, list);
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;
@@ -225,16 +219,12 @@ static void choose(struct ratio *r, const struct op_list *in)
             if (bytes < each)
                 continue;
             r->of_buffer[list[k].buffer] = r->moved_count;
-            r->moved[r->moved_count++] = (struct moved){.buffer = {list[k].buffer},
-                                                        .host = {IR_NONE},
-                                                        .tail = {IR_NONE},
-                                                        .back = {IR_NONE},
-                                                        .elements = bytes / each};
+            r->moved[r->moved_count++] =
+                (struct moved){.buffer = {list[k].buffer}, .elements = bytes / each};
         }
         run->count = r->moved_count - run->first;
     }
     free(class);
-    free(seen);
     free(list);
 }
 
@@ -292,7 +282,7 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
-    run->stored = true;
+    r->last_store = run->last_copy;
 }
 
 /* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
@@ -322,20 +312,15 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
         if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
-            return r->run[r->run[i].partner].stored ? &r->run[i] : NULL;
+            return r->run[r->run[i].partner].last_copy.i != IR_NONE ? &r->run[i] : NULL;
     return NULL;
 }
 
 static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
-    r->before_next.i = IR_NONE;
-    for (uint32_t k = i; k-- > 0;) /* the forward before the last is on the host */
-        if (r->run[k].forward && r->run[k].stored) {
-            if (run->forward)
-                r->before_next = r->run[k].last_copy;
-            break;
-        }
+    /* a forward starts when the one before the last is on the host */
+    r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store(r, before, out);
     if (run->partner == IR_NONE)
@@ -353,7 +338,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list 
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
-        uint32_t row = r->of_buffer[op_list_operand(ir, op, k)];
+        uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
             op_list_redirect(ir, op, k, r->moved[row].back);
     }
@@ -375,6 +360,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                       .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
                       .of_buffer = heap_alloc((size_t)buffers + 1, sizeof *r.of_buffer),
                       .last_compute = {IR_NONE},
+                      .last_store = {IR_NONE},
                       .before_next = {IR_NONE}};
     memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
     find_runs(&r, list);

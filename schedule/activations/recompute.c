@@ -25,26 +25,29 @@
 struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
     uint32_t last; /* of its backward's ops */
+    bool repeated; /* its forward has been repeated */
 };
 
 /* The origin of a buffer of attention's forward, the last of these that applies. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
+
+struct mark {         /* of a buffer */
+    uint32_t again;   /* the repeated forward's buffer for it; IR_NONE */
+    uint32_t needed;  /* 1 + the last segment whose backward, or a needed op, reads it */
+    uint32_t remains; /* 1 + the last segment of which an op that writes it is not repeated */
+    bool kept;        /* it stays from the first forward */
+    bool cache;       /* several units write it, and it stays */
+    uint8_t origin;   /* enum origin, of attention's forward */
+};
 
 struct recompute {
     struct emit *e;
     struct ir *ir;
     uint32_t layers;
     struct segment *segment; /* unit * layers + layer */
-    uint32_t *buffer;        /* the repeated forward's buffer for the first one's; IR_NONE */
-    uint32_t *op;            /* the same for ops, to carry their waits over */
-    uint8_t *kept;           /* per buffer: it stays from the first forward */
-    uint8_t *cache;          /* per buffer: several units write it, and it stays */
-    uint8_t *origin;         /* per buffer of attention's forward: enum origin */
-    uint8_t *repeated;       /* per segment: its forward has been repeated */
-    uint32_t
-        *needed; /* per buffer: 1 + the last segment whose backward, or a needed op, reads it */
-    uint32_t *
-        remains; /* per buffer: 1 + the last segment of which an op that writes it is not repeated */
+    struct mark *mark;       /* per buffer of the first forward */
+    uint32_t *op;            /* the repeated op for one of the first forward; IR_NONE */
+    bool selective;          /* some buffers are kept */
 };
 
 static uint32_t segment_of(const struct recompute *r, uint32_t op)
@@ -89,12 +92,12 @@ static void find_arrivals(struct recompute *r)
         if (ir->op.region[op] != REGION_ATTENTION || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         for (uint32_t k = 0; k < reads; k++) {
-            uint32_t buffer = op_list_operand(ir, op, k);
-            uint8_t own = r->kept[buffer] ? FROM_CORE : r->origin[buffer];
+            uint32_t buffer = ir_touched(ir, op, k);
+            uint8_t own = r->mark[buffer].kept ? FROM_CORE : r->mark[buffer].origin;
             origin = own > origin ? own : origin;
         }
         for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
-            uint8_t *known = &r->origin[op_list_operand(ir, op, k)];
+            uint8_t *known = &r->mark[ir_touched(ir, op, k)].origin;
             *known = origin > *known ? origin : *known;
         }
     }
@@ -102,17 +105,16 @@ static void find_arrivals(struct recompute *r)
 
 static void find_segments(struct recompute *r, const struct op_list *list)
 {
-    for (uint32_t i = 0, ops; i < list->count; i += ops) {
+    for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        ops = op_list_isomorphic_run(r->ir, list->op + i, list->count - i);
         if (in_backward(r->ir, op))
-            r->segment[segment_of(r, op)].last = i + ops - 1;
+            r->segment[segment_of(r, op)].last = i;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
             continue;
         struct segment *segment = &r->segment[segment_of(r, op)];
         if (segment->begin == segment->end)
             segment->begin = i;
-        segment->end = i + ops;
+        segment->end = i + 1;
     }
 }
 
@@ -126,8 +128,8 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
-        uint32_t buffer = op_list_operand(r->ir, op, k);
-        core = r->kept[buffer] || r->needed[buffer] != which + 1;
+        const struct mark *mark = &r->mark[ir_touched(r->ir, op, k)];
+        core = mark->kept || mark->needed != which + 1;
     }
     return operands > reads ? core : after;
 }
@@ -138,7 +140,7 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->cache[op_list_operand(r->ir, op, k)];
+        only = r->mark[ir_touched(r->ir, op, k)].cache;
     return only;
 }
 
@@ -155,17 +157,17 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
         uint32_t op = list->op[i];
         if (fills_cache(r, op))
             continue;
-        if (r->kept != NULL && (core = leads_to_kept(r, op, which, core))) {
+        if (r->selective && (core = leads_to_kept(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);
             continue;
         }
         uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed || r->needed[op_list_operand(r->ir, op, k)] == which + 1;
+            needed = needed || r->mark[ir_touched(r->ir, op, k)].needed == which + 1;
         keep[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->needed[op_list_operand(r->ir, op, k)] = which + 1;
+            r->mark[ir_touched(r->ir, op, k)].needed = which + 1;
     }
 }
 
@@ -182,7 +184,7 @@ static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t
             uint32_t op = list->op[i], reads = r->ir->op.reads[op];
             uint8_t *kept = &keep[i - segment.begin];
             for (uint32_t k = reads; k < reads + r->ir->op.writes[op]; k++) {
-                uint32_t *remains = &r->remains[op_list_operand(r->ir, op, k)];
+                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].remains;
                 if (*kept && *remains == which + 1)
                     *kept = 0;
                 if (*kept || *remains == which + 1)
@@ -202,13 +204,14 @@ static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], waits = 0;
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
-        uint32_t buffer = op_list_operand(ir, op, k);
-        bool shared = r->cache[buffer] || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
-        if (r->buffer[buffer] == IR_NONE && !shared) /* of a cache, the same values again */
-            r->buffer[buffer] = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
+        uint32_t buffer = ir_touched(ir, op, k);
+        struct mark *mark = &r->mark[buffer];
+        bool shared = mark->cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+        if (mark->again == IR_NONE && !shared) /* of a cache, the same values again */
+            mark->again = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {
-        uint32_t buffer = op_list_operand(ir, op, k), again = r->buffer[buffer];
+        uint32_t buffer = ir_touched(ir, op, k), again = r->mark[buffer].again;
         of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
@@ -234,9 +237,9 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     for (uint32_t i = begin; i <= segment.last; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
-            uint32_t buffer = op_list_operand(ir, in->op[i], k);
-            if (r->origin[buffer] != FROM_RANKS || r->kept[buffer])
-                r->needed[buffer] = which + 1;
+            struct mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
+            if (mark->origin != FROM_RANKS || mark->kept)
+                mark->needed = which + 1;
         }
     }
     find_needed(r, in, which, keep);
@@ -245,26 +248,24 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         if (keep[i - segment.begin])
             repeat_op(r, in->op[i], out);
     free(keep);
-    r->repeated[which] = 1;
+    r->segment[which].repeated = true;
 }
 
-/* Rewrites the backward ops of one layer, which are consecutive: [begin, end) of the list. */
-static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t begin,
-                             uint32_t end, struct op_list *out)
+/* Lets an op of a layer's backward, at a position of the list, read the repeated forward. */
+static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t at,
+                             struct op_list *out)
 {
     struct ir *ir = r->ir;
-    if (!r->repeated[segment_of(r, in->op[begin])])
-        repeat_forward(r, in, begin, out);
-    for (uint32_t i = begin; i < end; i++) {
-        uint32_t op = in->op[i];
-        bool redirects = !repeats_core(r) || ir->op.region[op] == REGION_ATTENTION;
-        for (uint32_t k = 0; redirects && k < ir->op.reads[op]; k++) {
-            uint32_t again = r->buffer[op_list_operand(ir, op, k)];
-            if (again != IR_NONE)
-                op_list_redirect(ir, op, k, (buffer_id){again});
-        }
+    uint32_t op = in->op[at];
+    if (!r->segment[segment_of(r, op)].repeated)
+        repeat_forward(r, in, at, out);
+    if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
+        return;
+    for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
+        uint32_t again = r->mark[ir_touched(ir, op, k)].again;
+        if (again != IR_NONE)
+            op_list_redirect(ir, op, k, (buffer_id){again});
     }
-    op_list_push_all(out, in->op + begin, end - begin);
 }
 
 /* Extends lifetimes in the repeated forward as the implementation does in the first one. */
@@ -273,75 +274,51 @@ static void repeat_holds(struct recompute *r)
     uint32_t count = r->e->extension_count;
     for (uint32_t i = 0; i < count; i++) {
         struct lifetime_extension hold = r->e->extension[i];
-        uint32_t buffer = r->buffer[hold.buffer.i], until = r->op[hold.until.i];
+        uint32_t buffer = r->mark[hold.buffer.i].again, until = r->op[hold.until.i];
         if (buffer != IR_NONE && until != IR_NONE)
             emit_extend_lifetime(r->e, (buffer_id){buffer}, (op_id){until});
     }
 }
 
-static void recompute_release(struct recompute *r)
-{
-    free(r->segment);
-    free(r->buffer);
-    free(r->op);
-    free(r->needed);
-    free(r->kept);
-    free(r->repeated);
-    free(r->remains);
-    free(r->cache);
-    free(r->origin);
-}
-
 void pass_recompute(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
-    uint32_t layers = (uint32_t)e->choices->model->layers,
-             segments = layers * pipeline_units(e->choices);
+    uint32_t layers = (uint32_t)e->choices->model->layers;
     struct recompute r = {
         .e = e,
         .ir = ir,
         .layers = layers,
-        .segment = heap_zalloc(segments, sizeof *r.segment),
-        .buffer = heap_alloc(ir->buffer.count, sizeof *r.buffer),
+        .segment = heap_zalloc(layers * pipeline_units(e->choices), sizeof *r.segment),
+        .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
         .op = heap_alloc(ir->op.count, sizeof *r.op),
-        .needed = heap_zalloc(ir->buffer.count, sizeof *r.needed),
-        .remains = heap_zalloc(ir->buffer.count, sizeof *r.remains),
-        .repeated = heap_zalloc(segments, 1),
-        .cache = heap_zalloc(ir->buffer.count, 1),
-        .origin = heap_zalloc(ir->buffer.count, 1),
     };
-    for (uint32_t i = 0; i < e->caches.count; i++)
-        r.cache[e->caches.buffer[i].i] = 1;
-    bool selective = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
-                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
-                     e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
-                     repeats_core(&r);
-    for (uint32_t i = 0; selective && i < e->kept.count; i++) {
-        if (r.kept == NULL)
-            r.kept = heap_zalloc(ir->buffer.count, sizeof *r.kept);
-        r.kept[e->kept.buffer[i].i] = 1;
-    }
+    bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
+                 e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
+                 e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
+                 repeats_core(&r);
+    r.selective = keeps && e->kept.count > 0;
     /* buffers and ops made here are never looked up: only rows of the first forward are */
-    memset(r.buffer, 0xff, ir->buffer.count * sizeof *r.buffer);
+    for (uint32_t i = 0; i < ir->buffer.count; i++)
+        r.mark[i].again = IR_NONE;
     memset(r.op, 0xff, ir->op.count * sizeof *r.op);
+    for (uint32_t i = 0; i < e->caches.count; i++)
+        r.mark[e->caches.buffer[i].i].cache = true;
+    for (uint32_t i = 0; keeps && i < e->kept.count; i++)
+        r.mark[e->kept.buffer[i].i].kept = true;
     find_segments(&r, list);
     find_arrivals(&r);
 
     struct op_list out = {0};
-    for (uint32_t i = 0, end; i < list->count; i = end) {
+    for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        end = i + op_list_isomorphic_run(ir, list->op + i, list->count - i);
-        if (!in_backward(ir, op) || keeps_layer(&r, ir->op.layer[op])) {
-            op_list_push_all(&out, list->op + i, end - i);
-            continue;
-        }
-        while (end < list->count && in_backward(ir, list->op[end]) &&
-               segment_of(&r, list->op[end]) == segment_of(&r, op))
-            end += op_list_isomorphic_run(ir, list->op + end, list->count - end);
-        rewrite_backward(&r, list, i, end, &out);
+        if (in_backward(ir, op) && !keeps_layer(&r, ir->op.layer[op]))
+            rewrite_backward(&r, list, i, &out);
+        op_list_push(&out, (op_id){op});
     }
     repeat_holds(&r);
-    recompute_release(&r);
+    free(r.segment);
+    free(r.mark);
+    free(r.op);
     op_list_release(list);
     *list = out;
 }

@@ -177,8 +177,8 @@ static void delay_gathers(struct emit *e, const struct op_list *list)
         if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
             if (copied[0].i != IR_NONE)
                 emit_add_dependency(e, (op_id){op}, copied[0]);
-            gathered = op_list_operand(ir, op, 1);
-        } else if (ir->op.kind[op] == WORK_D2H && op_list_operand(ir, op, 0) == gathered) {
+            gathered = ir_touched(ir, op, 1);
+        } else if (ir->op.kind[op] == WORK_D2H && ir_touched(ir, op, 0) == gathered) {
             copied[0] = copied[1];
             copied[1].i = op;
         }

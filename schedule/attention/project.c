@@ -178,7 +178,7 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
     int64_t norms = rows * heads * model->head_dim / cols;
     struct view y = view_all(e, emit_activation(e, "head_norm", rows, heads * model->head_dim));
     *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, norms, 0);
-    emit_rmsnorm(e, layer, weight, x, y, view_all(e, *rstd), norms, cols);
+    emit_norm(e, layer, weight, x, y, view_all(e, *rstd), norms, cols);
     return y;
 }
 
@@ -199,8 +199,8 @@ static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weigh
     const struct transformer *model = e->choices->model;
     int64_t cols = model->qk_norm_wide ? heads * model->head_dim : model->head_dim;
     struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, heads * model->head_dim));
-    emit_rmsnorm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx,
-                          rows * heads * model->head_dim / cols, cols);
+    emit_norm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx,
+                       rows * heads * model->head_dim / cols, cols);
     return dx;
 }
 

@@ -87,8 +87,8 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
         part.raw = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
         y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
-        emit_rmsnorm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.raw, y,
-                     view_all(e, part.rstd), z->n * z->ranks, z->dim);
+        emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.raw, y,
+                  view_all(e, part.rstd), z->n * z->ranks, z->dim);
     }
     if (p != V && z->rope_before)
         y = rotate(e, y, z->positions, z->n, z->ranks, false, none);
@@ -117,8 +117,8 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
     if (rotates)
         y = rotate(e, y, z->positions, z->n, z->ranks, true, norms ? view_none() : d_part);
     if (norms)
-        emit_rmsnorm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y, part->raw,
-                              view_all(e, part->rstd), d_part, z->n * z->ranks, z->dim);
+        emit_norm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y, part->raw,
+                           view_all(e, part->rstd), d_part, z->n * z->ranks, z->dim);
 }
 
 static struct view stage_of(struct view all, int64_t g, int64_t elements)

@@ -84,6 +84,17 @@ static const struct strategy strategies[] = {
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
+/* The switches that the profiles of PyTorch's own parallelism share. */
+#define PYTORCH                                                                                                       \
+     .copies_before = 1, .copies_after = 1,                                                                           \
+     .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */                                      \
+     .ring_one_stream = true,           /* one process group, one NCCL stream */                                      \
+     .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */                    \
+     .gathered_shift = true,            /* gradients always go round by all_to_all */                                 \
+     .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
+     .prefetch = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
+     .waits_for_reductions = true       /* FSDP1: _post_backward_final_callback() */
+
 static const struct profile profiles[] = {
     {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
@@ -116,7 +127,6 @@ static const struct profile profiles[] = {
      .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,             /* total_norm.item() */
      .attention_dropout = true,         /* on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
-     .host_factor = 1.0,
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
@@ -141,8 +151,7 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
-     .clipping_sync = true,             /* total_norm.item() */
-     .host_factor = 1.0},
+     .clipping_sync = true},            /* total_norm.item() */
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,
@@ -162,8 +171,7 @@ static const struct profile profiles[] = {
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
-     .chains = CHAINS_INTERNEVO,        /* norm(x.float()) */
-     .host_factor = 1.0},
+     .chains = CHAINS_INTERNEVO},       /* norm(x.float()) */
     {.name = "internlm", .summary = "InternLM's training code of 2023, of which InternEvo was made",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_RANKS,     /* it has no grouped queries and no ring: as internevo */
@@ -181,17 +189,11 @@ static const struct profile profiles[] = {
      .host_per_step_s = 0.3,            /* as internevo */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
-     .chains = CHAINS_INTERNLM,         /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
-     .host_factor = 1.0},
+     .chains = CHAINS_INTERNLM},        /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
-     .copies_before = 1, .copies_after = 1,
-     .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */
-     .ring_one_stream = true,           /* one process group, one NCCL stream */
-     .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */
-     .gathered_shift = true,            /* gradients always go round by all_to_all */
-     .ring_grad_f32 = true,             /* convert_to_f32 */
+     PYTORCH,
      .loss_f32 = true,                  /* logits.float() before the loss */
      .loss_torch = true,                /* F.cross_entropy; train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
@@ -199,18 +201,12 @@ static const struct profile profiles[] = {
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
      .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
-     .prefetch = 1,
-     .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
-     .chains = CHAINS_TORCHTITAN,       /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
-     .host_factor = 1.0},
+     .chains = CHAINS_TORCHTITAN},      /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
     {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,
-     .copies_before = 1, .copies_after = 1,
-     .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as torchtitan */
-     .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
-     .ring_grad_f32 = true,
+     PYTORCH,                           /* it has no ring: as torchtitan */
      .recompute_whole = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss_apart = true,                /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
@@ -218,50 +214,34 @@ static const struct profile profiles[] = {
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
      .gathers_apart = true,             /* _unshard(): unshard_stream */
      .root_unit = true,                 /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
-     .prefetch = 1,                     /* BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */
-     .waits_for_reductions = true,      /* _post_backward_final_callback() */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
-     .clipping_sync = true,             /* its total_norm all-reduced, and read for the log */
-     .host_factor = 1.0},
+     .clipping_sync = true},            /* its total_norm all-reduced, and read for the log */
     {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
      .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
      .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
      .kv_replication = KV_TO_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
-     .copies_before = 1, .copies_after = 1,
-     .rotation = ROTATE_ALL_GATHER,     /* cp_comm_strategy's default */
-     .ring_one_stream = true,           /* PyTorch's _context_parallel, as torchtitan */
-     .ring_packs = true, .gathered_shift = true,
-     .ring_grad_f32 = true,
+     PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
      .loss_torch = true,                /* fixed_cross_entropy(): nn.functional.cross_entropy */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
      .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
-     .prefetch = 1,
-     .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
-     .chains = CHAINS_HF,               /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
-     .host_factor = 1.0},
+     .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
     {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
      .attention_impl = ATTENTION_FA2,   /* as hf */
      .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
-     .copies_before = 1, .copies_after = 1,
-     .rotation = ROTATE_ALL_GATHER,     /* it has no ring: as hf */
-     .ring_one_stream = true, .ring_packs = true, .gathered_shift = true,
-     .ring_grad_f32 = true,
+     PYTORCH,                           /* it has no ring: as hf */
      .loss_f32 = true, .loss_torch = true, /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
      .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
-     .prefetch = 1,
-     .waits_for_reductions = true,
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
-     .chains = CHAINS_HF_AUTOCAST,
-     .host_factor = 1.0},
+     .chains = CHAINS_HF_AUTOCAST},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
@@ -278,20 +258,17 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .waits_for_reductions = true,
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
-     .clipping_sync = true,
-     .host_factor = 1.0},
+     .clipping_sync = true},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
-     WELL_MADE, .prefetch = 1,
-     .host_factor = 1.0},               /* a plain PyTorch program: the device file's host costs */
+     WELL_MADE, .prefetch = 1},         /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      WELL_MADE,
      .gather_copies = true,             /* foreach_all_gather_copy_out() */
      .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
-     .collectives_hold = true,           /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
-     .host_factor = 1.0},
+     .collectives_hold = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
     {.name = "ideal", .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .prefetch = 1, .host_factor = 0.0},
+     WELL_MADE, .prefetch = 1, .hostless = true},
 };
 /* clang-format on */
 

@@ -3,8 +3,6 @@
 #include "schedule/config/derived.h"
 #include "schedule/config/resolve_degrees.h"
 
-#include <stdio.h>
-
 /* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
 enum { CHUNK_TOKENS = 65536 };
 
@@ -46,10 +44,11 @@ static enum status check_sparse(const struct choices *c, struct diag *diag)
     const struct transformer *m = c->model;
     if (m->attention_chunk == 0 || m->attention_chunk == c->chunk)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
-                      "attention is sparse in chunks of %lld tokens; --strategy fpdt --chunk %lld "
-                      "would do",
-                      (long long)m->attention_chunk, (long long)m->attention_chunk);
+    return resolve_refuse(
+        diag, "--sparsity",
+        "attention is sparse in chunks of %lld tokens; --strategy fpdt --chunk %lld "
+        "would do",
+        (long long)m->attention_chunk, (long long)m->attention_chunk);
 }
 
 static enum status refuse_others(const struct request *r, struct diag *diag)
@@ -61,61 +60,48 @@ static enum status refuse_others(const struct request *r, struct diag *diag)
                                                            : NULL;
     if (given == NULL)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = given}, STATUS_BAD_INPUT,
-                      "is about chunks of a sequence, which only strategy fpdt has; choose "
-                      "--strategy fpdt or leave this option out");
+    return resolve_refuse(diag, given,
+                          "is about chunks of a sequence, which only strategy fpdt has; choose "
+                          "--strategy fpdt or leave this option out");
 }
 
 /* Checks that one rank can fetch for all: there are several head ranks, chunks are kept on the host, and a chunk's
- * keys are fetched as a whole. */
-static enum status check_fetch(const struct choices *c, struct diag *diag)
+ * keys are fetched as a whole; and that there are fetches if they are what is predicted. */
+static enum status check_fetches(const struct choices *c, struct diag *diag)
 {
-    if (c->fetch == FETCH_EACH)
-        return STATUS_OK;
-    if (c->hp == 1)
-        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "with 'one', a rank fetches a chunk and scatters it over the head ranks, "
-                          "but hp is 1; choose --fetch each, or --hp 2 or more");
-    if (c->kv_offload != KV_OFFLOAD_ON)
-        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "with 'one', a rank fetches chunks from the host, but --kv-offload off "
-                          "keeps them on the device; leave one of the two out");
-    if (c->model->attention_kept > 0)
-        return diag_error(diag, (struct loc){.name = "--fetch"}, STATUS_BAD_INPUT,
-                          "sparse attention fetches a part of each rank's keys, and these are "
-                          "not contiguous when one rank stores the keys of all; --fetch each "
-                          "would do");
-    return STATUS_OK;
-}
-
-static enum status check_scope(const struct choices *c, struct diag *diag)
-{
-    if (c->scope != SCOPE_FETCH || fpdt_offloads(c))
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
-                      "attention:fetch predicts the fetches of tiles from the host, but no tile is "
-                      "kept on the host; --strategy fpdt with a --chunk shorter than the sequence "
-                      "would do");
+    bool one = c->fetch != FETCH_EACH;
+    /* clang-format off */
+    const struct rule rules[] = {
+        {one && c->hp == 1, "--fetch",
+         "with 'one', a rank fetches a chunk and scatters it over the head ranks, but hp is 1; choose --fetch each, or "
+         "--hp 2 or more"},
+        {one && c->kv_offload != KV_OFFLOAD_ON, "--fetch",
+         "with 'one', a rank fetches chunks from the host, but --kv-offload off keeps them on the device; leave one of "
+         "the two out"},
+        {one && c->model->attention_kept > 0, "--fetch",
+         "sparse attention fetches a part of each rank's keys, and these are not contiguous when one rank stores the "
+         "keys of all; --fetch each would do"},
+        {c->scope == SCOPE_FETCH && !fpdt_offloads(c), "--scope",
+         "attention:fetch predicts the fetches of tiles from the host, but no tile is kept on the host; --strategy "
+         "fpdt with a --chunk shorter than the sequence would do"},
+    };
+    /* clang-format on */
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 static enum status bad_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
-    int64_t unit = c->hp, below = chunk / unit * unit;
-    if (chunk > c->seq) {
-        snprintf(what, sizeof what, "a chunk of %lld tokens is larger than the sequence of %lld",
-                 (long long)chunk, (long long)c->seq);
-        text_printf(&would, "--chunk %lld or less", (long long)c->seq);
-    } else {
-        snprintf(what, sizeof what, "a chunk of %lld tokens does not divide over hp %lld",
-                 (long long)chunk, (long long)unit);
-        text_puts(&would, "--chunk ");
-        if (below > 0)
-            text_printf(&would, "%lld or ", (long long)below);
-        text_printf(&would, "%lld", (long long)(below + unit));
-    }
-    return resolve_bad_size(diag, "--chunk", what, &would);
+    if (chunk > c->seq)
+        return resolve_refuse(diag, "--chunk",
+                              "a chunk of %lld tokens is larger than the sequence of %lld; "
+                              "--chunk %lld or less would do",
+                              (long long)chunk, (long long)c->seq, (long long)c->seq);
+    text_puts(&would, "--chunk ");
+    resolve_put_multiples(&would, chunk, c->hp);
+    return resolve_bad_size(diag, "--chunk", &would,
+                            "a chunk of %lld tokens does not divide over hp %u", (long long)chunk,
+                            c->hp);
 }
 
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
@@ -123,18 +109,18 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 {
     *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
     c->chunks = 1;
-    if (c->attention != CHOICE_ATTENTION_FPDT && check_scope(c, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    if (c->attention != CHOICE_ATTENTION_FPDT)
-        return check_sparse(c, diag) == STATUS_OK ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+    if (c->attention != CHOICE_ATTENTION_FPDT) {
+        bool fits = check_fetches(c, diag) == STATUS_OK && check_sparse(c, diag) == STATUS_OK;
+        return fits ? refuse_others(r, diag) : STATUS_BAD_INPUT;
+    }
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
     int64_t chunk = r->chunk > 0 ? r->chunk : usual > 0 && usual < c->seq ? usual : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
         return bad_chunk(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
     if (chunks >= 65535)
-        return diag_error(
-            diag, (struct loc){.name = "--chunk"}, STATUS_BAD_INPUT,
+        return resolve_refuse(
+            diag, "--chunk",
             "%lld tokens in chunks of %lld make %lld chunks, and at most 65534 are possible",
             (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk = chunk;
@@ -144,7 +130,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     c->kv_offload = (uint8_t)r->kv_offload;
     c->chunk_order = (uint8_t)r->chunk_order;
     c->fetch = (uint8_t)r->fetch;
-    if (check_fetch(c, diag) != STATUS_OK || check_scope(c, diag) != STATUS_OK)
+    if (check_fetches(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn <= 0)
         pieces->ffn = resolve_usual_pieces(c).ffn;

@@ -10,62 +10,50 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/config/resolve_pipeline.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */
 
-static const struct strategy *find_strategy(const char *name, uint8_t *row, struct diag *diag)
+/* Returns the place of the option's value in a list of names; -1, with a message: it is not there. */
+static int find_name(const char *option, const char *value, const char *const *names, size_t count,
+                     const char *list, struct diag *diag)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], value) == 0)
+            return (int)i;
+    const char *near = diag_nearest(value, names, count);
+    resolve_refuse(diag, option, "unknown %s '%s'%s%s%s (`longhaul list %s` names all)", option + 2,
+                   value, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list);
+    return -1;
+}
+
+static int find_strategy(const char *name, struct diag *diag)
 {
     size_t count;
     const struct strategy *table = compose_strategies(&count);
     const char *names[16];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
-        if (strcmp(table[i].name, name) == 0) {
-            *row = (uint8_t)i;
-            return &table[i];
-        }
-    }
-    const char *near = diag_nearest(name, names, count);
-    diag_error(diag, (struct loc){.name = "--strategy"}, STATUS_BAD_INPUT,
-               "unknown strategy '%s'%s%s%s (`longhaul list strategies` names all)", name,
-               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return NULL;
+    return find_name("--strategy", name, names, count, "strategies", diag);
 }
 
-/* Finds a profile. "published" selects the row's implementation, or else the strategy's own. */
-static const struct profile *find_profile(const char *name, const char *published,
-                                          struct diag *diag)
+/* published: "published" is a name too, after that of the last profile. */
+static int find_profile(const char *name, bool published, struct diag *diag)
 {
     size_t count;
     const struct profile *table = compose_profiles(&count);
     const char *names[17];
-    if (strcmp(name, "published") == 0)
-        name = published;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    }
     names[count] = "published";
-    const char *near = diag_nearest(name, names, count + 1);
-    diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
-               "unknown profile '%s'%s%s%s (`longhaul list profiles` names all)", name,
-               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    return NULL;
+    return find_name("--profile", name, names, count + published, "profiles", diag);
 }
 
 enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag)
 {
-    uint8_t row;
-    if (strategy != NULL && find_strategy(strategy, &row, diag) == NULL)
-        return STATUS_BAD_INPUT;
-    if (profile != NULL && strcmp(profile, "published") != 0 &&
-        find_profile(profile, NULL, diag) == NULL)
-        return STATUS_BAD_INPUT;
-    return STATUS_OK;
+    bool known = (strategy == NULL || find_strategy(strategy, diag) >= 0) &&
+                 (profile == NULL || find_profile(profile, true, diag) >= 0);
+    return known ? STATUS_OK : STATUS_BAD_INPUT;
 }
 
 /* ---- sizes ---- */
@@ -75,26 +63,22 @@ static enum status positive(int64_t value, int64_t most, const char *option, con
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT,
-                      "%s is %lld; 1 to %lld would do", what, (long long)value, (long long)most);
+    return resolve_refuse(diag, option, "%s is %lld; 1 to %lld would do", what, (long long)value,
+                          (long long)most);
 }
 
 static enum status resolve_batch(struct choices *c, const struct request *r, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     c->micro_batch = r->micro_batch > 0 ? r->micro_batch : 1;
     int64_t unit = (int64_t)c->dp * c->micro_batch;
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
-        snprintf(what, sizeof what,
-                 "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
-                 (long long)c->global_batch, c->dp, (long long)c->micro_batch);
-        int64_t below = c->global_batch / unit * unit;
-        if (below > 0)
-            text_printf(&would, "%lld or ", (long long)below);
-        text_printf(&would, "%lld", (long long)(below + unit));
-        return resolve_bad_size(diag, "--batch", what, &would);
+        resolve_put_multiples(&would, c->global_batch, unit);
+        return resolve_bad_size(
+            diag, "--batch", &would,
+            "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
+            (long long)c->global_batch, c->dp, (long long)c->micro_batch);
     }
     int64_t accumulation = c->global_batch / unit;
     if (positive(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
@@ -108,22 +92,21 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
 static enum status resolve_documents(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct documents *d = r->documents;
-    const struct loc at = {.name = "--documents"};
     if (d == NULL || d->sequences == 0)
         return STATUS_OK;
     if (d->sequences != (uint64_t)c->global_batch)
-        return diag_error(
-            diag, at, STATUS_BAD_INPUT,
+        return resolve_refuse(
+            diag, "--documents",
             "the documents are those of %lld sequences, but a step has %lld sequences",
             (long long)d->sequences, (long long)c->global_batch);
     for (uint32_t i = 0; i < d->sequences; i++) {
         const struct document_list *list = documents_of(d, i);
         int64_t end = list != NULL ? list->end[list->count - 1] : 0;
         if (end != c->seq)
-            return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "the documents of sequence %lld have %lld tokens in all, but a "
-                              "sequence has %lld tokens",
-                              (long long)i, (long long)end, (long long)c->seq);
+            return resolve_refuse(diag, "--documents",
+                                  "the documents of sequence %lld have %lld tokens in all, but a "
+                                  "sequence has %lld tokens",
+                                  (long long)i, (long long)end, (long long)c->seq);
     }
     if (!documents_are_single(d))
         c->documents = d;
@@ -145,8 +128,8 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
         for (uint32_t i = 0; i < d->list[l].count; i++) {
             int64_t length = d->list[l].end[i] - document_begin(&d->list[l], i);
             if (length % slices != 0)
-                return diag_error(
-                    diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
+                return resolve_refuse(
+                    diag, "--layout",
                     "zigzag-documents cuts each document into %lld slices, and one has %lld "
                     "tokens; pad documents to multiples of %lld, or choose --layout zigzag",
                     (long long)slices, (long long)length, (long long)slices);
@@ -172,15 +155,14 @@ static bool is_run(const struct choices *c, int64_t shard)
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     bool in_part =
         c->weights == CHOICE_WEIGHTS_HSDP || (c->weights == CHOICE_WEIGHTS_ZERO1 && r->shard > 0);
     if (!in_part) {
         if (r->shard > 0)
-            return diag_error(diag, (struct loc){.name = "--shard"}, STATUS_BAD_INPUT,
-                              "is for --weights hsdp and zero1; weights are '%s'",
-                              weights_names[c->weights]);
+            return resolve_refuse(diag, "--shard",
+                                  "is for --weights hsdp and zero1; weights are '%s'",
+                                  weights_names[c->weights]);
         c->shard = (uint32_t)r->ranks * (pipeline_replicates_weights(c) ? c->pp : 1);
         return STATUS_OK;
     }
@@ -188,9 +170,6 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
     if (shard < 1 || !is_run(c, shard)) {
-        snprintf(what, sizeof what,
-                 "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
-                 (long long)shard, (long long)r->ranks, c->hp);
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
@@ -198,7 +177,10 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);
-        return resolve_bad_size(diag, "--shard", what, &would);
+        return resolve_bad_size(
+            diag, "--shard", &would,
+            "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
+            (long long)shard, (long long)r->ranks, c->hp);
     }
     c->shard = (uint32_t)shard;
     return STATUS_OK;
@@ -213,7 +195,6 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
         STATUS_OK)
         return STATUS_BAD_INPUT;
-    *chunks = (uint32_t)asked;
     /* pieces are equal but for a shorter last one: no piece may be empty */
     int64_t size = (rows + asked - 1) / asked;
     *chunks = (uint32_t)((rows + size - 1) / size);
@@ -230,13 +211,11 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
 {
     int64_t pp = stage->pp > 0 ? stage->pp : 1;
     if (stage->ranks % pp != 0) {
-        char what[160];
         struct text would = {0};
-        snprintf(what, sizeof what, "%lld ranks do not divide over pp %lld",
-                 (long long)stage->ranks, (long long)pp);
         text_puts(&would, "pp ");
-        resolve_put_divisors(&would, stage->ranks, 0, 16);
-        return resolve_bad_size(diag, "--pp", what, &would);
+        resolve_put_divisors(&would, stage->ranks, 0);
+        return resolve_bad_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
+                                (long long)stage->ranks, (long long)pp);
     }
     c->pp = (uint32_t)pp;
     c->virtual_stages = c->subsequences = 1;
@@ -244,24 +223,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
     return STATUS_OK;
 }
 
-/* ---- the table of products ---- */
-
-struct rule {
-    bool (*broken)(const struct choices *c);
-    const char *option; /* that would have to change */
-    const char *why;
-};
-
-static bool host_optimizer_unsharded(const struct choices *c)
-{
-    return c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED &&
-           c->dp * c->cp * c->hp > 1;
-}
-
-static bool bf16_states_of_another_dtype(const struct choices *c)
-{
-    return c->states == STATES_BF16 && c->dtype != DTYPE_BF16;
-}
+/* ---- products of choices ---- */
 
 static bool too_many_axes(const struct choices *c)
 {
@@ -273,147 +235,80 @@ static bool too_many_axes(const struct choices *c)
     return mesh_parts(c, part) + in_part + tensor > MESH_AXES_MAX;
 }
 
-static bool subsequences_of_head_and_tensor_ranks(const struct choices *c)
-{
-    return c->subsequences > 1 && c->tp > 1 && c->hp > 1;
-}
-
-static bool learned_positions_too_long(const struct choices *c)
-{
-    return c->model->positions == POSITIONS_LEARNED && c->seq > c->model->max_positions;
-}
-
-static bool no_token_follows(const struct choices *c)
-{
-    return c->scope == SCOPE_STEP && c->seq < 2;
-}
-
-static bool windows_without_a_ring(const struct choices *c)
-{
-    return c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains);
-}
-
 static bool is_fpdt(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_FPDT;
 }
 
-static bool chunks_with_dropout(const struct choices *c)
+/* Every product of the registries is legal except these, and those of check_attention(). */
+static enum status check_products(const struct choices *c, struct diag *diag)
 {
-    return is_fpdt(c) && c->attention_dropout;
+    const struct transformer *m = c->model;
+    /* clang-format off */
+    const struct rule rules[] = {
+        {c->optimizer == CHOICE_OPTIMIZER_HOST && c->weights == CHOICE_WEIGHTS_REPLICATED && c->dp * c->cp * c->hp > 1, "--weights",
+         "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
+         "processor; choose --weights zero1, zero2, zero3 or hsdp"},
+        {c->states == STATES_BF16 && c->dtype != DTYPE_BF16, "--states",
+         "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
+         "choose --dtype bf16, or --states fp32"},
+        {too_many_axes(c), "--windows",
+         "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
+         "key and value heads take more axes than a mesh has; choose --windows contiguous"},
+        {c->subsequences > 1 && c->tp > 1 && c->hp > 1, "--subsequences",
+         "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
+         "choose --hp 1 or --tp 1"},
+        {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
+         "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
+         "max_positions with --set"},
+        {c->scope == SCOPE_STEP && c->seq < 2, "--seq",
+         "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
+        /* the thread that computes would wait for a collective while another stage waits for its message */
+        {c->pp > 1 && c->profile->collectives_hold, "--pp",
+         "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
+         "1, or another profile"},
+        {c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains), "--window",
+         "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
+         "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+        {c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+         "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
+         "model"},
+    };
+    /* clang-format on */
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-static bool chunks_with_tensor(const struct choices *c)
+/* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
+static enum status check_attention(const struct choices *c, struct diag *diag)
 {
-    return c->attention == CHOICE_ATTENTION_FPDT && c->tp > 1;
-}
-
-static bool sequence_cut_twice(const struct choices *c)
-{
-    return c->attention == CHOICE_ATTENTION_FPDT && c->subsequences > 1;
-}
-
-static bool documents_of_a_part(const struct choices *c)
-{
-    return c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS;
-}
-
-static bool is_staged(const struct choices *c)
-{
-    return c->attention == CHOICE_ATTENTION_UPIPE;
-}
-
-static bool stages_with_tensor(const struct choices *c)
-{
-    return is_staged(c) && c->tp > 1;
-}
-
-static bool stages_with_wide_norms(const struct choices *c)
-{
-    return is_staged(c) && c->model->qk_norm_wide;
-}
-
-static bool stages_with_subsequences(const struct choices *c)
-{
-    return is_staged(c) && c->subsequences > 1;
-}
-
-static bool stages_share_no_keys(const struct choices *c)
-{
-    return is_staged(c) && c->model->kv_heads % (int64_t)c->hp != 0;
-}
-
-static bool stages_without_projection(const struct choices *c)
-{
-    return is_staged(c) && (c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
-                            c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE);
-}
-
-/* The thread that computes would wait for a collective while another stage waits for its message. */
-static bool stages_whose_collectives_hold(const struct choices *c)
-{
-    return c->pp > 1 && c->profile->collectives_hold;
-}
-
-/* Every product of the registries is legal except these. */
-/* clang-format off */
-static const struct rule rules[] = {
-    {host_optimizer_unsharded, "--weights",
-     "the optimizer on the host with replicated weights would update every parameter on every rank's share of one "
-     "processor; choose --weights zero1, zero2, zero3 or hsdp"},
-    {bf16_states_of_another_dtype, "--states",
-     "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
-     "choose --dtype bf16, or --states fp32"},
-    {too_many_axes, "--windows",
-     "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
-     "key and value heads take more axes than a mesh has; choose --windows contiguous"},
-    {subsequences_of_head_and_tensor_ranks, "--subsequences",
-     "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
-     "choose --hp 1 or --tp 1"},
-    {learned_positions_too_long, "--seq",
-     "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
-     "max_positions with --set"},
-    {no_token_follows, "--seq",
-     "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
-    {stages_whose_collectives_hold, "--pp",
-     "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
-     "1, or another profile"},
-    {windows_without_a_ring, "--window",
-     "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
-     "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
-    {documents_of_a_part, "--scope",
-     "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
-     "model"},
-    {chunks_with_dropout, "--dropout",
-     "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
-    {chunks_with_tensor, "--tp",
-     "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights, from rows that no tensor "
-     "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
-    {sequence_cut_twice, "--subsequences",
-     "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
-    {stages_with_tensor, "--tp",
-     "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
-     "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
-    {stages_with_wide_norms, "--strategy",
-     "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
-     "choose --strategy ulysses"},
-    {stages_with_subsequences, "--subsequences",
-     "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
-    {stages_share_no_keys, "--hp",
-     "a stage of --strategy upipe sends every head rank one key and value head, so the model's key and value heads must "
-     "divide evenly over the head ranks; choose a smaller --hp, or --strategy ulysses"},
-    {stages_without_projection, "--scope",
-     "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
-};
-/* clang-format on */
-
-static enum status check_rules(const struct choices *c, struct diag *diag)
-{
-    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        if (rules[i].broken(c))
-            return diag_error(diag, (struct loc){.name = rules[i].option}, STATUS_BAD_INPUT, "%s",
-                              rules[i].why);
-    return STATUS_OK;
+    bool chunks = is_fpdt(c), stages = c->attention == CHOICE_ATTENTION_UPIPE;
+    bool only_operator = c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
+                         c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE;
+    /* clang-format off */
+    const struct rule rules[] = {
+        {chunks && c->attention_dropout, "--dropout",
+         "the kernels of chunks of a sequence (--strategy fpdt) are called without dropout; choose --dropout off"},
+        {chunks && c->tp > 1, "--tp",
+         "chunks of a sequence (--strategy fpdt) are projected one by one with whole weights, from rows that no tensor "
+         "rank has gathered; choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+        {chunks && c->subsequences > 1, "--subsequences",
+         "a sequence is cut either into chunks (--strategy fpdt) or into subsequences of a pipeline; leave out one of them"},
+        {stages && c->tp > 1, "--tp",
+         "the stages of --strategy upipe project their heads with whole weights, from rows that no tensor rank has gathered; "
+         "choose --tp 1, with head ranks (--hp), which cut attention's heads as well"},
+        {stages && c->model->qk_norm_wide, "--strategy",
+         "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
+         "choose --strategy ulysses"},
+        {stages && c->subsequences > 1, "--subsequences",
+         "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
+        {stages && c->model->kv_heads % (int64_t)c->hp != 0, "--hp",
+         "a stage of --strategy upipe sends every head rank one key and value head, so the model's key and value heads must "
+         "divide evenly over the head ranks; choose a smaller --hp, or --strategy ulysses"},
+        {stages && only_operator, "--scope",
+         "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
+    };
+    /* clang-format on */
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Takes what a request chooses itself, or leaves to the strategy and the profile. */
@@ -446,16 +341,21 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
 {
     struct request filled = *asked, *r = &filled;
     *c = (struct choices){.model = r->model};
-    const struct strategy *strategy =
-        find_strategy(r->strategy ? r->strategy : "ulysses", &c->strategy, diag);
-    if (!strategy)
+    size_t count;
+    int row = find_strategy(r->strategy ? r->strategy : "ulysses", diag);
+    if (row < 0)
         return STATUS_BAD_INPUT;
+    const struct strategy *strategy = &compose_strategies(&count)[row];
+    c->strategy = (uint8_t)row;
     if (strategy->subsequences)
         sppo_fill(r);
-    c->profile = find_profile(r->profile ? r->profile : "published",
-                              r->impl ? r->impl : strategy->profile, diag);
-    if (!c->profile)
+    /* "published" selects the implementation that the request names, or else the strategy's own */
+    bool published = r->profile == NULL || strcmp(r->profile, "published") == 0;
+    const char *implementation = r->impl ? r->impl : strategy->profile;
+    row = find_profile(published ? implementation : r->profile, !published, diag);
+    if (row < 0)
         return STATUS_BAD_INPUT;
+    c->profile = &compose_profiles(&count)[row];
     take_choices(c, r, strategy);
     if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
         positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
@@ -479,9 +379,9 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
         resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
-        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    if (check_rules(c, diag) != STATUS_OK)
+        resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) !=
+            STATUS_OK ||
+        check_products(c, diag) != STATUS_OK || check_attention(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (note)
         sppo_note(c, asked, note);

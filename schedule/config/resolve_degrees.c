@@ -4,10 +4,12 @@
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
 
+#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static const struct loc nowhere = {0};
+
+enum { SPLITS_MAX = 16 };
 
 /* ---- messages ---- */
 
@@ -22,29 +24,53 @@ void resolve_put_numbers(struct text *out, const int64_t *number, int count)
         text_printf(out, "%s%lld", between(i, count), (long long)number[i]);
 }
 
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most)
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other)
 {
-    int64_t kept[32];
+    int64_t kept[SPLITS_MAX]; /* the largest last */
     int count = 0;
-    for (int64_t d = 1; d <= n && d <= 65536; d++)
-        if (n % d == 0 && (other == 0 || other % d == 0)) {
-            if (count == (most < 32 ? most : 32)) {
-                memmove(kept, kept + 1, (size_t)(count - 1) * sizeof *kept);
-                count--;
-            }
-            kept[count++] = d;
-        }
-    resolve_put_numbers(out, kept, count);
+    for (int64_t d = n < 65536 ? n : 65536; d >= 1 && count < SPLITS_MAX; d--)
+        if (n % d == 0 && (other == 0 || other % d == 0))
+            kept[SPLITS_MAX - ++count] = d;
+    resolve_put_numbers(out, kept + SPLITS_MAX - count, count);
 }
 
-enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
-                             struct text *would)
+void resolve_put_multiples(struct text *out, int64_t n, int64_t unit)
 {
-    enum status status =
-        diag_error(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, "%s; %s would do", what,
+    int64_t below = n / unit * unit;
+    if (below > 0)
+        text_printf(out, "%lld or ", (long long)below);
+    text_printf(out, "%lld", (long long)(below + unit));
+}
+
+enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
+{
+    va_list args;
+    va_start(args, what);
+    diag_verror(diag, (struct loc){.name = option}, STATUS_BAD_INPUT, what, args);
+    va_end(args);
+    return STATUS_BAD_INPUT;
+}
+
+enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
+                             const char *what, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(text, sizeof text, what, args);
+    va_end(args);
+    resolve_refuse(diag, option, "%s; %s would do", text,
                    would->size > 0 ? would->data : "no value near it");
     text_release(would);
-    return status;
+    return STATUS_BAD_INPUT;
+}
+
+enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rule[i].broken)
+            return resolve_refuse(diag, rule[i].option, "%s", rule[i].why);
+    return STATUS_OK;
 }
 
 /* ---- splits ---- */
@@ -77,8 +103,6 @@ static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
     return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
 }
 
-enum { SPLITS_MAX = 16 };
-
 struct split {
     int64_t cp, hp;
 };
@@ -104,7 +128,7 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
     struct split split[SPLITS_MAX];
     if (!axes.cp) {
         text_puts(out, "hp ");
-        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1, SPLITS_MAX);
+        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
         return;
     }
     int count = find_splits(r, axes, ranks, split);
@@ -166,11 +190,10 @@ static void put_strategies_with(struct text *out, bool cp)
 {
     size_t count;
     const struct strategy *strategy = compose_strategies(&count);
-    int before = 0;
     for (size_t i = 0; i < count; i++) {
         struct attention_axes axes = attention_axes[strategy[i].attention];
         if (cp ? axes.cp : axes.hp)
-            text_printf(out, "%s%s", before++ > 0 ? ", " : "", strategy[i].name);
+            text_printf(out, "%s%s", out->size > 0 ? ", " : "", strategy[i].name);
     }
 }
 
@@ -183,8 +206,8 @@ static enum status check_axes(const struct request *r, const struct strategy *st
         return STATUS_OK;
     struct text which = {0};
     put_strategies_with(&which, context);
-    enum status status = diag_error(
-        diag, (struct loc){.name = context ? "--cp" : "--hp"}, STATUS_BAD_INPUT,
+    resolve_refuse(
+        diag, context ? "--cp" : "--hp",
         "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
         strategy->name,
         context   ? "has no context-parallel axis"
@@ -193,73 +216,58 @@ static enum status check_axes(const struct request *r, const struct strategy *st
         context ? "cp" : "hp", (long long)(context ? r->cp : r->hp), context ? "context" : "head",
         which.data);
     text_release(&which);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,
                                struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
     const struct transformer *m = r->model;
-    if (m->heads % s.hp != 0) {
-        snprintf(what, sizeof what, "%lld heads do not divide over hp %lld", (long long)m->heads,
-                 (long long)s.hp);
+    bool fit = heads_fit(m, s.hp);
+    if (!fit && m->heads % s.hp == 0 && !axes.cp) {
+        text_puts(&would, "hp ");
+        resolve_put_divisors(&would, m->kv_heads, r->ranks);
+    } else if (!fit || !pair_fits(r, s.cp, s.hp)) {
         put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, "--hp", what, &would);
     }
-    if (!heads_fit(m, s.hp)) {
-        snprintf(what, sizeof what,
-                 "%lld kv heads neither divide over hp %lld nor can be copied to it",
-                 (long long)m->kv_heads, (long long)s.hp);
-        if (axes.cp) {
-            put_splits(&would, r, axes, ranks);
-        } else {
-            text_puts(&would, "hp ");
-            resolve_put_divisors(&would, m->kv_heads, r->ranks, SPLITS_MAX);
-        }
-        return resolve_bad_size(diag, "--hp", what, &would);
-    }
-    if (!pair_fits(r, s.cp, s.hp)) {
-        snprintf(what, sizeof what,
-                 "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
-                 (long long)s.hp);
-        put_splits(&would, r, axes, ranks);
-        return resolve_bad_size(diag, "--hp", what, &would);
-    }
+    if (m->heads % s.hp != 0)
+        return resolve_bad_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
+                                (long long)m->heads, (long long)s.hp);
+    if (!fit)
+        return resolve_bad_size(diag, "--hp", &would,
+                                "%lld kv heads neither divide over hp %lld nor can be copied to it",
+                                (long long)m->kv_heads, (long long)s.hp);
+    if (!pair_fits(r, s.cp, s.hp))
+        return resolve_bad_size(
+            diag, "--hp", &would,
+            "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
+            (long long)s.hp);
     if (r->seq % unit == 0)
         return STATUS_OK;
-    if (unit == ranks * r->tp)
-        snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-                 (long long)unit);
-    else
-        snprintf(what, sizeof what,
-                 "%lld tokens do not divide into 2 zigzag slices for each of %lld ranks",
-                 (long long)r->seq, (long long)(ranks * r->tp));
-    int64_t below = r->seq / unit * unit;
-    if (below == 0)
-        text_printf(&would, "%lld tokens", (long long)unit);
-    else
-        text_printf(&would, "%lld or %lld tokens", (long long)below, (long long)(below + unit));
+    resolve_put_multiples(&would, r->seq, unit);
+    text_puts(&would, " tokens");
     if (axes.cp && find_splits(r, axes, ranks, (struct split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
         put_splits(&would, r, axes, ranks);
     }
-    return resolve_bad_size(diag, "--seq", what, &would);
+    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
+                            (long long)r->seq,
+                            unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
+                            (long long)(ranks * r->tp));
 }
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
 {
     int64_t window = r->window > 0 ? r->window : 1;
     if (c->cp % window != 0) {
-        char what[160];
         struct text would = {0};
-        snprintf(what, sizeof what, "windows of %lld do not divide a ring of %u ranks",
-                 (long long)window, c->cp);
         text_puts(&would, "--window ");
-        resolve_put_divisors(&would, c->cp, 0, SPLITS_MAX);
-        return resolve_bad_size(diag, "--window", what, &would);
+        resolve_put_divisors(&would, c->cp, 0);
+        return resolve_bad_size(diag, "--window", &would,
+                                "windows of %lld do not divide a ring of %u ranks",
+                                (long long)window, c->cp);
     }
     c->window = (uint32_t)window;
     return STATUS_OK;
@@ -281,13 +289,14 @@ static enum status resolve_interleaving(struct choices *c, const struct request 
     if (fits || r->windows != WINDOWS_INTERLEAVED)
         return STATUS_OK;
     if (!neighbours)
-        return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
-                          "interleaved windows need the ranks of a ring to be neighbours in a "
-                          "node; choose --placement context-first");
-    return diag_error(diag, (struct loc){.name = "--windows"}, STATUS_BAD_INPUT,
-                      "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
-                      "--windows contiguous would do",
-                      c->window, (long long)node, c->cp);
+        return resolve_refuse(diag, "--windows",
+                              "interleaved windows need the ranks of a ring to be neighbours in a "
+                              "node; choose --placement context-first");
+    return resolve_refuse(
+        diag, "--windows",
+        "windows of %u do not divide the even ranks of a node of %lld with cp %u; "
+        "--windows contiguous would do",
+        c->window, (long long)node, c->cp);
 }
 
 /* Reports given degrees that are not legal, for example "hp 16 does not divide 8 ranks". Degrees that were filled in
@@ -323,14 +332,14 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
         text_printf(&would, "dp %lld", (long long)(r->ranks / split));
     } else if (given == 1 && r->dp > 0) {
         text_puts(&would, "dp ");
-        resolve_put_divisors(&would, r->ranks, 0, SPLITS_MAX);
+        resolve_put_divisors(&would, r->ranks, 0);
     } else {
         put_splits(&would, r, axes,
                    r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
-    enum status status = resolve_bad_size(diag, option, what.data, &would);
+    resolve_bad_size(diag, option, &would, "%s", what.data);
     text_release(&what);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 /* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
@@ -361,14 +370,12 @@ static void put_sharers(struct text *out, const struct request *r, struct split 
         const char *what;
         int64_t ranks;
     } axes[] = {{"tensor", r->tp}, {"context", s.cp}, {"head", s.hp}};
-    bool any = false;
-    for (size_t i = 0; i < ARRAY_LEN(axes); i++) {
-        if (axes[i].ranks <= 1)
-            continue;
-        text_printf(out, "%s%lld %s", any ? " x " : "", (long long)axes[i].ranks, axes[i].what);
-        any = true;
-    }
-    text_puts(out, any ? " ranks share a sequence" : "every rank has sequences of its own");
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        if (axes[i].ranks > 1)
+            text_printf(out, "%s%lld %s", out->size > 0 ? " x " : "", (long long)axes[i].ranks,
+                        axes[i].what);
+    text_puts(out,
+              out->size > 0 ? " ranks share a sequence" : "every rank has sequences of its own");
 }
 
 static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
@@ -377,18 +384,16 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
-    if (why.size > 0 && s.cp * s.hp == 1) /* the strategy does nothing of what it is chosen for */
-        diag_warning(
-            note, nowhere,
-            "%s (%s 1), as with --strategy local%s; dp is set to %lld, so that all GPUs are used",
-            sharers.data,
-            axes.cp && axes.hp ? "cp and hp"
-            : axes.cp          ? "cp"
-                               : "hp",
-            why.data, (long long)dp);
-    else
-        diag_note(note, nowhere, "%s%s; dp is set to %lld, so that all GPUs are used", sharers.data,
-                  why.size > 0 ? why.data : "", (long long)dp);
+    /* the strategy does nothing of what it is chosen for */
+    bool idle = why.size > 0 && s.cp * s.hp == 1;
+    if (idle)
+        text_printf(&sharers, " (%s 1), as with --strategy local",
+                    axes.cp && axes.hp ? "cp and hp"
+                    : axes.cp          ? "cp"
+                                       : "hp");
+    (idle ? diag_warning : diag_note)(note, nowhere,
+                                      "%s%s; dp is set to %lld, so that all GPUs are used",
+                                      sharers.data, why.size > 0 ? why.data : "", (long long)dp);
     text_release(&sharers);
     text_release(&why);
 }
@@ -415,28 +420,22 @@ static int64_t more_by_length(const struct request *r, struct attention_axes axe
 static enum status bad_length(const struct request *r, int64_t over, int64_t unit,
                               const char *options, struct diag *diag)
 {
-    char what[160];
     struct text would = {0};
-    int64_t below = r->seq / unit * unit;
-    snprintf(what, sizeof what, "%lld tokens do not divide over %lld ranks", (long long)r->seq,
-             (long long)over);
-    if (below > 0)
-        text_printf(&would, "%lld or ", (long long)below);
-    text_printf(&would, "%lld tokens, or %s for sequences on fewer ranks,",
-                (long long)(below + unit), options);
-    return resolve_bad_size(diag, "--seq", what, &would);
+    resolve_put_multiples(&would, r->seq, unit);
+    text_printf(&would, " tokens, or %s for sequences on fewer ranks,", options);
+    return resolve_bad_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
+                            (long long)r->seq, (long long)over);
 }
 
 /* ---- tensor ranks ---- */
 
-bool resolve_tensor_fits(const struct request *r, int64_t tp)
+/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
+static bool tensor_fits(const struct request *r, int64_t tp)
 {
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
- * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
-static int64_t most_tensor_ranks(const struct request *r, bool tokens)
+int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
     int64_t most = r->ranks / given;
@@ -452,38 +451,37 @@ static int64_t most_tensor_ranks(const struct request *r, bool tokens)
 static enum status bad_tensor(const struct request *r, int64_t tp, struct diag *diag)
 {
     const struct transformer *m = r->model;
-    char what[200];
     struct text would = {0};
     int64_t fits[SPLITS_MAX];
     int count = 0;
-    if (r->ranks % tp != 0)
-        snprintf(what, sizeof what, "tp %lld does not divide %lld ranks", (long long)tp,
-                 (long long)r->ranks);
-    else if (r->seq % tp != 0)
-        snprintf(what, sizeof what, "%lld tokens do not divide over tp %lld", (long long)r->seq,
-                 (long long)tp);
-    else if (m->qk_norm_wide)
-        snprintf(what, sizeof what,
-                 "the model's norms of q and k go over all heads (qk_norm_wide), which no tensor "
-                 "rank has");
-    else
-        snprintf(what, sizeof what,
-                 "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
-                 (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
     for (int64_t d = 1; d <= r->ranks && count < SPLITS_MAX; d++)
-        if (resolve_tensor_fits(r, d))
+        if (tensor_fits(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
     resolve_put_numbers(&would, fits, count);
-    return resolve_bad_size(diag, "--tp", what, &would);
+    if (r->ranks % tp != 0)
+        return resolve_bad_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
+                                (long long)tp, (long long)r->ranks);
+    if (r->seq % tp != 0)
+        return resolve_bad_size(diag, "--tp", &would, "%lld tokens do not divide over tp %lld",
+                                (long long)r->seq, (long long)tp);
+    if (m->qk_norm_wide)
+        return resolve_bad_size(diag, "--tp", &would,
+                                "the model's norms of q and k go over all heads (qk_norm_wide), "
+                                "which no tensor rank has");
+    return resolve_bad_size(
+        diag, "--tp", &would,
+        "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
+        (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
 }
 
 enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag)
 {
-    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? most_tensor_ranks(r, true) : 1;
-    int64_t wanted = r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : most_tensor_ranks(r, false);
+    int64_t tp = r->tp > 0 ? r->tp : strategy->tensor ? resolve_most_tensor_ranks(r, true) : 1;
+    int64_t wanted =
+        r->tp > 0 || r->dp > 0 || !strategy->tensor ? tp : resolve_most_tensor_ranks(r, false);
     if (wanted > tp)
         return bad_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
@@ -491,7 +489,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
     c->tp = (uint32_t)tp;
     if (tp == 1)
         return STATUS_OK;
-    if (!resolve_tensor_fits(r, tp))
+    if (!tensor_fits(r, tp))
         return bad_tensor(r, tp, diag);
     *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c->profile));
     inside->model = share;

@@ -9,12 +9,25 @@
 
 /* Appends the numbers as a list, "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* Appends the divisors of n that divide `other` too (0: all of n's), of these the `most` largest. */
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other, int most);
+/* Appends the divisors of n that divide `other` too (0: all of n's), of these the 16 largest. */
+void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
+/* Appends the multiples of `unit` next to n, which is none: "8 or 16"; only the one above if the other is 0. */
+void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
+/* Reports "OPTION: error: WHAT" to diag. */
+enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Reports "OPTION: error: WHAT; WOULD would do" to diag; releases would. */
-enum status resolve_bad_size(struct diag *diag, const char *option, const char *what,
-                             struct text *would);
+enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
+                             const char *what, ...) __attribute__((format(printf, 4, 5)));
+
+/* Reports the first of several rules that the choices break. */
+struct rule {
+    bool broken;
+    const char *option; /* that would have to change */
+    const char *why;
+};
+enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag);
 
 /* Fills and checks the degree of tensor parallelism. It sets *inside to the request that remains for each tensor
  * rank: the transformer of its share (*share), on the ranks divided by tp. */
@@ -22,8 +35,9 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
                            const struct strategy *strategy, struct request *inside,
                            struct transformer *share, struct diag *diag);
 
-/* True if tp tensor ranks fit the ranks, the tokens and the model of a request. */
-bool resolve_tensor_fits(const struct request *r, int64_t tp);
+/* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave and that fits into
+ * a node, so that its collectives stay there. tokens: tp must also divide the sequence. */
+int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
 
 /* Fills and checks the degrees of a sequence, and placement, layout and window. If a degree is 1, the attention
  * choice becomes a simpler equivalent one. ranks and seq of *c must be set. */

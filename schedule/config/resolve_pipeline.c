@@ -3,28 +3,23 @@
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/pipeline.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static enum status check_layers(const struct choices *c, struct diag *diag)
 {
     uint32_t chunks = pipeline_chunks(c);
     if ((int64_t)chunks <= c->model->layers)
         return STATUS_OK;
-    char what[160];
-    struct text would = {0};
-    snprintf(what, sizeof what, "%lld layers do not fill %u chunks (pp %u x %u virtual stages)",
-             (long long)c->model->layers, chunks, c->pp, c->virtual_stages);
     int64_t chunks_fit = c->pipeline == CHOICE_PIPELINE_INTERLEAVED ? c->model->layers / c->pp : 0,
             stages_fit = c->model->layers / c->virtual_stages;
     while (stages_fit > 1 && c->ranks % stages_fit != 0)
         stages_fit--;
     stages_fit = stages_fit > 1 ? stages_fit : 1;
-    if (chunks_fit > 1)
-        text_printf(&would, "--virtual-stages %lld or less", (long long)chunks_fit);
-    else
-        text_printf(&would, "--pp %lld", (long long)stages_fit);
-    return resolve_bad_size(diag, chunks_fit > 1 ? "--virtual-stages" : "--pp", what, &would);
+    const char *option = chunks_fit > 1 ? "--virtual-stages" : "--pp";
+    return resolve_refuse(diag, option,
+                          "%lld layers do not fill %u chunks (pp %u x %u virtual stages); %s "
+                          "%lld%s would do",
+                          (long long)c->model->layers, chunks, c->pp, c->virtual_stages, option,
+                          (long long)(chunks_fit > 1 ? chunks_fit : stages_fit),
+                          chunks_fit > 1 ? " or less" : "");
 }
 
 static enum status resolve_name(struct choices *c, const struct request *r, struct diag *diag)
@@ -34,8 +29,8 @@ static enum status resolve_name(struct choices *c, const struct request *r, stru
     if (c->pp == 1 && c->pipeline == CHOICE_PIPELINE_NONE)
         return STATUS_OK;
     if (c->pp == 1)
-        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
-                          "%s has one stage; --pp 2 or more would do", pipeline_of(c)->name);
+        return resolve_refuse(diag, "--pipeline", "%s has one stage; --pp 2 or more would do",
+                              pipeline_of(c)->name);
     if (c->pipeline == CHOICE_PIPELINE_NONE)
         c->pipeline = chunks   ? CHOICE_PIPELINE_INTERLEAVED
                       : pieces ? CHOICE_PIPELINE_SEQ1F1B
@@ -49,11 +44,11 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     const struct pipeline *row = pipeline_of(c);
     int64_t asked = r->virtual_stages > 0 ? r->virtual_stages : row->chunks > 0 ? row->chunks : 2;
     if (asked > 255 || (row->chunks > 0 && asked != row->chunks))
-        return diag_error(diag, (struct loc){.name = "--virtual-stages"}, STATUS_BAD_INPUT,
-                          "is %lld with --pipeline %s; %s would do", (long long)asked, row->name,
-                          row->chunks == 1   ? "1, or --pipeline interleaved,"
-                          : row->chunks == 2 ? "2"
-                                             : "1 to 255");
+        return resolve_refuse(diag, "--virtual-stages", "is %lld with --pipeline %s; %s would do",
+                              (long long)asked, row->name,
+                              row->chunks == 1   ? "1, or --pipeline interleaved,"
+                              : row->chunks == 2 ? "2"
+                                                 : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
     c->helpers = (uint8_t)r->helpers;
     return check_layers(c, diag);
@@ -66,15 +61,17 @@ static enum status resolve_lengths(struct choices *c, const int64_t *lengths, in
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->subsequences; i++) {
         if (lengths[i] < 1 || lengths[i] % ranks != 0)
-            return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                              "subsequence %u has %lld tokens, and must have a multiple of %lld", i,
-                              (long long)lengths[i], (long long)ranks);
+            return resolve_refuse(
+                diag, "--subsequences",
+                "subsequence %u has %lld tokens, and must have a multiple of %lld", i,
+                (long long)lengths[i], (long long)ranks);
         sum += lengths[i];
     }
     if (sum != c->seq)
-        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                          "the %u subsequences have %lld tokens in all, but the sequence has %lld",
-                          c->subsequences, (long long)sum, (long long)c->seq);
+        return resolve_refuse(
+            diag, "--subsequences",
+            "the %u subsequences have %lld tokens in all, but the sequence has %lld",
+            c->subsequences, (long long)sum, (long long)c->seq);
     c->lengths = lengths;
     return STATUS_OK;
 }
@@ -84,28 +81,26 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
 {
     int64_t pieces = r->subsequences > 0 ? r->subsequences : 1;
     int64_t unit = (int64_t)c->cp * c->hp * c->tp;
-    char what[160];
-    struct text would = {0};
     c->subsequences = 1;
     if (pieces == 1)
         return STATUS_OK;
     if (!pipeline_of(c)->subsequences)
-        return diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
-                          "%s passes whole sequences through the pipeline; the same order over "
-                          "subsequences is --pipeline %s",
-                          pipeline_of(c)->name,
-                          c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
+        return resolve_refuse(diag, "--pipeline",
+                              "%s passes whole sequences through the pipeline; the same order over "
+                              "subsequences is --pipeline %s",
+                              pipeline_of(c)->name,
+                              c->pipeline == CHOICE_PIPELINE_GPIPE ? "terapipe" : "seq1f1b");
     if (c->cp > 1)
-        return diag_error(diag, (struct loc){.name = "--cp"}, STATUS_BAD_INPUT,
-                          "subsequences are not combined with a ring: for each subsequence the "
-                          "keys of all earlier ones would go round its %u context ranks again; "
-                          "choose --cp 1, and --hp or --tp for the ranks that share a sequence",
-                          c->cp);
+        return resolve_refuse(diag, "--cp",
+                              "subsequences are not combined with a ring: for each subsequence the "
+                              "keys of all earlier ones would go round its %u context ranks again; "
+                              "choose --cp 1, and --hp or --tp for the ranks that share a sequence",
+                              c->cp);
     if (pieces * c->accumulation > PIPELINE_UNITS_MAX)
-        return diag_error(diag, (struct loc){.name = "--subsequences"}, STATUS_BAD_INPUT,
-                          "%lld subsequences of %u micro-batches are more than %d units; fewer "
-                          "would do",
-                          (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
+        return resolve_refuse(diag, "--subsequences",
+                              "%lld subsequences of %u micro-batches are more than %d units; fewer "
+                              "would do",
+                              (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
     if (r->lengths != NULL) {
         c->subsequences = (uint32_t)pieces;
         return resolve_lengths(c, r->lengths, unit, diag);
@@ -113,11 +108,11 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     c->uneven = r->partition > 0;
     if (!c->uneven && c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
-        snprintf(what, sizeof what,
-                 "%lld tokens do not divide into %lld subsequences over %lld ranks",
-                 (long long)c->seq, (long long)pieces, (long long)unit);
-        text_printf(&would, "%lld tokens", (long long)above);
-        return resolve_bad_size(diag, "--subsequences", what, &would);
+        return resolve_refuse(diag, "--subsequences",
+                              "%lld tokens do not divide into %lld subsequences over %lld ranks; "
+                              "%lld tokens would do",
+                              (long long)c->seq, (long long)pieces, (long long)unit,
+                              (long long)above);
     }
     c->subsequences = (uint32_t)pieces;
     return STATUS_OK;
@@ -131,23 +126,21 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
         return STATUS_OK;
     while (batches * each % c->pp != 0)
         batches++;
-    char what[200];
     struct text would = {0};
     int64_t sequences = (int64_t)c->dp * c->micro_batch * batches;
-    snprintf(what, sizeof what, "--pipeline interleaved takes %u %s at a time, and a step has %u",
-             c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
     text_printf(&would, "--batch %lld",
                 (long long)((c->global_batch + sequences - 1) / sequences * sequences));
     if (each > 1)
         text_printf(&would, ", or --subsequences %u,", (each + c->pp - 1) / c->pp * c->pp);
-    return resolve_bad_size(diag, "--batch", what, &would);
+    return resolve_bad_size(
+        diag, "--batch", &would, "--pipeline interleaved takes %u %s at a time, and a step has %u",
+        c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }
 
 /* Resolves what stages share. If nothing is shared, the pipeline becomes one whose stages cannot share. */
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};
-    enum status status = STATUS_OK;
     uint32_t most = c->pp - 1;
     c->shared = r->shared != NULL ? *r->shared : (struct shared_units){SHARED_ALL, SHARED_ALL};
     c->shared.first = c->shared.first < most ? c->shared.first : most;
@@ -157,21 +150,17 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
         return STATUS_OK;
     }
     multiplex_conditions(&needs, c, !c->uneven && !r->shared_open);
-    if (needs.size > 0)
-        status = diag_error(diag, (struct loc){.name = "--pipeline"}, STATUS_BAD_INPUT,
-                            "msp takes %s", needs.data);
+    if (needs.size == 0)
+        return STATUS_OK;
+    resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);
     text_release(&needs);
-    return status;
+    return STATUS_BAD_INPUT;
 }
 
 enum status pipeline_resolve(struct choices *c, const struct request *r, struct diag *diag)
 {
-    enum status status = resolve_name(c, r, diag);
-    if (status == STATUS_OK)
-        status = resolve_virtual_stages(c, r, diag);
-    if (status == STATUS_OK)
-        status = resolve_subsequences(c, r, diag);
-    if (status == STATUS_OK)
-        status = check_groups(c, diag);
-    return status == STATUS_OK && pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : status;
+    if (resolve_name(c, r, diag) != STATUS_OK || resolve_virtual_stages(c, r, diag) != STATUS_OK ||
+        resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
 }

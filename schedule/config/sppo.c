@@ -15,20 +15,9 @@ static int64_t given(int64_t degree)
 static int64_t tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
-    int64_t others = given(r->dp) * given(r->cp) * given(r->hp);
-    if (r->ranks % given(r->pp) != 0)
-        return 1;
     stage.ranks = r->ranks / given(r->pp);
-    for (int64_t tp = r->gpus_per_node; tp > 1; tp--)
-        if (stage.ranks % (tp * others) == 0 && resolve_tensor_fits(&stage, tp))
-            return tp;
-    return 1;
-}
-
-static bool takes_subsequences(const struct request *r)
-{
-    return r->pipeline == CHOICE_PIPELINE_NONE ||
-           pipeline_row((enum pipeline_choice)r->pipeline)->subsequences;
+    bool known = r->ranks % given(r->pp) == 0 && r->gpus_per_node > 0;
+    return known ? resolve_most_tensor_ranks(&stage, true) : 1;
 }
 
 /* Returns the number of subsequences, such that they have SPPO_TOKENS tokens on average. There are fewer, longer ones
@@ -44,7 +33,7 @@ static int64_t pieces(const struct request *r, int64_t tp)
         count = PIPELINE_UNITS_MAX / given(batches);
     while (r->partition == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
-    return count > 1 && takes_subsequences(r) ? count : 1;
+    return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
 }
 
 /* Returns as many stages as there are ranks, layers and subsequences for. */

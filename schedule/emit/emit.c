@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                       int64_t d0, int64_t d1, int64_t d2)
+buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                      int64_t d0, int64_t d1)
 {
     struct buffer_desc desc = {
         .stem = stem,
@@ -18,18 +18,9 @@ buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category,
         .role = e->role,
         .layer = e->tags.layer,
         .binding = IR_NONE16,
-        .dims = {.count = (uint8_t)(d2 > 0   ? 3
-                                    : d1 > 0 ? 2
-                                             : 1),
-                 .size = {d0, d1, d2}},
+        .dims = {.count = d1 > 0 ? 2 : 1, .size = {d0, d1}},
     };
     return ir_add_buffer(e->ir, &desc);
-}
-
-buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                      int64_t d0, int64_t d1)
-{
-    return emit_buffer3(e, stem, category, dtype, d0, d1, 0);
 }
 
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols)
@@ -184,11 +175,7 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 static void defer(struct emit *e, struct deferred what)
 {
     struct deferrals *to = e->weights.defers;
-    struct deferred *row = e->weights.spare;
-    if (row != NULL)
-        e->weights.spare = row->next;
-    else
-        row = arena_alloc(&e->arena, sizeof *row);
+    struct deferred *row = arena_alloc(&e->arena, sizeof *row);
     *row = what;
     row->tags = e->tags;
     if (to->end == NULL)
@@ -200,15 +187,12 @@ static void defer(struct emit *e, struct deferred what)
 void emit_deferred(struct emit *e, struct deferrals *deferrals)
 {
     struct op_tags tags = e->tags;
-    for (struct deferred *row = deferrals->first, *next; row != NULL; row = next) {
-        next = row->next;
+    for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
         e->tags = row->tags;
         if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
             emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
-        row->next = e->weights.spare;
-        e->weights.spare = row;
     }
     *deferrals = (struct deferrals){0};
     e->tags = tags;
@@ -262,61 +246,43 @@ void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bia
             1);
 }
 
-static bool layernorm(const struct emit *e)
+/* True if the norm with this weight is a LayerNorm. The per-head norms of q and k never are. */
+static bool is_layernorm(const struct emit *e, enum weight weight)
 {
-    return e->choices->model->norm == NORM_LAYERNORM;
+    return e->choices->model->norm == NORM_LAYERNORM && weight != WEIGHT_Q_NORM &&
+           weight != WEIGHT_K_NORM;
 }
 
 buffer_id emit_norm_stats(struct emit *e, int64_t rows)
 {
-    return emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows, layernorm(e) ? 2 : 0);
-}
-
-void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
-                  struct view rstd, int64_t rows, int64_t cols)
-{
-    struct work work = {.kind = WORK_RMSNORM, .rows = {rows, cols, 0}};
-    struct view read[2] = {x, weight_view(e, part, weight)};
-    emit_op(e, e->stream.compute, &work, read, 2, (struct view[]){y, rstd}, 2);
-}
-
-void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                           struct view x, struct view rstd, struct view dx, int64_t rows,
-                           int64_t cols)
-{
-    bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_RMSNORM_BACKWARD, .rows = {rows, cols, accumulate}};
-    struct view read[5] = {dy, x, weight_view(e, part, weight), rstd, dw};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 5 : 4, (struct view[]){dx, dw}, 2);
+    return emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows,
+                       is_layernorm(e, WEIGHT_NORM1) ? 2 : 0);
 }
 
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols)
 {
-    if (!layernorm(e)) {
-        emit_rmsnorm(e, part, weight, x, y, stats, rows, cols);
-        return;
-    }
-    struct work work = {.kind = WORK_LAYERNORM, .rows = {rows, cols, 0}};
-    struct view read[3] = {x, weight_view(e, part, weight), weight_view(e, part, weight + 1)};
-    emit_op(e, e->stream.compute, &work, read, 3, (struct view[]){y, stats}, 2);
+    bool layernorm = is_layernorm(e, weight);
+    struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
+    struct view read[3] = {x, weight_view(e, part, weight)};
+    if (layernorm)
+        read[2] = weight_view(e, part, weight + 1);
+    emit_op(e, e->stream.compute, &work, read, layernorm ? 3 : 2, (struct view[]){y, stats}, 2);
 }
 
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols)
 {
-    if (!layernorm(e)) {
-        emit_rmsnorm_backward(e, part, weight, dy, x, stats, dx, rows, cols);
-        return;
-    }
-    bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
-    struct view db = grad_view(e, part, weight + 1, &accumulate);
-    struct work work = {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, accumulate}};
-    struct view read[6] = {dy, x, weight_view(e, part, weight), stats, dw, db};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 6 : 4, (struct view[]){dx, dw, db}, 3);
+    bool layernorm = is_layernorm(e, weight), accumulate;
+    struct view write[3] = {dx, grad_view(e, part, weight, &accumulate)};
+    if (layernorm)
+        write[2] = grad_view(e, part, weight + 1, &accumulate);
+    struct work work = {.kind = layernorm ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD,
+                        .rows = {rows, cols, accumulate}};
+    struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};
+    uint32_t writes = layernorm ? 3 : 2;
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 + writes : 4, write, writes);
 }
 
 /* Returns where the unit's first token is among the rank's own tokens that positions are bound to. */
@@ -348,30 +314,21 @@ struct view emit_positions_own(const struct emit *e)
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)
 {
-    if (e->extension_count == e->extension_capacity) {
-        e->extension_capacity =
-            (uint32_t)heap_next_capacity(e->extension_capacity, e->extension_count + 1);
-        e->extension = heap_realloc(e->extension, e->extension_capacity, sizeof *e->extension);
-    }
+    e->extension = heap_grow(e->extension, &e->extension_capacity, e->extension_count + 1u,
+                             sizeof *e->extension);
     e->extension[e->extension_count++] = (struct lifetime_extension){buffer, until};
 }
 
 void emit_add_dependency(struct emit *e, op_id op, op_id until)
 {
-    if (e->dependency_count == e->dependency_capacity) {
-        e->dependency_capacity =
-            (uint32_t)heap_next_capacity(e->dependency_capacity, e->dependency_count + 1);
-        e->dependency = heap_realloc(e->dependency, e->dependency_capacity, sizeof *e->dependency);
-    }
+    e->dependency = heap_grow(e->dependency, &e->dependency_capacity, e->dependency_count + 1u,
+                              sizeof *e->dependency);
     e->dependency[e->dependency_count++] = (struct added_dependency){op, until};
 }
 
 static void add_kept(struct saved_buffers *kept, buffer_id buffer)
 {
-    if (kept->count == kept->capacity) {
-        kept->capacity = (uint32_t)heap_next_capacity(kept->capacity, (size_t)kept->count + 1);
-        kept->buffer = heap_realloc(kept->buffer, kept->capacity, sizeof *kept->buffer);
-    }
+    kept->buffer = heap_grow(kept->buffer, &kept->capacity, kept->count + 1u, sizeof *kept->buffer);
     kept->buffer[kept->count++] = buffer;
 }
 

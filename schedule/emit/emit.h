@@ -124,7 +124,8 @@ struct lifetime_extension {
 /* Buffers that selective checkpointing does not compute again. */
 struct saved_buffers {
     buffer_id *buffer;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
@@ -258,7 +259,6 @@ struct emit_weights {
     uint32_t remote_part_count;
     size_t remote_part_capacity;
     struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
-    struct deferred *spare;
     struct {
         bool on;
         buffer_id buffer;
@@ -300,9 +300,11 @@ struct emit {
 
     struct saved_buffers kept;
     struct lifetime_extension *extension;
-    uint32_t extension_count, extension_capacity;
+    uint32_t extension_count;
+    size_t extension_capacity;
     struct added_dependency *dependency;
-    uint32_t dependency_count, dependency_capacity;
+    uint32_t dependency_count;
+    size_t dependency_capacity;
 };
 
 /* The host waits until the compute stream has done all that was emitted. */
@@ -317,8 +319,6 @@ static inline void set_region(struct emit *e, enum region region)
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
-buffer_id emit_buffer3(struct emit *e, const char *stem, enum category category, enum dtype dtype,
-                       int64_t d0, int64_t d1, int64_t d2);
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);
@@ -365,6 +365,7 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; without a bias when the view is empty. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
+/* Emits the model's norm, or its backward; for the weights of the per-head norms of q and k an RMSNorm. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -372,12 +373,6 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
                         int64_t cols);
 /* Makes the statistics buffer that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. */
 buffer_id emit_norm_stats(struct emit *e, int64_t rows);
-/* Emits an RMSNorm, whatever the model's norm is (per-head norms of q and k). */
-void emit_rmsnorm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
-                  struct view rstd, int64_t rows, int64_t cols);
-void emit_rmsnorm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                           struct view x, struct view rstd, struct view dx, int64_t rows,
-                           int64_t cols);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);

@@ -1,7 +1,6 @@
 #include "schedule/emit/op_list.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void op_list_release(struct op_list *list)
 {
@@ -9,21 +8,10 @@ void op_list_release(struct op_list *list)
     *list = (struct op_list){0};
 }
 
-void op_list_grow(struct op_list *list)
+void op_list_push(struct op_list *list, op_id op)
 {
-    list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + 1);
-    list->op = heap_realloc(list->op, list->capacity, sizeof *list->op);
-}
-
-void op_list_push_all(struct op_list *list, const uint32_t *op, uint32_t count)
-{
-    if (count > list->capacity - list->count) {
-        list->capacity = (uint32_t)heap_next_capacity(list->capacity, (size_t)list->count + count);
-        list->op = heap_realloc(list->op, list->capacity, sizeof *list->op);
-    }
-    if (count > 0)
-        memcpy(list->op + list->count, op, count * sizeof *op);
-    list->count += count;
+    list->op = heap_grow(list->op, &list->capacity, list->count + 1u, sizeof *list->op);
+    list->op[list->count++] = op.i;
 }
 
 void op_list_init(struct op_list *list, const struct ir *ir)
@@ -32,18 +20,6 @@ void op_list_init(struct op_list *list, const struct ir *ir)
     list->op = heap_alloc(ir->op.count, sizeof *list->op);
     for (uint32_t i = 0; i < ir->op.count; i++)
         list->op[i] = i;
-}
-
-uint32_t op_list_isomorphic_run(const struct ir *ir, const uint32_t *op, uint32_t count)
-{
-    const struct op_table *t = &ir->op;
-    uint32_t ops = 1;
-    uint16_t layer = t->layer[op[0]], micro = t->micro[op[0]];
-    uint8_t phase = t->phase[op[0]];
-    while (ops < count && t->layer[op[ops]] == layer && t->phase[op[ops]] == phase &&
-           t->micro[op[ops]] == micro)
-        ops++;
-    return ops;
 }
 
 void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)

@@ -23,17 +23,16 @@
 #include <stdio.h>
 
 struct axes {
-    uint8_t axis[MESH_AXES_MAX], along[MESH_AXES_MAX], order[MESH_AXES_MAX];
+    uint8_t along[MESH_AXES_MAX], order[MESH_AXES_MAX]; /* of each axis of the mesh */
     uint32_t count;
 };
 
 static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *part,
                      const char *suffix, uint32_t size)
 {
-    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count];
+    struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count++];
     snprintf(axis->name, sizeof axis->name, "%s%s", part->name, suffix);
     axis->size = size;
-    axes->axis[axes->count] = (uint8_t)ir->mesh.axis_count++;
     axes->along[axes->count] = part->along;
     axes->order[axes->count++] = part->order;
 }
@@ -46,8 +45,8 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct axes *ax
     for (uint32_t order = 0; order < 4; order++)
         for (uint32_t i = 0; i < axes->count; i++)
             if ((mask >> i & 1) && axes->order[i] == order) {
-                set[count++].axis = axes->axis[i];
-                size *= ir->mesh.axis[axes->axis[i]].size;
+                set[count++].axis = (uint8_t)i;
+                size *= ir->mesh.axis[i].size;
             }
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
 }

@@ -30,28 +30,21 @@ void tensor_setup(struct emit *e, bool layers)
     e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
 }
 
-/* Emits one collective of the tensor group. In an implementation that launches it from its compute stream, it starts
- * after all ops that were launched there before. */
-static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
-{
-    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
-    struct work work = {.kind = (uint8_t)kind,
-                        .collective = {e->tensor.group, (int64_t)(x.count * dtype_bytes(dtype)),
-                                       ALGORITHM_AUTO, 0}};
-    op_id after = {IR_NONE};
-    if (e->choices->profile->tensor_after)
-        after = e->last_compute;
-    emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
-}
-
-/* Emits that collective for each sequence of a micro-batch, or once for all rows. */
-static void collectives(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                        enum tensor_rows order)
+/* Emits a collective of the tensor group: one for each sequence of a micro-batch, or one for all rows. In an
+ * implementation that launches it from its compute stream, it starts after all ops that were launched there before. */
+static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                       enum tensor_rows order)
 {
     int64_t pieces = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
-    for (int64_t i = 0; i < pieces; i++)
-        collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
+    int64_t each = (int64_t)dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]);
+    struct work work = {.kind = (uint8_t)kind,
+                        .collective = {e->tensor.group, from * each, ALGORITHM_AUTO, 0}};
+    op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
+    for (int64_t i = 0; i < pieces; i++) {
+        struct view read = view_part(x, i * from, from), write = view_part(y, i * to, to);
+        emit_op_after(e, after, e->tensor.comm, &work, &read, 1, &write, 1);
+    }
 }
 
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
@@ -67,14 +60,14 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     else
         y = view_all(e,
                      emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
-    collectives(e, WORK_ALL_GATHER, x, y, order);
+    collective(e, WORK_ALL_GATHER, x, y, order);
     return y;
 }
 
 void tensor_gather_to(struct emit *e, struct view x, struct view y)
 {
     assert(e->tensor.size > 1);
-    collective(e, WORK_ALL_GATHER, x, y);
+    collective(e, WORK_ALL_GATHER, x, y, TENSOR_ANY);
 }
 
 struct view tensor_own(struct emit *e, struct view x, const char *stem)
@@ -83,7 +76,7 @@ struct view tensor_own(struct emit *e, struct view x, const char *stem)
     assert(e->tensor.size > 1);
     struct view y =
         view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, dtype, (int64_t)x.count, 0));
-    collective(e, WORK_ALL_TO_ALL, x, y);
+    collective(e, WORK_ALL_TO_ALL, x, y, TENSOR_ANY);
     return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
 }
 
@@ -98,7 +91,7 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
 {
     if (e->tensor.size > 1)
-        collectives(e, WORK_REDUCE_SCATTER, x, y, order);
+        collective(e, WORK_REDUCE_SCATTER, x, y, order);
     else
         assert(x.buffer.i == y.buffer.i && "with one tensor rank a product writes its result");
 }

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t subsequence)
@@ -19,11 +18,6 @@ struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t s
     if (subsequence >= multiplex_begin_of_last(c, chunk))
         return (struct share){0, chunk + 1};
     return (struct share){chunk, 1};
-}
-
-static uint32_t at_most(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 uint32_t multiplex_end_of_first(const struct choices *c, uint32_t chunk)
@@ -47,6 +41,11 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
 /* The most stages: each takes two streams for its messages, and 24 are left for the rest. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
+static const char *between(const struct text *out)
+{
+    return out->size > 0 ? "; " : "";
+}
+
 /* Returns the fewest tokens, from `tokens` on, that leave none of `count` pieces empty. */
 static int64_t tokens_that_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
@@ -68,32 +67,25 @@ static void token_conditions(struct text *out, const struct choices *c)
         if (would == tokens)
             continue;
         text_printf(out, "%s%lld tokens or more of subsequence %u, which has %lld and is shared",
-                    out->size > 0 ? "; " : "", (long long)would, i, (long long)tokens);
+                    between(out), (long long)would, i, (long long)tokens);
         return;
     }
 }
 
-static void condition(struct text *out, bool holds, const char *what, const char *is)
-{
-    if (!holds)
-        text_printf(out, "%s%s, not %s", out->size > 0 ? "; " : "", what, is);
-}
-
 void multiplex_conditions(struct text *out, const struct choices *c, bool lengths)
 {
-    char what[64], is[64];
-    snprintf(what, sizeof what, "--subsequences %u or more (as many as stages)", c->pp);
-    snprintf(is, sizeof is, "%u", c->subsequences);
-    condition(out, c->subsequences >= c->pp, what, is);
-    snprintf(what, sizeof what, "--pp %d or less", STAGES_MAX);
-    snprintf(is, sizeof is, "%u", c->pp);
-    condition(out, c->pp <= STAGES_MAX, what, is);
-    snprintf(is, sizeof is, "%u", c->hp);
-    condition(out, c->hp == 1, "--hp 1", is);
-    snprintf(is, sizeof is, "%lld", (long long)c->micro_batch);
-    condition(out, c->micro_batch == 1, "--micro-batch 1", is);
-    condition(out, c->weights <= CHOICE_WEIGHTS_ZERO1, "--weights replicated or zero1",
-              weights_names[c->weights]);
+    if (c->subsequences < c->pp)
+        text_printf(out, "--subsequences %u or more (as many as stages), not %u", c->pp,
+                    c->subsequences);
+    if (c->pp > STAGES_MAX)
+        text_printf(out, "%s--pp %d or less, not %u", between(out), STAGES_MAX, c->pp);
+    if (c->hp != 1)
+        text_printf(out, "%s--hp 1, not %u", between(out), c->hp);
+    if (c->micro_batch != 1)
+        text_printf(out, "%s--micro-batch 1, not %lld", between(out), (long long)c->micro_batch);
+    if (c->weights > CHOICE_WEIGHTS_ZERO1)
+        text_printf(out, "%s--weights replicated or zero1, not %s", between(out),
+                    weights_names[c->weights]);
     if (c->subsequences >= c->pp && lengths)
         token_conditions(out, c);
 }
@@ -103,10 +95,9 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
 /* Stages take tasks as early as they can. Time is in flops of a layer, or in units. */
 struct greedy {
     const struct choices *c;
-    double *free_at;  /* per stage */
-    double *ended_at; /* per chunk: of its last subsequence so far */
-    uint32_t *next;   /* per chunk: its next subsequence */
-    double *passed;   /* (chunks, subsequences) when each ended */
+    double *free_at; /* per stage */
+    uint32_t *next;  /* per chunk: its next subsequence */
+    double *passed;  /* (chunks, subsequences) when each ended */
 };
 
 /* Returns when the chunk's next subsequence can start; negative: not yet. */
@@ -116,7 +107,7 @@ static double start_of(const struct greedy *g, uint32_t chunk)
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
     struct share share = multiplex_share(g->c, chunk, s);
-    double start = g->ended_at[chunk];
+    double start = s > 0 ? g->passed[chunk * n + s - 1] : 0;
     if (chunk > 0 && g->passed[(chunk - 1) * n + s] > start)
         start = g->passed[(chunk - 1) * n + s];
     for (uint32_t i = share.first; i < share.first + share.count; i++)
@@ -158,7 +149,6 @@ void multiplex_order(const struct choices *c, struct task *task)
     uint32_t n = c->subsequences, all = c->pp * n;
     struct greedy g = {.c = c,
                        .free_at = heap_zalloc(c->pp, sizeof(double)),
-                       .ended_at = heap_zalloc(c->pp, sizeof(double)),
                        .next = heap_zalloc(c->pp, sizeof(uint32_t)),
                        .passed = heap_zalloc(all, sizeof(double))};
     for (uint32_t t = 0; t < all; t++) {
@@ -176,11 +166,10 @@ void multiplex_order(const struct choices *c, struct task *task)
         double end = best_start + flops_of(c, g.next[best], share);
         for (uint32_t i = share.first; i < share.first + share.count; i++)
             g.free_at[i] = end;
-        g.ended_at[best] = g.passed[best * n + g.next[best]] = end;
+        g.passed[best * n + g.next[best]] = end;
         task[t] = (struct task){best, g.next[best]++};
     }
     free(g.free_at);
-    free(g.ended_at);
     free(g.next);
     free(g.passed);
 }

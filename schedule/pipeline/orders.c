@@ -14,16 +14,8 @@ void actions_release(struct actions *actions)
 
 void actions_add(struct actions *a, enum action_kind kind, uint32_t chunk, uint32_t unit)
 {
-    if (a->count == a->capacity) {
-        a->capacity = (uint32_t)heap_next_capacity(a->capacity, (size_t)a->count + 1);
-        a->action = heap_realloc(a->action, a->capacity, sizeof *a->action);
-    }
+    a->action = heap_grow(a->action, &a->capacity, a->count + 1u, sizeof *a->action);
     a->action[a->count++] = (struct action){(uint8_t)kind, (uint8_t)chunk, (uint16_t)unit};
-}
-
-static uint32_t at_most(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Returns the unit whose backward is the j-th: micro-batches are in order, and the subsequences of each go from the
@@ -34,11 +26,15 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
     return j / k * k + (k - 1 - j % k);
 }
 
-void order_none(struct actions *a, const struct choices *c, uint32_t stage)
+/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
+ * (Li et al., arXiv 2102.07988) over subsequences: all forwards, then all backwards. Without a pipeline, micro-batches
+ * do so one after the other. */
+void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
 {
     (void)stage;
-    uint32_t k = c->subsequences;
-    for (uint32_t first = 0; first < pipeline_units(c); first += k) {
+    uint32_t units = pipeline_units(c);
+    uint32_t k = c->pipeline == CHOICE_PIPELINE_NONE ? c->subsequences : units;
+    for (uint32_t first = 0; first < units; first += k) {
         for (uint32_t s = 0; s < k; s++)
             actions_add(a, ACTION_FORWARD, 0, first + s);
         for (uint32_t s = k; s-- > 0;)
@@ -46,32 +42,27 @@ void order_none(struct actions *a, const struct choices *c, uint32_t stage)
     }
 }
 
-/* Orders actions as GPipe does (Huang et al., arXiv 1811.06965, figure 2c) over micro-batches; as TeraPipe does
- * (Li et al., arXiv 2102.07988) over subsequences. */
-void order_all_forward(struct actions *a, const struct choices *c, uint32_t stage)
-{
-    (void)stage;
-    uint32_t units = pipeline_units(c);
-    for (uint32_t u = 0; u < units; u++)
-        actions_add(a, ACTION_FORWARD, 0, u);
-    for (uint32_t u = units; u-- > 0;)
-        actions_add(a, ACTION_BACKWARD, 0, u);
-}
-
 /* Orders actions as 1F1B does (PipeDream-Flush, Narayanan et al., arXiv 2104.04473, figure 4 top) and, with k > 1,
- * as Seq1F1B does (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. */
+ * as Seq1F1B does (Sun et al., arXiv 2406.03488, section 3.2): P - p + k - 2 units of warm-up. If the pipeline splits
+ * the backward, it is ZB-H1 (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B in which the gradients of
+ * weights come p units late and fill the drain; every stage then holds as much as the first stage of 1F1B. Over
+ * subsequences, Seq1F1B is changed in the same way. */
 void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stage)
 {
-    uint32_t units = pipeline_units(c);
+    uint32_t units = pipeline_units(c), weights = 0;
     uint32_t warm = at_most(c->pp - stage + c->subsequences - 2, units);
+    bool splits = pipeline_of(c)->splits;
     for (uint32_t u = 0; u < warm; u++)
         actions_add(a, ACTION_FORWARD, 0, u);
-    for (uint32_t u = warm; u < units; u++) {
-        actions_add(a, ACTION_FORWARD, 0, u);
-        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, u - warm));
-    }
-    for (uint32_t j = units - warm; j < units; j++)
+    for (uint32_t j = 0; j < units; j++) {
+        if (warm + j < units)
+            actions_add(a, ACTION_FORWARD, 0, warm + j);
         actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
+        if (splits && j >= stage)
+            actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
+    }
+    while (splits && weights < units)
+        actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
 /* Adds action i of interleaved 1F1B (Narayanan et al., section 2.2): P units through the first chunk, the same units
@@ -114,32 +105,11 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
         warm = all;
     for (uint32_t i = 0; i < warm; i++)
         add_interleaved(a, c, ACTION_FORWARD, i);
-    for (uint32_t i = warm; i < all; i++) {
-        add_interleaved(a, c, ACTION_FORWARD, i);
-        add_interleaved(a, c, ACTION_BACKWARD, i - warm);
-    }
-    for (uint32_t i = all - warm; i < all; i++)
+    for (uint32_t i = 0; i < all; i++) {
+        if (warm + i < all)
+            add_interleaved(a, c, ACTION_FORWARD, warm + i);
         add_interleaved(a, c, ACTION_BACKWARD, i);
-}
-
-/* Orders actions as ZB-H1 does (Qi et al., arXiv 2401.10241, section 2.2 and figure 3): 1F1B in which the gradients
- * of weights come p units late and fill the drain; every stage then holds as much as the first stage of 1F1B. Over
- * subsequences, Seq1F1B is changed in the same way. */
-void order_zb_h1(struct actions *a, const struct choices *c, uint32_t stage)
-{
-    uint32_t units = pipeline_units(c), weights = 0;
-    uint32_t warm = at_most(c->pp - 2 - stage + c->subsequences, units);
-    for (uint32_t u = 0; u < warm; u++)
-        actions_add(a, ACTION_FORWARD, 0, u);
-    for (uint32_t j = 0; j < units; j++) {
-        if (warm + j < units)
-            actions_add(a, ACTION_FORWARD, 0, warm + j);
-        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
-        if (j >= stage)
-            actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
     }
-    while (weights < units)
-        actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
 }
 
 /* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The pattern is written

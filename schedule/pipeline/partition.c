@@ -28,8 +28,7 @@ struct search {
 };
 
 /* Returns the root of a function that changes its sign between low and high. */
-static double root(double (*function)(double, void *), void *context, double low, double high,
-                   double tolerance)
+static double root(double (*function)(double, void *), void *context, double low, double high)
 {
     gsl_function f = {function, context};
     gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
@@ -40,7 +39,7 @@ static double root(double (*function)(double, void *), void *context, double low
             break;
         at = gsl_root_fsolver_root(solver);
         if (gsl_root_test_interval(gsl_root_fsolver_x_lower(solver),
-                                   gsl_root_fsolver_x_upper(solver), 0, tolerance) == GSL_SUCCESS)
+                                   gsl_root_fsolver_x_upper(solver), 0, 1e-12) == GSL_SUCCESS)
             break;
     }
     gsl_root_fsolver_free(solver);
@@ -60,7 +59,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     double all = (double)p->tokens;
     if (piece_over_target(all, &search) <= 0)
         return all;
-    return root(piece_over_target, &search, begin, all, 1e-12);
+    return root(piece_over_target, &search, begin, all);
 }
 
 /* Returns by how much the last piece takes longer than the others, if those take target_s. */
@@ -78,8 +77,7 @@ static void time_boundaries(const struct partition *p, int64_t *length)
 {
     struct search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
-    double target_s =
-        root(last_over_target, &search, all_s / (double)p->pieces * 1e-3, all_s, 1e-12);
+    double target_s = root(last_over_target, &search, all_s / (double)p->pieces * 1e-3, all_s);
     double begin = 0;
     for (int64_t i = 0; i < p->pieces; i++) {
         double end = i + 1 < p->pieces ? piece_end(p, begin, target_s) : (double)p->tokens;

@@ -10,7 +10,7 @@
 static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_NONE] =
         {.name = "none", .summary = "all layers on every rank",
-         .order = order_none, .subsequences = true, .chunks = 1},
+         .order = order_all_forward, .subsequences = true, .chunks = 1},
     [CHOICE_PIPELINE_GPIPE] =
         {.name = "gpipe", .summary = "all forwards, then all backwards",
          .order = order_all_forward, .chunks = 1},
@@ -22,7 +22,7 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
          .order = order_interleaved, .subsequences = true},
     [CHOICE_PIPELINE_ZB_1P] =
         {.name = "zb-1p", .summary = "1f1b with gradients of weights put off into the drain (ZB-H1)",
-         .order = order_zb_h1, .subsequences = true, .splits = true, .chunks = 1},
+         .order = order_one_f_one_b, .subsequences = true, .splits = true, .chunks = 1},
     [CHOICE_PIPELINE_ZB_V] =
         {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
          .order = order_zb_v, .subsequences = true, .splits = true, .chunks = 2, .folded = true},

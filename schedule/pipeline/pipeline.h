@@ -36,7 +36,8 @@ struct action {
 
 struct actions {
     struct action *action; /* heap */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 void actions_release(struct actions *actions);
 

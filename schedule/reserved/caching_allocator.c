@@ -44,10 +44,7 @@ static uint32_t new_row(struct caching_allocator *a)
         a->spare = a->block[row].after;
         return row;
     }
-    if (a->count == a->capacity) {
-        a->capacity = (uint32_t)heap_next_capacity(a->capacity, (size_t)a->count + 1);
-        a->block = heap_realloc(a->block, a->capacity, sizeof *a->block);
-    }
+    a->block = heap_grow(a->block, &a->capacity, a->count + (size_t)1, sizeof *a->block);
     return a->count++;
 }
 
@@ -65,11 +62,6 @@ static bool is_segment(const struct caching_block *b)
 
 /* ---- free blocks, by size, then address ---- */
 
-static bool is_before(const struct caching_block *b, uint64_t size, uint64_t address)
-{
-    return b->size != size ? b->size < size : b->address < address;
-}
-
 /* Returns the place in a pool's list of the first free block that is not before (size, address). */
 static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
                       uint64_t size, uint64_t address)
@@ -77,7 +69,8 @@ static uint32_t place(const struct caching_allocator *a, const struct caching_fr
     uint32_t low = 0, high = list->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (is_before(&a->block[list->row[middle]], size, address))
+        const struct caching_block *b = &a->block[list->row[middle]];
+        if (b->size != size ? b->size < size : b->address < address)
             low = middle + 1;
         else
             high = middle;
@@ -95,12 +88,10 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     memmove(list->row + at + 1, list->row + at, (list->count - at) * sizeof *list->row);
     list->row[at] = row;
     list->count++;
-    a->cached += is_segment(b);
 }
 
-static void remove_at(struct caching_allocator *a, struct caching_free *list, uint32_t at)
+static void remove_at(struct caching_free *list, uint32_t at)
 {
-    a->cached -= is_segment(&a->block[list->row[at]]);
     list->count--;
     memmove(list->row + at, list->row + at + 1, (list->count - at) * sizeof *list->row);
 }
@@ -111,7 +102,7 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
     struct caching_free *list = &a->free[b->pool];
     uint32_t at = place(a, list, b->size, b->address);
     assert(at < list->count && list->row[at] == row);
-    remove_at(a, list, at);
+    remove_at(list, at);
 }
 
 /* Takes the first of the smallest free blocks that are large enough; NONE: there are none. */
@@ -122,14 +113,14 @@ static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounde
     if (at == list->count)
         return NONE;
     uint32_t row = list->row[at];
-    remove_at(a, list, at);
+    remove_at(list, at);
     return row;
 }
 
 /* Gives back every segment of which nothing is in use. */
 static void release_cached(struct caching_allocator *a)
 {
-    for (int pool = 0; a->cached > 0 && pool < CACHING_POOL_COUNT; pool++) {
+    for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
         struct caching_free *list = &a->free[pool];
         uint32_t kept = 0;
         for (uint32_t i = 0; i < list->count; i++) {
@@ -141,7 +132,6 @@ static void release_cached(struct caching_allocator *a)
             }
             a->reserved -= b->size;
             a->released += b->size;
-            a->cached--;
             drop_row(a, row);
         }
         list->count = kept;
@@ -184,20 +174,26 @@ static void reserve(struct caching_allocator *a, uint64_t bytes)
     a->reserved += bytes;
 }
 
-/* Adds a block of new memory after the last address of its pool. */
-static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes)
+/* Adds a block of a pool between two neighbours in its segment, either of which may be NONE; it is in no list. */
+static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t address, uint64_t size,
+                          uint32_t before, uint32_t after)
 {
     uint32_t row = new_row(a);
     a->block[row] = (struct caching_block){
-        .address = a->next_address[pool],
-        .size = bytes,
-        .before = NONE,
-        .after = NONE,
-        .pool = (uint8_t)pool,
-        .live = true,
-    };
-    a->next_address[pool] += bytes;
+        .address = address, .size = size, .before = before, .after = after, .pool = (uint8_t)pool};
+    if (before != NONE)
+        a->block[before].after = row;
+    if (after != NONE)
+        a->block[after].before = row;
     return row;
+}
+
+/* Adds a block of new memory, after the last address of its pool. */
+static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes, uint32_t before)
+{
+    uint64_t address = a->next_address[pool];
+    a->next_address[pool] += bytes;
+    return add_block(a, pool, address, bytes, before, NONE);
 }
 
 static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t rounded)
@@ -206,7 +202,7 @@ static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t roun
     if (lacks_room(a, size))
         release_cached(a);
     reserve(a, size);
-    return new_block(a, pool, size);
+    return new_block(a, pool, size, NONE);
 }
 
 static uint64_t page_of(int pool)
@@ -214,27 +210,15 @@ static uint64_t page_of(int pool)
     return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
-/* Adds a free block from `begin` to `end` between two neighbours, either of which may be NONE, and returns its row;
- * NONE: the block would be empty. */
-static uint32_t add_rest(struct caching_allocator *a, int pool, uint64_t begin, uint64_t end,
-                         uint32_t before, uint32_t after)
+/* Cuts what is beyond `size` off a block, and returns the rest: a block in no list. */
+static uint32_t cut(struct caching_allocator *a, uint32_t row, uint64_t size)
 {
-    uint32_t row = NONE;
-    if (begin < end) {
-        row = new_row(a);
-        a->block[row] = (struct caching_block){.address = begin,
-                                               .size = end - begin,
-                                               .before = before,
-                                               .after = after,
-                                               .pool = (uint8_t)pool,
-                                               .live = true};
-        add_free(a, row);
-    }
-    if (before != NONE)
-        a->block[before].after = row;
-    if (after != NONE)
-        a->block[after].before = row;
-    return row;
+    struct caching_block b = a->block[row];
+    uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.after);
+    if (a->end[b.pool] == row + 1)
+        a->end[b.pool] = rest + 1;
+    a->block[row].size = size;
+    return rest;
 }
 
 /* Gives back the pages that lie wholly in a free block. What is before and after them stays free, in two blocks that
@@ -242,18 +226,25 @@ static uint32_t add_rest(struct caching_allocator *a, int pool, uint64_t begin, 
 static void give_back_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
-    int pool = b.pool;
-    uint64_t begin = round_up(b.address, page_of(pool));
-    uint64_t end = (b.address + b.size) / page_of(pool) * page_of(pool);
-    bool is_end = a->end[pool] == row + 1;
+    uint64_t page = page_of(b.pool), begin = round_up(b.address, page);
+    uint64_t end = (b.address + b.size) / page * page;
     if (begin >= end)
         return;
     remove_free(a, row);
-    drop_row(a, row);
-    add_rest(a, pool, b.address, begin, b.before, NONE);
-    uint32_t tail = add_rest(a, pool, end, b.address + b.size, NONE, b.after);
-    if (is_end)
-        a->end[pool] = tail == NONE ? 0 : tail + 1;
+    uint32_t pages = b.address < begin ? cut(a, row, begin - b.address) : row;
+    uint32_t tail = end < b.address + b.size ? cut(a, pages, end - begin) : NONE;
+    uint32_t before = a->block[pages].before, after = a->block[pages].after;
+    if (before != NONE)
+        a->block[before].after = NONE;
+    if (after != NONE)
+        a->block[after].before = NONE;
+    if (a->end[b.pool] == pages + 1)
+        a->end[b.pool] = 0;
+    drop_row(a, pages);
+    if (pages != row)
+        add_free(a, row);
+    if (tail != NONE)
+        add_free(a, tail);
     a->reserved -= end - begin;
     a->released += end - begin;
 }
@@ -262,7 +253,7 @@ static void give_back_all_pages(struct caching_allocator *a)
 {
     uint32_t rows = a->count;
     for (uint32_t row = 0; row < rows; row++)
-        if (a->block[row].live && !a->block[row].used)
+        if (a->block[row].size > 0 && !a->block[row].used)
             give_back_pages(a, row);
 }
 
@@ -284,10 +275,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
             a->next_address[pool] += bytes;
             return last;
         }
-        uint32_t row = new_block(a, pool, bytes);
-        a->block[row].before = last;
-        if (last != NONE)
-            a->block[last].after = row;
+        uint32_t row = new_block(a, pool, bytes, last);
         a->end[pool] = row + 1;
         return row;
     }
@@ -297,26 +285,8 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
 static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
-    bool worth = is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE;
-    if (!worth)
-        return;
-    uint32_t tail = new_row(a);
-    struct caching_block *b = &a->block[row];
-    a->block[tail] = (struct caching_block){
-        .address = b->address + rounded,
-        .size = rest,
-        .before = row,
-        .after = b->after,
-        .pool = b->pool,
-        .live = true,
-    };
-    if (b->after != NONE)
-        a->block[b->after].before = tail;
-    if (a->end[b->pool] == row + 1)
-        a->end[b->pool] = tail + 1;
-    b->after = tail;
-    b->size = rounded;
-    add_free(a, tail);
+    if (is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
+        add_free(a, cut(a, row, rounded));
 }
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
@@ -356,7 +326,7 @@ static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
 
 void caching_free(struct caching_allocator *a, uint32_t row)
 {
-    assert(row < a->count && a->block[row].live && a->block[row].used);
+    assert(row < a->count && a->block[row].used);
     a->used -= a->block[row].size;
     a->block[row].used = false;
     uint32_t before = a->block[row].before, after = a->block[row].after;

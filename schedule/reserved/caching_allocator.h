@@ -30,11 +30,11 @@ enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 
 struct caching_block {
-    uint64_t address, size;
+    uint64_t address, size; /* size 0: the row holds no block */
     uint32_t before, after; /* neighbours in its segment */
     uint32_t owner;         /* the caller's, of a block in use; 0 until it is set */
     uint8_t pool;
-    bool used, live; /* live: the row holds a block */
+    bool used;
 };
 
 struct caching_allocator {
@@ -42,7 +42,8 @@ struct caching_allocator {
     bool expandable; /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count, capacity, spare; /* spare: 1 + first row without a block, chained by after */
+    uint32_t count, spare; /* spare: 1 + first row without a block, chained by after */
+    size_t capacity;
     struct caching_free {
         uint32_t *row; /* of the pool's free blocks, in order of size, then address */
         uint32_t count;
@@ -51,7 +52,6 @@ struct caching_allocator {
     uint64_t next_address[CACHING_POOL_COUNT];
     /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
     uint32_t end[CACHING_POOL_COUNT];
-    uint32_t cached; /* segments of which nothing is in use */
 
     uint64_t reserved, used;           /* of all segments; of all blocks in use */
     uint64_t reserved_peak, used_peak; /* most of each */

@@ -64,11 +64,6 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-static bool is_gather(const struct ir *ir, uint32_t op)
-{
-    return ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_WEIGHTS;
-}
-
 /* Adds the persistent buffers that some op touches. If the whole list repeats a buffer's layer in copies that the
  * sample leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
@@ -112,9 +107,11 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
         uint32_t last = last_of(&c, buffer, first);
+        bool gathers =
+            ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
         r->row[r->count++] = (struct replay_stay){
             buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
-            repeats_seen_from(repeats, first, row[i].copy, last) - begin, is_gather(ir, first)};
+            repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers};
     }
     free(row);
     free(c.first);
@@ -142,27 +139,13 @@ struct pass {
     struct caching_allocator *a;
     bool gathers_apart;
     uint32_t *dying, *next, *block;
-    struct copies *copies; /* in list order; those from `run` on are still ahead */
-    uint32_t copies_count, run;
+    uint32_t run; /* of the sample; its copies, and those of later runs, are still ahead */
+    struct copies copies;
     uint32_t boundary;      /* the op with which the next copy begins; IR_NONE: there is none */
     uint64_t state[STATES]; /* at the last boundaries of this run, by number modulo STATES */
 };
 
 /* ---- iterations that repeat ---- */
-
-static void find_copies(struct pass *pass)
-{
-    const struct repeats *repeats = &pass->r->ir->repeats;
-    pass->copies = heap_alloc(repeats->run_count + 1u, sizeof *pass->copies);
-    for (uint32_t i = 0; i < repeats->run_count; i++) {
-        const struct repeat_run *run = &repeats->run[i];
-        uint32_t begin = run->begin + run->left_out - pass->r->begin;
-        if (run->role == pass->r->role)
-            pass->copies[pass->copies_count++] =
-                (struct copies){begin + run->gap * run->ops, run->ops, repeats->copies,
-                                begin + (run->iterations + repeats->copies) * run->ops};
-    }
-}
 
 /* Returns the op after which a block in use is given back. IR_NONE: it stays. */
 static uint32_t last_of_block(const struct pass *pass, const struct caching_block *b)
@@ -187,7 +170,7 @@ static uint64_t state_at(const struct pass *pass, uint32_t op, uint32_t end)
                          (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
                          (uint64_t)b->pool << 4;
         uint64_t goes = b->used && last < end ? last - op : last;
-        if (b->live) /* rows of blocks are in no order */
+        if (b->size > 0) /* rows of blocks are in no order */
             state += hash_word(hash_word(hash_word(goes << 8 | flags, b->address), b->size), 1);
     }
     return state;
@@ -199,7 +182,7 @@ static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t op
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
             const struct caching_block *b = &pass->a->block[i];
-            uint32_t last = b->live && b->used ? last_of_block(pass, b) : IR_NONE;
+            uint32_t last = b->used ? last_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
             if (moves == 0) { /* all that are given back then move */
@@ -211,9 +194,21 @@ static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t op
         }
 }
 
-static void next_run(struct pass *pass)
+/* Goes to the first run of the role from number `run` on. */
+static void go_to_run(struct pass *pass, uint32_t run)
 {
-    pass->boundary = pass->run < pass->copies_count ? pass->copies[pass->run].begin : IR_NONE;
+    const struct repeats *repeats = &pass->r->ir->repeats;
+    while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
+        run++;
+    pass->run = run;
+    pass->boundary = IR_NONE;
+    if (run == repeats->run_count)
+        return;
+    const struct repeat_run *at = &repeats->run[run];
+    uint32_t begin = at->begin + at->left_out - pass->r->begin;
+    pass->copies = (struct copies){begin + at->gap * at->ops, at->ops, repeats->copies,
+                                   begin + (at->iterations + repeats->copies) * at->ops};
+    pass->boundary = pass->copies.begin;
 }
 
 /* Called at a boundary. Copies have the same buffers, and each copy's come and go `ops` later than those of the copy
@@ -222,7 +217,7 @@ static void next_run(struct pass *pass)
  * those that repeat. */
 static uint32_t leave_out(struct pass *pass, uint32_t op)
 {
-    const struct copies *run = &pass->copies[pass->run];
+    const struct copies *run = &pass->copies;
     uint32_t number = (op - run->begin) / run->ops, left = run->count - number;
     uint64_t state = state_at(pass, op, run->end);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
@@ -230,15 +225,13 @@ static uint32_t leave_out(struct pass *pass, uint32_t op)
         if (pass->state[(number - period) % STATES] != state)
             continue;
         move_dates(pass, op, run->end, ops);
-        pass->run++;
-        next_run(pass);
+        go_to_run(pass, pass->run + 1);
         return op + ops;
     }
     pass->state[number % STATES] = state;
-    pass->run += left == 0;
     pass->boundary = op + run->ops;
     if (left == 0)
-        next_run(pass);
+        go_to_run(pass, pass->run + 1);
     return op;
 }
 
@@ -247,8 +240,7 @@ static uint32_t leave_out(struct pass *pass, uint32_t op)
 static void pass_step(struct pass *pass, enum memory memory, bool first_step)
 {
     const struct replay *r = pass->r;
-    pass->run = 0;
-    next_run(pass);
+    go_to_run(pass, 0);
     memset(pass->dying, 0, ((size_t)r->ops + 1) * sizeof *pass->dying);
     for (uint32_t i = 0, op = 0; i < r->count || op < r->ops;) {
         const struct replay_stay *row = &r->row[i];
@@ -287,11 +279,9 @@ void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
                         .dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
                         .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
                         .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
-    find_copies(&pass);
     for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
         pass_step(&pass, memory, step == 0);
     free(pass.dying);
     free(pass.next);
     free(pass.block);
-    free(pass.copies);
 }

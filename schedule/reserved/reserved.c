@@ -97,26 +97,13 @@ const char *reserved_part_name(enum reserved_part part)
 /* How the ops of a role use a group. */
 enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
-static uint8_t use_of(enum work_kind kind)
-{
-    switch (kind) {
-    case WORK_ALL_GATHER:
-    case WORK_REDUCE_SCATTER:
-    case WORK_REDUCE:
-    case WORK_BROADCAST:
-        return USE_RING;
-    case WORK_ALL_REDUCE:
-        return USE_RING | USE_TREE;
-    case WORK_ALL_TO_ALL:
-    case WORK_SCATTER:
-    case WORK_SHIFT:
-    case WORK_SEND:
-    case WORK_RECV:
-        return USE_PEERS;
-    default:
-        return 0;
-    }
-}
+static const uint8_t use_of[WORK_KIND_COUNT] = {
+    [WORK_ALL_GATHER] = USE_RING,  [WORK_REDUCE_SCATTER] = USE_RING,
+    [WORK_REDUCE] = USE_RING,      [WORK_BROADCAST] = USE_RING,
+    [WORK_ALL_TO_ALL] = USE_PEERS, [WORK_SCATTER] = USE_PEERS,
+    [WORK_SHIFT] = USE_PEERS,      [WORK_SEND] = USE_PEERS,
+    [WORK_RECV] = USE_PEERS,       [WORK_ALL_REDUCE] = USE_RING | USE_TREE,
+};
 
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
@@ -166,7 +153,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         rank++;
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        uint8_t what = use_of((enum work_kind)ir->op.kind[op]);
+        uint8_t what = use_of[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
         if (what != 0 && !norm) /* which has the communicator of all ranks */
             use[work_group(ir_work(ir, op))] |= what;
@@ -217,15 +204,10 @@ static uint8_t power_of(uint64_t bytes)
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
 }
 
-/* Returns the first row that comes after an op; count: there is none. */
-static uint32_t first_after(const struct replay_stay *row, uint32_t count, uint32_t op)
+static int by_last(const void *a, const void *b)
 {
-    const struct replay_stay *low = row;
-    for (uint32_t left = count; left > 0; left /= 2) {
-        uint32_t half = (left + 1) / 2;
-        low += low[half - 1].first <= op ? half : 0;
-    }
-    return (uint32_t)(low - row);
+    const struct replay_stay *x = a, *y = b;
+    return (x->last > y->last) - (x->last < y->last);
 }
 
 /* Returns the bytes of pinned memory. A freed block is counted as free only when the next block is allocated; that is
@@ -234,33 +216,26 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
 {
     uint32_t count = 0;
     struct replay_stay *row = heap_alloc((size_t)replay->count + 1, sizeof *row);
+    struct replay_stay *leaving = heap_alloc((size_t)replay->count + 1, sizeof *leaving);
+    const struct replay_stay *next = leaving; /* the first that is still in use */
+    int64_t used[64] = {0}, most[64] = {0};
+    uint64_t total = 0;
     for (uint32_t i = 0; i < replay->count; i++)
         if (ir->buffer.memory[replay->row[i].buffer] == MEMORY_PINNED)
             row[count++] = replay->row[i];
-    uint32_t *gone = heap_zalloc(count + 1u, sizeof *gone); /* 1 + the first that goes before; 0 */
-    uint32_t *next = heap_alloc(count + 1u, sizeof *next);
-    uint8_t *power = heap_alloc(count + 1u, sizeof *power);
-    int64_t used[64] = {0}, most[64] = {0};
-    uint64_t total = 0;
+    memcpy(leaving, row, count * sizeof *row);
+    qsort(leaving, count, sizeof *leaving, by_last);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t before = first_after(row, count, row[i].last);
-        power[i] = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
-        next[i] = gone[before];
-        gone[before] = i + 1;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = gone[i]; k != 0; k = next[k - 1])
-            used[power[k - 1]]--;
-        used[power[i]]++;
-        if (used[power[i]] > most[power[i]])
-            most[power[i]] = used[power[i]];
+        for (; next->last < row[i].first; next++)
+            used[power_of(ir_buffer_bytes(ir, (buffer_id){next->buffer}))]--;
+        uint8_t power = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
+        used[power]++;
+        most[power] = used[power] > most[power] ? used[power] : most[power];
     }
     for (uint32_t p = 0; p < ARRAY_LEN(most); p++)
         total += (uint64_t)most[p] << p;
     free(row);
-    free(gone);
-    free(next);
-    free(power);
+    free(leaving);
     return total;
 }
 

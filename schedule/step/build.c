@@ -232,10 +232,9 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
         pass_dead_copies(e, &list);
     pass_keep(e, &list);
-    if (layers && c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+    if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
+                   c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))
         pass_offload(e, &list);
-    if (layers && c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
-        pass_offload_kept(e, &list);
     if (whole)
         pass_weights(e, &list);
     bool stands = finalize_role(e, &list, out, figures);

@@ -198,7 +198,7 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
     if (run->begin == i)
         copy_out(s, run, op);
     for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.reads[op]; k++)
-        if (op_list_operand(s->ir, op, k) == param)
+        if (ir_touched(s->ir, op, k) == param)
             op_list_redirect(s->ir, op, k, run->gathered);
 }
 
