@@ -59,6 +59,9 @@ engine_done_fn done_fn;
 engine_ahead_fn ahead_fn;
 void *done_context;
 
+const double *bytes_per_s;                  /* of the links */
+std::vector<lmm::Constraint *> constraints; /* of the links that flows have crossed; else null */
+
 /* ---- flows ---- */
 
 class Flow : public resource::Action
@@ -92,14 +95,14 @@ class FlowModel : public resource::Model
         set_update_algorithm(UpdateAlgo::LAZY);
         set_maxmin_system(lmm::System::build("maxmin", true));
     }
-    void start(const std::vector<lmm::Constraint *> &path, double parts, int64_t tag)
+    void start(const uint32_t *link, uint32_t count, double parts, int64_t tag)
     {
         auto *flow = new Flow(this, parts, tag);
-        auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, path.size());
+        auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, count);
         flow->set_variable(variable);
         flow->set_last_update();
-        for (auto *link : path) /* each once, so that none need be looked for */
-            get_maxmin_system()->expand(link, variable, 1.0, true);
+        for (uint32_t i = 0; i < count; i++) /* each once, so that none need be looked for */
+            get_maxmin_system()->expand(constraint_of(link[i]), variable, 1.0, true);
     }
     void update_actions_state(double now, double) override
     {
@@ -117,11 +120,19 @@ class FlowModel : public resource::Model
         flow->unref();
         return tag;
     }
+
+  private:
+    lmm::Constraint *constraint_of(uint32_t link)
+    {
+        lmm::Constraint *&constraint = constraints.at(link);
+        if (constraint == nullptr)
+            constraint =
+                get_maxmin_system()->constraint_new(nullptr, bytes_per_s[link] * parts_per_byte);
+        return constraint;
+    }
 };
 
 std::shared_ptr<FlowModel> flows;
-std::vector<lmm::Constraint *> links;
-std::vector<std::vector<lmm::Constraint *>> paths;
 
 /* ---- timers ---- */
 
@@ -227,38 +238,22 @@ void configure()
 
 } // namespace
 
-void engine_init(engine_done_fn done, void *context)
+void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
+                 const double *link_bytes_per_s, uint32_t links)
 {
     static char name[] = "longhaul", quiet[] = "--log=root.thres:error";
     static char *arguments[] = {name, quiet, nullptr};
     static int count = 2;
     done_fn = done;
+    ahead_fn = ahead;
     done_context = context;
+    bytes_per_s = link_bytes_per_s;
     std::set_new_handler(heap_out);
-    guarded([] {
+    guarded([=] {
+        constraints.resize(links);
         engine = new s4u::Engine(&count, arguments);
         configure();
     });
-}
-
-int engine_link(double bytes_per_s)
-{
-    guarded([=] {
-        links.push_back(
-            flows->get_maxmin_system()->constraint_new(nullptr, bytes_per_s * parts_per_byte));
-    });
-    return static_cast<int>(links.size()) - 1;
-}
-
-int engine_path(const int *ids, int count)
-{
-    guarded([=] {
-        std::vector<lmm::Constraint *> path;
-        for (int i = 0; i < count; i++)
-            path.push_back(links.at(static_cast<size_t>(ids[i])));
-        paths.push_back(path);
-    });
-    return static_cast<int>(paths.size()) - 1;
 }
 
 double engine_now_s(void)
@@ -271,16 +266,11 @@ void engine_timer(double date_s, int64_t tag)
     guarded([=] { timers->add(date_s, tag); });
 }
 
-void engine_run_ahead(engine_ahead_fn ahead)
-{
-    ahead_fn = ahead;
-}
-
-void engine_flow(int path, double bytes, int64_t tag)
+void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
 {
     guarded([=] {
         double parts = std::max(1.0, std::floor(bytes * parts_per_byte + 0.5));
-        flows->start(paths.at(static_cast<size_t>(path)), parts, tag);
+        flows->start(link, count, parts, tag);
     });
 }
 

@@ -130,6 +130,12 @@ static bool start_alone(struct scheduler *s, size_t e)
     return true;
 }
 
+void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes)
+{
+    const uint32_t *begin = &s->fold->link_begin[flow];
+    engine_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
+}
+
 /* Starts an event's flows in the engine, whose clock has reached the date. */
 static void start_flows(struct scheduler *s, size_t e)
 {
@@ -142,8 +148,7 @@ static void start_flows(struct scheduler *s, size_t e)
     uncontended_hand_over(s, e);
     s->event[e].left = end - begin;
     for (uint32_t i = begin; i < end; i++)
-        engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
-                    (int64_t)(2 * e + 1));
+        scheduler_flow(s, e, fold->flow[i], s->plan->flows.bytes[fold->flow[i]]);
 }
 
 /* Begins an event, all sides of which have arrived. */
@@ -290,66 +295,6 @@ static bool engine_ahead(void *context, double until_s)
     return done;
 }
 
-/* ---- the engine's platform ---- */
-
-static uint64_t hash_links(const struct fold *fold, uint32_t flow)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++)
-        h = (h ^ fold->link[i]) * 0x100000001b3u;
-    return h ^ h >> 29;
-}
-
-static bool same_links(const struct fold *fold, uint32_t a, uint32_t b)
-{
-    uint32_t count = fold->link_begin[a + 1] - fold->link_begin[a];
-    return count == fold->link_begin[b + 1] - fold->link_begin[b] &&
-           memcmp(fold->link + fold->link_begin[a], fold->link + fold->link_begin[b],
-                  count * sizeof *fold->link) == 0;
-}
-
-static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *scratch)
-{
-    int count = 0;
-    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++) {
-        uint32_t link = fold->link[i];
-        if (link_of[link] < 0)
-            link_of[link] = engine_link(fold->bytes_per_s[link]);
-        scratch[count++] = link_of[link];
-    }
-    return engine_path(scratch, count);
-}
-
-/* Makes one engine path per distinct set of links. */
-static void make_paths(struct scheduler *s)
-{
-    const struct sim_plan *plan = s->plan;
-    uint32_t simulated = s->fold->flow_begin[plan->transfer_count];
-    uint32_t size = 64;
-    while (size < 2 * simulated)
-        size *= 2;
-    uint32_t *slot = heap_alloc(size, sizeof *slot);
-    int *link_of = heap_alloc(plan->platform.link_count + 1u, sizeof *link_of);
-    int *scratch = heap_alloc(plan->platform.link_count + 1u, sizeof *scratch);
-    memset(slot, 0xff, size * sizeof *slot);
-    memset(link_of, 0xff, (plan->platform.link_count + 1u) * sizeof *link_of);
-    for (uint32_t i = 0; i < simulated; i++) {
-        uint32_t flow = s->fold->flow[i];
-        uint32_t at = (uint32_t)hash_links(s->fold, flow) & (size - 1);
-        while (slot[at] != UINT32_MAX && !same_links(s->fold, slot[at], flow))
-            at = (at + 1) & (size - 1);
-        if (slot[at] == UINT32_MAX) {
-            slot[at] = flow;
-            s->path[flow] = make_path(s->fold, flow, link_of, scratch);
-        } else {
-            s->path[flow] = s->path[slot[at]];
-        }
-    }
-    free(slot);
-    free(link_of);
-    free(scratch);
-}
-
 /* ---- the run ---- */
 
 static bool all_ended(const struct scheduler *s)
@@ -367,11 +312,9 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
     s->times = times;
     s->why = why;
     scheduler_begin(s);
-    if (s->has_flows) {
-        engine_init(engine_done, s);
-        engine_run_ahead(engine_ahead);
-        make_paths(s);
-    }
+    if (s->has_flows)
+        engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,
+                    s->plan->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         scheduler_issue(s, r);
     start_ready(s);

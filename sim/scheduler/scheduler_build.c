@@ -237,8 +237,6 @@ struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *f
     s->program[roles].after_begin = arena_array(&s->arena, 1, sizeof(uint32_t));
     build_runners(s);
     build_channels(s);
-    s->path = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->path);
-    memset(s->path, 0xff, (plan->flows.count + 1u) * sizeof *s->path);
     if (s->has_flows)
         uncontended_init(s);
     return s;

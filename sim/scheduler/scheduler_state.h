@@ -110,7 +110,6 @@ struct scheduler {
 
     double now_s;
     bool ahead; /* now_s is ahead of the engine's clock: no flow may start */
-    int *path;  /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
         uint32_t rank_index, op;
@@ -127,6 +126,9 @@ void scheduler_begin(struct scheduler *s);
  * dependencies have all ended on the stack of ready ops. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index);
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);
+
+/* Starts a flow of event e in the engine, with `bytes` of it left. */
+void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
 
 /* Writes into *why which send and receive of a channel class do not match. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
