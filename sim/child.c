@@ -124,15 +124,6 @@ void child_run_release(struct child_run *run)
     sim_plan_release(&run->plan);
 }
 
-static size_t row_count(const struct sim_plan *plan, const struct fold *fold)
-{
-    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
-    schedule_rows(plan, fold, rows);
-    size_t count = rows[fold->class_count];
-    free(rows);
-    return count;
-}
-
 enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
                            struct diag *diag)
 {
@@ -144,7 +135,7 @@ enum status child_run_make(struct child_run *run, const struct ir *ir, const str
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
     fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
-    status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
+    status = mapping_init(&run->mapping, run->fold.row[run->fold.class_count],
                           run->plan.transfer_count, q->name, diag);
     if (status == STATUS_OK)
         status = run_forked(scheduler, &run->mapping, q->name, diag);

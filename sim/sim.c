@@ -37,6 +37,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     const struct fold *fold = &run->fold;
     fill_ranks(result, ir, run);
     result->class_count = fold->class_count;
+    result->row_count = fold->row[fold->class_count];
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     for (uint32_t c = 0; c < fold->class_count; c++) {
@@ -45,12 +46,11 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         *class = (struct sim_class){.rank = plan->rank[row],
                                     .ranks = fold->class_ranks[c] * result->replicas,
                                     .role = role,
-                                    .row = result->row_count};
+                                    .row = fold->row[c]};
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
-        result->row_count += class->op_count;
         result->counts.simulated += class->op_count - left_out;
         result->counts.op_instances +=
             (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->ranks;

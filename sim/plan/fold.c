@@ -12,6 +12,7 @@ void fold_release(struct fold *fold)
     free(fold->class_of_rank);
     free(fold->rank_of_class);
     free(fold->class_ranks);
+    free(fold->row);
     free(fold->class_of_channel);
     free(fold->channel_of_class);
     free(fold->flow_begin);
@@ -232,4 +233,9 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
     fold->class_ranks = heap_zalloc(fold->class_count, sizeof *fold->class_ranks);
     for (uint32_t r = 0; r < plan->rank_count; r++)
         fold->class_ranks[fold->class_of_rank[r]]++;
+    fold->row = heap_zalloc(fold->class_count + 1u, sizeof *fold->row);
+    for (uint32_t c = 0; c < fold->class_count; c++) {
+        uint32_t role = plan->role_of_rank[fold->rank_of_class[c]];
+        fold->row[c + 1] = fold->row[c] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
+    }
 }

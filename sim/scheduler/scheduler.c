@@ -194,15 +194,13 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct sim_plan *plan = s->plan;
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t line = plan->op_line[id], variant = plan->op_variant[id];
-    uint32_t place = plan->op_ordinal[id];
+    uint32_t place = scheduler_place(s, r, op);
     if (plan->line[line].kind == LINE_SHIFT) {
         s->left[r->row + op] = OP_ARRIVED + 2;
         arrive(s, r->send[line], place, variant, date_s);
         arrive(s, r->receive[line], place, variant, date_s);
         return;
     }
-    if (r->place && r->place[line])
-        place = r->place[line][place];
     s->left[r->row + op] = OP_ARRIVED + 1;
     arrive(s, r->send[line], place, variant, date_s);
 }

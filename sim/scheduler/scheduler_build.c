@@ -69,18 +69,17 @@ static void build_runners(struct scheduler *s)
     const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     uint32_t lines = plan->line_count;
-    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
-    schedule_rows(plan, fold, rows);
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
-    s->row_count = rows[fold->class_count];
-    uint32_t ranks = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
-        struct rank_state *r = &s->rank_state[ranks++];
-        *r = (struct rank_state){
-            .rank = rank, .role = role, .row = rows[c], .held = IR_NONE, .beside = {.op = IR_NONE}};
+        struct rank_state *r = &s->rank_state[c];
+        *r = (struct rank_state){.rank = rank,
+                                 .role = role,
+                                 .row = fold->row[c],
+                                 .held = IR_NONE,
+                                 .beside = {.op = IR_NONE}};
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
         for (uint32_t l = 0; l < lines; l++) {
@@ -90,7 +89,6 @@ static void build_runners(struct scheduler *s)
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = plan->ir->role_count;
     }
-    free(rows);
 }
 
 /* ---- sides of channels ---- */
@@ -107,75 +105,30 @@ static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
     s->side[s->side_count++] = side;
 }
 
-/* Returns the sends and receives of a role, in list order. */
-static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *count)
+/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order, and lists them: send
+ * n matches receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them
+ * differently. */
+static void build_p2p(struct scheduler *s, struct rank_state *r)
 {
     const struct sim_plan *plan = s->plan;
-    const struct program *p = &s->program[role];
-    *count = 0;
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].kind == LINE_P2P)
-            *count += plan->line[l].op_count[role];
-    uint32_t *list = heap_alloc(*count + 1u, sizeof *list);
-    uint32_t filled = 0;
-    for (uint32_t id = p->op_begin; filled < *count && id < p->op_begin + p->op_count; id++)
-        if (plan->op_line[id] != IR_NONE16 && plan->line[plan->op_line[id]].kind == LINE_P2P)
-            list[filled++] = id;
-    return list;
-}
-
-static struct side *side_of(struct scheduler *s, const struct rank_state *r, uint16_t line)
-{
-    const struct channel_state *channel = &s->channel[r->send[line]];
-    return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
-}
-
-/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order: send n matches
- * receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them differently. */
-static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
-                      uint32_t count)
-{
-    const struct sim_plan *plan = s->plan;
-    r->place = arena_array(&s->arena, plan->line_count, sizeof *r->place);
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].kind == LINE_P2P)
-            r->place[l] =
-                arena_array(&s->arena, plan->line[l].op_count[r->role], sizeof *r->place[l]);
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t line = plan->op_line[list[i]];
-        if (plan_runs(plan, r->rank, list[i]))
-            r->place[line][plan->op_ordinal[list[i]]] = side_of(s, r, line)->count++;
-    }
-}
-
-static void list_p2p_sides(struct scheduler *s, const struct rank_state *r, const uint32_t *list,
-                           uint32_t count)
-{
-    const struct sim_plan *plan = s->plan;
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t line = plan->op_line[list[i]];
-        if (!plan_runs(plan, r->rank, list[i]))
-            continue;
-        struct side *side = side_of(s, r, line);
-        if (!side->ops)
-            side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
-        uint32_t place = r->place[line][plan->op_ordinal[list[i]]];
-        ((uint32_t *)side->ops)[place] = list[i];
-    }
-}
-
-static void build_p2p(struct scheduler *s)
-{
-    for (uint32_t role = 0; role < s->plan->ir->role_count; role++) {
-        uint32_t count;
-        uint32_t *list = list_p2p(s, role, &count);
-        for (uint32_t r = 0; count > 0 && r < s->rank_state_count; r++)
-            if (s->rank_state[r].role == role) {
-                place_p2p(s, &s->rank_state[r], list, count);
-                list_p2p_sides(s, &s->rank_state[r], list, count);
-            }
-        free(list);
-    }
+    const struct program *p = &s->program[r->role];
+    for (int filling = 0; filling < 2; filling++) /* the first time they are counted */
+        for (uint32_t row = 0; row < p->op_count; row++) {
+            uint32_t id = p->op_begin + row, line = plan->op_line[id];
+            if (line == IR_NONE16 || plan->line[line].kind != LINE_P2P ||
+                !plan_runs(plan, r->rank, id))
+                continue;
+            struct side *side = &s->side[s->channel[r->send[line]].side_begin +
+                                         (plan->line[line].work == WORK_RECV)];
+            if (!r->place)
+                r->place = arena_array(&s->arena, p->op_count, sizeof *r->place);
+            if (!filling)
+                r->place[row] = side->count++;
+            else if (!side->ops)
+                side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
+            if (filling)
+                side->ops[r->place[row]] = id;
+        }
 }
 
 static void build_channels(struct scheduler *s)
@@ -204,7 +157,8 @@ static void build_channels(struct scheduler *s)
             s->channel_of_transfer[channel->transfer_begin + v] = k;
     }
     free(seen);
-    build_p2p(s);
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        build_p2p(s, &s->rank_state[r]);
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         uint32_t most = 0;
         for (uint32_t i = 0; i < s->channel[k].side_count; i++)
@@ -212,15 +166,6 @@ static void build_channels(struct scheduler *s)
                 most = s->side[s->channel[k].side_begin + i].count;
         s->channel[k].event_begin = s->event_count;
         s->event_count += most;
-    }
-}
-
-void schedule_rows(const struct sim_plan *plan, const struct fold *fold, size_t *begin)
-{
-    begin[0] = 0;
-    for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t role = plan->role_of_rank[fold->rank_of_class[c]];
-        begin[c + 1] = begin[c] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
     }
 }
 
@@ -256,7 +201,8 @@ void schedule_free(struct scheduler *s)
 /* Sets events and ops to their state before the run. */
 void scheduler_begin(struct scheduler *s)
 {
-    s->state_bytes = s->event_count * sizeof *s->event + s->row_count * sizeof *s->left;
+    s->state_bytes =
+        s->event_count * sizeof *s->event + s->fold->row[s->fold->class_count] * sizeof *s->left;
     s->event = pages_alloc(s->state_bytes);
     s->left = (uint16_t *)(s->event + s->event_count);
     for (size_t e = 0; e < s->event_count; e++)

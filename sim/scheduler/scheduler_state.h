@@ -31,16 +31,16 @@ struct rank_state {
         struct taken taken; /* by the messages that run */
         uint32_t place;     /* in scheduler.ending */
     } beside;
-    /* [line_count] for sends and receives: place[line][n] is the position of op n of the line among the sends, or
-     * receives, that the rank runs; else NULL */
-    uint32_t **place;
+    /* [op_count] of a send or receive: its position among those of its channel that the rank runs; NULL: the rank runs
+     * none */
+    uint32_t *place;
 };
 
 /* One side of a channel class, whose op number n is ops[n]. */
 struct side {
     uint32_t rank_index;
     uint32_t count;
-    const uint32_t *ops; /* ids of the schedule */
+    uint32_t *ops; /* ids of the schedule */
 };
 
 /* The n-th rendezvous on a channel class. */
@@ -89,7 +89,6 @@ struct scheduler {
     struct rank_state *rank_state;
     uint32_t *ending; /* ranks with a kernel beside messages: a heap, the earliest end first */
     uint32_t ending_count;
-    size_t row_count;
 
     struct channel_state *channel; /* [channel_class_count] */
     uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
@@ -118,6 +117,15 @@ struct scheduler {
 
     struct text *why; /* the first thing that went wrong while events ran */
 };
+
+/* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */
+static inline uint32_t scheduler_place(const struct scheduler *s, const struct rank_state *r,
+                                       uint32_t op)
+{
+    uint32_t id = s->program[r->role].op_begin + op;
+    return s->plan->line[s->plan->op_line[id]].kind == LINE_P2P ? r->place[op]
+                                                                : s->plan->op_ordinal[id];
+}
 
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
