@@ -65,6 +65,12 @@ struct taken {
     bool early;
 };
 
+/* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
+struct transfer {
+    double latency_s;
+    uint32_t flow_begin, flow_count;
+};
+
 struct channel {
     uint32_t line; /* of P2P channels: the first line that uses it */
     uint32_t participant_begin, participant_count;

@@ -151,9 +151,9 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
             if (!platform_crosses_leaves(p, from, to))
                 continue;
             if (leaves)
-                route_leaf_up(p, flows, from);
+                route_leaf(p, flows, from, true);
             if (enters)
-                route_leaf_down(p, flows, to);
+                route_leaf(p, flows, to, false);
         }
     }
     flow_close(flows);
@@ -173,8 +173,8 @@ static void add_nic_rings(struct platform *p, struct flow_table *flows, const st
             flow_open(flows, bytes / rings);
         open = !apart;
         for (uint32_t k = 0; k < rings; k++) {
-            route_nic_out(p, flows, exit_rank[(size_t)d * m->largest + k]);
-            route_nic_in(p, flows, exit_rank[(size_t)d * m->largest + k]);
+            route_nic(p, flows, exit_rank[(size_t)d * m->largest + k], true);
+            route_nic(p, flows, exit_rank[(size_t)d * m->largest + k], false);
         }
         if (apart)
             flow_close(flows);
