@@ -244,7 +244,7 @@ static void choose_flows(struct folder *f, struct fold *fold)
     uint32_t links = f->plan->platform.link_count;
     struct index by_component;
     struct quotient quotient;
-    index_init(&by_component, f->component_of_link, links, links);
+    index_init(&by_component, f->component_of_link, NULL, links, links);
     index_flows(&f->users, f->pruned->link_begin, f->pruned->link, f->plan->flows.count, links);
     quotient_init(&quotient, f->network);
     for (uint32_t c = 0; c < links; c++)
@@ -300,9 +300,7 @@ static void list_flows(struct fold *fold, const struct sim_plan *plan, const uin
         }
     }
     struct index index;
-    index_init(&index, key, filled, plan->transfer_count);
-    for (uint32_t i = 0; i < filled; i++)
-        index.row[i] = id[index.row[i]];
+    index_init(&index, key, id, filled, plan->transfer_count);
     fold->flow_begin = index.begin;
     fold->flow = index.row;
     free(key);
@@ -335,7 +333,7 @@ void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pru
     f.component_of_flow = heap_alloc(flows + 1u, sizeof *f.component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
         f.component_of_flow[i] = f.component_of_link[pruned->link[pruned->link_begin[i]]];
-    index_init(&f.flows, f.component_of_flow, flows, links);
+    index_init(&f.flows, f.component_of_flow, NULL, flows, links);
     f.keep = heap_zalloc(flows + 1u, sizeof *f.keep);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);

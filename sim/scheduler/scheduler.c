@@ -31,12 +31,13 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
     r->ended++;
     if (date_s > times->step_s)
         times->step_s = date_s;
-    for (uint32_t i = program->after_begin[op]; i < program->after_begin[op + 1]; i++) {
-        size_t row = r->row + program->after[i];
+    const struct index *after = &program->after;
+    for (uint32_t i = after->begin[op]; i < after->begin[op + 1]; i++) {
+        size_t row = r->row + after->row[i];
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->left[row] == 0)
-            scheduler_push(s, rank_index, program->after[i]);
+            scheduler_push(s, rank_index, after->row[i]);
     }
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;

@@ -27,34 +27,26 @@ static void build_program(struct scheduler *s, uint32_t role)
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
     p->needs = arena_array(&s->arena, p->op_count, sizeof *p->needs);
-    p->after_begin = arena_array(&s->arena, p->op_count + 2u, sizeof *p->after_begin);
-    uint32_t *before = heap_alloc(p->op_count + 1u, sizeof *before);
+    uint32_t pairs = 0, most = p->op_count;
+    for (uint32_t row = 0; row < p->op_count; row++)
+        most += ir->op.wait_count[p->op_begin + row];
+    uint32_t *other = heap_alloc(most + 1u, sizeof *other), *of = heap_alloc(most + 1u, sizeof *of);
     uint32_t *last = heap_alloc(ir->stream_count + 1u, sizeof *last);
     memset(last, 0xff, (ir->stream_count + 1u) * sizeof *last);
     for (uint32_t row = 0; row < p->op_count; row++) {
-        uint32_t id = p->op_begin + row, waits = ir->op.wait_count[id];
-        before[row] = stream_before(ir, id, row, last);
-        p->needs[row] = (uint16_t)(1 + waits + (before[row] != IR_NONE));
-        if (before[row] != IR_NONE)
-            p->after_begin[before[row] + 1]++;
-        for (uint32_t w = 0; w < waits; w++)
-            p->after_begin[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin + 1]++;
-    }
-    for (uint32_t row = 0; row < p->op_count; row++)
-        p->after_begin[row + 1] += p->after_begin[row];
-    p->after = arena_array(&s->arena, p->after_begin[p->op_count] + 1u, sizeof *p->after);
-    uint32_t *next = heap_alloc(p->op_count + 1u, sizeof *next);
-    memcpy(next, p->after_begin, (p->op_count + 1u) * sizeof *next);
-    for (uint32_t row = 0; row < p->op_count; row++) {
-        uint32_t id = p->op_begin + row;
-        if (before[row] != IR_NONE)
-            p->after[next[before[row]]++] = row;
+        uint32_t id = p->op_begin + row, begin = pairs;
+        other[pairs] = stream_before(ir, id, row, last);
+        pairs += other[pairs] != IR_NONE;
         for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
-            p->after[next[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin]++] = row;
+            other[pairs++] = ir_waits(ir, id)[w].i - p->op_begin;
+        p->needs[row] = (uint16_t)(1 + pairs - begin);
+        for (uint32_t i = begin; i < pairs; i++)
+            of[i] = row;
     }
-    free(next);
+    index_init(&p->after, other, of, pairs, p->op_count);
     free(last);
-    free(before);
+    free(other);
+    free(of);
 }
 
 /* ---- one rank state for each class ---- */
@@ -179,7 +171,6 @@ struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *f
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
     for (uint32_t r = 0; r < roles; r++)
         build_program(s, r);
-    s->program[roles].after_begin = arena_array(&s->arena, 1, sizeof(uint32_t));
     build_runners(s);
     build_channels(s);
     if (s->has_flows)
@@ -192,6 +183,8 @@ void schedule_free(struct scheduler *s)
     if (s == NULL)
         return;
     pages_free(s->event, s->state_bytes);
+    for (uint32_t r = 0; r < s->plan->ir->role_count; r++)
+        index_release(&s->program[r].after);
     free(s->ready);
     free(s->event_queue.row);
     arena_release(&s->arena);

@@ -2,14 +2,14 @@
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 
+#include "sim/plan/index.h"
 #include "sim/scheduler/scheduler.h"
 
 /* The ops of one role, and for each op the ops that depend on it. */
 struct program {
     uint32_t op_begin, op_count;
-    uint16_t *needs;       /* [op_count] dependencies of an op: issue, stream and waits */
-    uint32_t *after_begin; /* [op_count + 1] */
-    uint32_t *after;       /* rows of the ops that need an op's end */
+    uint16_t *needs;    /* [op_count] dependencies of an op: issue, stream and waits */
+    struct index after; /* by row of an op: rows of the ops that need its end */
 };
 
 /* One class of ranks: its representative's host and endpoints. */
