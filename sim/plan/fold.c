@@ -226,7 +226,7 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
         fold->channel_class_count = plan->channel_count;
         number_all(plan->rank_count, fold->class_of_rank, &fold->rank_of_class);
         number_all(plan->channel_count, fold->class_of_channel, &fold->channel_of_class);
-        fold_no_flows(fold, plan, pruned);
+        fold_flows(fold, plan, pruned, NULL);
     } else {
         fold_by_colour(fold, plan, pruned);
     }

@@ -239,20 +239,32 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
     }
 }
 
+/* Sets keep[], stand_in[] and the bandwidths of links. */
 static void choose_flows(struct folder *f, struct fold *fold)
 {
-    uint32_t links = f->plan->platform.link_count;
+    const uint32_t *link_begin = f->pruned->link_begin;
+    uint32_t flows = f->plan->flows.count, links = f->plan->platform.link_count;
     struct index by_component;
     struct quotient quotient;
+    f->component_of_link = link_components(f->plan, f->pruned);
+    f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
+    for (uint32_t i = 0; i < flows; i++)
+        f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
+    index_init(&f->flows, f->component_of_flow, NULL, flows, links);
     index_init(&by_component, f->component_of_link, NULL, links, links);
-    index_flows(&f->users, f->pruned->link_begin, f->pruned->link, f->plan->flows.count, links);
+    index_flows(&f->users, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
+    choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->chosen[c])
             fold_component(f, fold, &quotient, &by_component, c);
     quotient_release(&quotient);
     index_release(&by_component);
     index_release(&f->users);
+    index_release(&f->flows);
+    free(f->component_of_link);
+    free(f->component_of_flow);
+    free(f->chosen);
 }
 
 /* ---- what the scheduler reads ---- */
@@ -307,48 +319,24 @@ static void list_flows(struct fold *fold, const struct sim_plan *plan, const uin
     free(id);
 }
 
-void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned)
-{
-    uint32_t flows = plan->flows.count, links = plan->platform.link_count;
-    uint32_t *keep = heap_alloc(flows + 1u, sizeof *keep);
-    for (uint32_t i = 0; i < flows; i++)
-        keep[i] = 1;
-    list_flows(fold, plan, keep);
-    free(keep);
-    fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
-    fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
-    fold->link = heap_alloc(pruned->link_begin[flows] + 1u, sizeof *fold->link);
-    if (links > 0)
-        memcpy(fold->bytes_per_s, plan->platform.bytes_per_s, links * sizeof *fold->bytes_per_s);
-    memcpy(fold->link_begin, pruned->link_begin, (flows + 1u) * sizeof *fold->link_begin);
-    memcpy(fold->link, pruned->link, pruned->link_begin[flows] * sizeof *fold->link);
-}
-
 void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network)
 {
     uint32_t flows = plan->flows.count, links = plan->platform.link_count;
     struct folder f = {.plan = plan, .pruned = pruned, .network = network};
-    f.component_of_link = link_components(plan, pruned);
-    f.component_of_flow = heap_alloc(flows + 1u, sizeof *f.component_of_flow);
-    for (uint32_t i = 0; i < flows; i++)
-        f.component_of_flow[i] = f.component_of_link[pruned->link[pruned->link_begin[i]]];
-    index_init(&f.flows, f.component_of_flow, NULL, flows, links);
-    f.keep = heap_zalloc(flows + 1u, sizeof *f.keep);
+    f.keep = heap_alloc(flows + 1u, sizeof *f.keep);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
+    for (uint32_t i = 0; i < flows; i++)
+        f.keep[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
         f.stand_in[l] = l;
         fold->bytes_per_s[l] = plan->platform.bytes_per_s[l];
     }
-    choose_components(&f, fold);
-    choose_flows(&f, fold);
+    if (network != NULL)
+        choose_flows(&f, fold);
     list_links(&f, fold);
     list_flows(fold, plan, f.keep);
-    index_release(&f.flows);
-    free(f.component_of_link);
-    free(f.component_of_flow);
-    free(f.chosen);
     free(f.keep);
     free(f.stand_in);
 }
