@@ -37,6 +37,7 @@ static uint32_t *find_members(const struct sim_plan *plan, const struct channel 
     members_init(members, &plan->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].planned = is_planned(plan, members->rank[members->domain[d].begin]);
+    members_find_rings(members, &plan->platform);
     return member;
 }
 

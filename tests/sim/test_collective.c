@@ -61,6 +61,7 @@ static void latency_is_steps(void)
             member[k] = k * latencies[i].stride;
         struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
         members_init(&members, &platform, member, latencies[i].members);
+        members_find_rings(&members, &platform);
         double latency_s = collective_make(&platform, &flows, &work, &members, 0);
         members_release(&members);
         CHECK_CLOSE(latencies[i].label, latency_s, latencies[i].latency_s, 1e-12);
@@ -107,6 +108,7 @@ static void what_crosses_the_ports(void)
         platform_init(&platform, &cluster);
         struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
         members_init(&members, &platform, member, 8);
+        members_find_rings(&members, &platform);
         collective_make(&platform, &flows, &work, &members, 0);
         members_release(&members);
         CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
@@ -133,6 +135,7 @@ static void long_rings_are_cut(void)
     platform_init(&platform, &cluster);
     struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
     members_init(&members, &platform, member, 256);
+    members_find_rings(&members, &platform);
     collective_make(&platform, &flows, &work, &members, 0);
     members_release(&members);
     CHECK_INT("one flow a node and class", flows.count, 128);
