@@ -124,26 +124,22 @@ void child_run_release(struct child_run *run)
     sim_plan_release(&run->plan);
 }
 
-enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
+enum status child_run_make(struct child_run *run, const struct ir *ir,
+                           const struct cluster *cluster, const struct sim_costs *costs,
+                           const uint8_t *even, const struct sim_options *options, const char *name,
                            struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status =
-        plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->options, q->name, diag);
+    enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
+    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, run->fold.row[run->fold.class_count],
-                          run->plan.transfer_count, q->name, diag);
+                          run->plan.transfer_count, name, diag);
     if (status == STATUS_OK)
-        status = run_forked(scheduler, &run->mapping, q->name, diag);
+        status = run_forked(scheduler, &run->mapping, name, diag);
     schedule_free(scheduler);
-    if (status != STATUS_OK)
-        return status;
-    q->counts->flows += run->mapping.shared->flows;
-    q->counts->timers += run->mapping.shared->timers;
-    q->counts->events_s += run->mapping.shared->events_s;
-    return STATUS_OK;
+    return status;
 }
