@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <simgrid/kernel/resource/Model.hpp>
@@ -136,33 +137,14 @@ std::shared_ptr<FlowModel> flows;
 
 /* ---- timers ---- */
 
-struct Timer {
-    double date;
-    uint64_t order;
-    int64_t tag;
-};
-
-struct Later {
-    bool operator()(const Timer &a, const Timer &b) const
-    {
-        return a.date > b.date || (a.date == b.date && a.order > b.order);
-    }
-};
-
 class TimerModel : public simgrid::kernel::resource::Model
 {
   public:
-    std::vector<Timer> heap;
-    uint64_t order = 0;
+    std::multimap<double, int64_t> tags; /* by date; those of one date in the order they were set */
     std::vector<int64_t> fired;
 
     TimerModel() : Model("longhaul_timers")
     {
-    }
-    void add(double date, int64_t tag)
-    {
-        heap.push_back({date, order++, tag});
-        std::push_heap(heap.begin(), heap.end(), Later());
     }
     double next_occurring_event(double now) override
     {
@@ -170,19 +152,17 @@ class TimerModel : public simgrid::kernel::resource::Model
             /* The engine asks the flows as well; a model that was just asked has its answer ready. */
             double delay = flows->next_occurring_event(now);
             double next = delay < 0 ? HUGE_VAL : now + delay;
-            while (ahead_fn(done_context, heap.empty() ? next : std::min(next, heap.front().date)))
+            while (
+                ahead_fn(done_context, tags.empty() ? next : std::min(next, tags.begin()->first)))
                 ;
         }
-        return heap.empty() ? -1.0 : std::max(0.0, heap.front().date - now);
+        return tags.empty() ? -1.0 : std::max(0.0, tags.begin()->first - now);
     }
     /* The tags are handed out later, when the engine has left its models. */
     void update_actions_state(double now, double) override
     {
-        while (!heap.empty() && heap.front().date <= now) {
-            fired.push_back(heap.front().tag);
-            std::pop_heap(heap.begin(), heap.end(), Later());
-            heap.pop_back();
-        }
+        for (; !tags.empty() && tags.begin()->first <= now; tags.erase(tags.begin()))
+            fired.push_back(tags.begin()->second);
     }
 };
 
@@ -263,7 +243,7 @@ double engine_now_s(void)
 
 void engine_timer(double date_s, int64_t tag)
 {
-    guarded([=] { timers->add(date_s, tag); });
+    guarded([=] { timers->tags.emplace(date_s, tag); });
 }
 
 void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
