@@ -198,11 +198,6 @@ struct check {
         *needed; /* per op of the image, of the first copy: which needs its start is the end of */
 };
 
-static bool is_sync(const struct ir *ir, uint32_t op)
-{
-    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
-}
-
 /* Returns when, in the whole list, the op ends that copy number `copy` of op `from` refers to as `op`. */
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
@@ -229,7 +224,7 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
     const struct ir *ir = c->x->plan->ir;
     const struct sim_costs *costs = c->x->plan->costs;
     uint32_t shape = ir->op.shape[op];
-    bool issues = plan_runs(c->x->plan, c->rank, op), sync = is_sync(ir, op);
+    bool issues = plan_runs(c->x->plan, c->rank, op), sync = plan_is_sync(ir, op);
     double end_s = end_seen_s(c, op, copy, op), start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
@@ -274,7 +269,7 @@ static void leave_out(struct check *c, const struct repeat_run *run, uint32_t le
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
-        touched[ir->op.stream[op]] |= !is_sync(ir, op);
+        touched[ir->op.stream[op]] |= !plan_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
     c->host_s += left_out * (holds ? period_of(c->x, run) : host_s);

@@ -62,7 +62,7 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
     bool held = false;
     while (!held && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
-        bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+        bool sync = plan_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
         if (cost_s && !sync && plan_runs(s->plan, r->rank, op))
             host_s += cost_s[ir->op.shape[op]];
