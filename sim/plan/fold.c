@@ -84,17 +84,15 @@ static void colours_init(struct colours *c, const struct sim_plan *plan)
             h = mix2(h, place_colour(plan, r));
         c->now[RANKS][r] = mix2(RANKS, h);
     }
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        uint64_t h = mix2(CHANNELS, channel->line);
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            h = mix2(h, bits(t->latency_s));
-            for (uint32_t f = 0; f < t->flow_count; f++)
-                c->now[FLOWS][t->flow_begin + f] =
-                    mix2(mix2(FLOWS, v), bits(plan->flows.bytes[t->flow_begin + f]));
-        }
-        c->now[CHANNELS][k] = h;
+    for (uint32_t k = 0; k < plan->channel_count; k++)
+        c->now[CHANNELS][k] = mix2(CHANNELS, plan->channel[k].line);
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        uint64_t *channel = &c->now[CHANNELS][of->channel];
+        *channel = mix2(*channel, bits(of->latency_s));
+        for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
+            c->now[FLOWS][f] = mix2(mix2(FLOWS, t - plan->channel[of->channel].transfer_begin),
+                                    bits(plan->flows.bytes[f]));
     }
     for (uint32_t l = 0; l < plan->platform.link_count; l++)
         c->now[LINKS][l] = mix2(LINKS, bits(plan->platform.bytes_per_s[l]));
@@ -120,15 +118,12 @@ static void refine(struct colours *c, const struct sim_plan *plan, const struct 
             if (receive != IR_NONE)
                 join(c, RANKS, r, CHANNELS, receive, 2 * l + 1);
         }
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++) {
-                join(c, CHANNELS, k, FLOWS, f, 0);
-                for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
-                    join(c, FLOWS, f, LINKS, pruned->link[i], 0);
-            }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
+            join(c, CHANNELS, of->channel, FLOWS, f, 0);
+            for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
+                join(c, FLOWS, f, LINKS, pruned->link[i], 0);
         }
     }
     for (int s = 0; s < SORTS; s++)

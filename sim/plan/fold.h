@@ -50,6 +50,15 @@ struct fold {
  * class of its own, and all flows are started. */
 void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                bool exact);
+/* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
+static inline uint32_t fold_transfer(const struct fold *fold, const struct sim_plan *plan,
+                                     uint32_t transfer)
+{
+    uint32_t channel = plan->transfer[transfer].channel;
+    uint32_t lowest = fold->channel_of_class[fold->class_of_channel[channel]];
+    return plan->channel[lowest].transfer_begin + transfer - plan->channel[channel].transfer_begin;
+}
+
 void fold_release(struct fold *fold);
 
 #endif

@@ -50,18 +50,17 @@ static void choose_components(struct folder *f, const struct fold *fold)
     const struct sim_plan *plan = f->plan;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
     f->chosen = heap_zalloc(plan->platform.link_count + 1u, sizeof *f->chosen);
-    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
-        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++) {
-                uint32_t component = f->component_of_flow[i];
-                if (covered[f->network->class_of_flow[i]])
-                    continue;
-                f->chosen[component] = true;
-                for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
-                    covered[f->network->class_of_flow[f->flows.row[j]]] = true;
-            }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        if (fold_transfer(fold, plan, t) != t)
+            continue;
+        for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++) {
+            uint32_t component = f->component_of_flow[i];
+            if (covered[f->network->class_of_flow[i]])
+                continue;
+            f->chosen[component] = true;
+            for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
+                covered[f->network->class_of_flow[f->flows.row[j]]] = true;
         }
     }
     free(covered);
@@ -298,18 +297,13 @@ static void list_flows(struct fold *fold, const struct sim_plan *plan, const uin
     for (uint32_t i = 0; i < plan->flows.count; i++)
         total += keep[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *own = &plan->channel[k];
-        const struct channel *lowest =
-            &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
-        for (uint32_t v = 0; v < plan->line[own->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[own->transfer_begin + v];
-            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++)
-                for (uint32_t copy = 0; copy < keep[i]; copy++) {
-                    key[filled] = lowest->transfer_begin + v;
-                    id[filled++] = i;
-                }
-        }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
+            for (uint32_t copy = 0; copy < keep[i]; copy++) {
+                key[filled] = fold_transfer(fold, plan, t);
+                id[filled++] = i;
+            }
     }
     struct index index;
     index_init(&index, key, id, filled, plan->transfer_count);

@@ -68,6 +68,7 @@ struct taken {
 /* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
 struct transfer {
     double latency_s;
+    uint32_t channel;
     uint32_t flow_begin, flow_count;
 };
 

@@ -140,6 +140,7 @@ static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
     c->transfer_begin = plan->transfer_count;
     for (uint32_t v = 0; v < line->variants; v++) {
         struct transfer *transfer = &plan->transfer[plan->transfer_count++];
+        transfer->channel = channel;
         transfer->flow_begin = plan->flows.count;
         transfer->latency_s = member ? make_collective(plan, channel, &members, line->variant[v])
                                      : make_transfer(plan, channel, v);

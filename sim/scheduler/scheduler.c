@@ -89,10 +89,14 @@ static void take_for(struct scheduler *s, const struct channel_state *channel, d
                           held_s);
 }
 
+static const struct channel_state *channel_of(const struct scheduler *s, uint32_t transfer)
+{
+    return &s->channel[s->fold->class_of_channel[s->plan->transfer[transfer].channel]];
+}
+
 static void end_event(struct scheduler *s, size_t e, double date_s)
 {
-    uint32_t k = s->channel_of_transfer[s->event[e].transfer];
-    const struct channel_state *channel = &s->channel[k];
+    const struct channel_state *channel = channel_of(s, s->event[e].transfer);
     uint32_t place = (uint32_t)(e - channel->event_begin);
     if (s->event[e].moves) {
         take_for(s, channel, -1, 0);
@@ -115,7 +119,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
 static void move(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    const struct channel_state *channel = &s->channel[s->channel_of_transfer[t]];
+    const struct channel_state *channel = channel_of(s, t);
     s->event[e].moves = true;
     take_for(s, channel, 1, channel->taken.early ? s->plan->transfer[t].latency_s : 0);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];

@@ -128,8 +128,6 @@ static void build_channels(struct scheduler *s)
     const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
-    s->channel_of_transfer =
-        arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->channel_of_transfer);
     s->side = arena_array(&s->arena, plan->participant_count + 1u, sizeof *s->side);
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
@@ -145,8 +143,6 @@ static void build_channels(struct scheduler *s)
             add_side(s, c, channel->line);
         }
         s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
-        for (uint32_t v = 0; v < line->variants; v++)
-            s->channel_of_transfer[channel->transfer_begin + v] = k;
     }
     free(seen);
     for (uint32_t r = 0; r < s->rank_state_count; r++)

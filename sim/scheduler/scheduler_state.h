@@ -91,7 +91,6 @@ struct scheduler {
     uint32_t ending_count;
 
     struct channel_state *channel; /* [channel_class_count] */
-    uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
     struct side *side;
     uint32_t side_count;
     size_t event_count;
