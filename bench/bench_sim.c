@@ -232,7 +232,6 @@ struct replay {
     const struct fold *fold;
     struct step *step;
     size_t count, next;
-    int *path;
 };
 
 /* Starts what is due, all of one date at once, and has itself called at the next date. */
@@ -243,8 +242,11 @@ static void replay_done(void *context, int64_t tag)
         return;
     for (; r->next < r->count && r->step[r->next].date_s <= engine_now_s(); r->next++) {
         uint32_t t = r->step[r->next].transfer;
-        for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++)
-            engine_flow(r->path[r->fold->flow[i]], r->plan->flows.bytes[r->fold->flow[i]], 1);
+        for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++) {
+            const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
+            engine_flow(r->fold->link + begin[0], begin[1] - begin[0],
+                        r->plan->flows.bytes[r->fold->flow[i]], 1);
+        }
     }
     if (r->next < r->count)
         engine_timer(r->step[r->next].date_s, 0);
@@ -281,22 +283,6 @@ static void collect_steps(struct replay *r, const struct sim_result *result)
     qsort(r->step, r->count, sizeof *r->step, compare_steps);
 }
 
-static void make_replay_paths(struct replay *r, const struct pruned *pruned)
-{
-    const struct sim_plan *plan = r->plan;
-    int *ids = heap_alloc(plan->platform.link_count + 1u, sizeof *ids);
-    r->path = heap_alloc(plan->flows.count + 1u, sizeof *r->path);
-    for (uint32_t l = 0; l < plan->platform.link_count; l++)
-        engine_link(plan->platform.bytes_per_s[l]);
-    for (uint32_t f = 0; f < plan->flows.count; f++) {
-        int count = 0;
-        for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
-            ids[count++] = (int)pruned->link[i];
-        r->path[f] = engine_path(ids, count);
-    }
-    free(ids);
-}
-
 /* Returns the processor seconds of replaying only the events, in a child process; NAN: it failed. */
 static double replay_s(const struct ir *ir, const struct cluster *cluster,
                        const struct sim_costs *costs, const struct sim_result *result)
@@ -318,8 +304,7 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
         fold_make(&fold, &plan, &pruned, true);
         struct replay r = {.plan = &plan, .fold = &fold};
         collect_steps(&r, result);
-        engine_init(replay_done, &r);
-        make_replay_paths(&r, &pruned);
+        engine_init(replay_done, NULL, &r, fold.bytes_per_s, plan.platform.link_count);
         double began_s = own_processor_s();
         replay_done(&r, 0);
         const char *fault = engine_run();

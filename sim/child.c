@@ -16,14 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the processor seconds that this process has used. */
-static double processor_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum status mapping_init(struct child_mapping *m, size_t rows, uint32_t transfers,
                                 const char *name, struct diag *diag)
 {
@@ -54,11 +46,11 @@ static void run_child(struct scheduler *scheduler, const struct child_mapping *m
     struct text why = {0};
     struct schedule_times times = {
         .start_s = m->start_s, .end_s = m->end_s, .transfers_done = m->transfers_done};
-    double began_s = processor_s();
+    clock_t began = clock();
     struct child_shared *shared = m->shared;
     pages_touch(m->shared, m->size);
     shared->status = schedule_run(scheduler, &times, &why);
-    shared->events_s = processor_s() - began_s;
+    shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     shared->step_s = times.step_s;
     shared->flows = times.flows;
     shared->timers = times.timers;
@@ -124,35 +116,22 @@ void child_run_release(struct child_run *run)
     sim_plan_release(&run->plan);
 }
 
-static size_t row_count(const struct sim_plan *plan, const struct fold *fold)
-{
-    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
-    schedule_rows(plan, fold, rows);
-    size_t count = rows[fold->class_count];
-    free(rows);
-    return count;
-}
-
-enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
+enum status child_run_make(struct child_run *run, const struct ir *ir,
+                           const struct cluster *cluster, const struct sim_costs *costs,
+                           const uint8_t *even, const struct sim_options *options, const char *name,
                            struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status =
-        plan_make(&run->plan, ir, q->cluster, q->costs, q->even, q->options, q->name, diag);
+    enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, q->options->exact);
+    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
-    status = mapping_init(&run->mapping, row_count(&run->plan, &run->fold),
-                          run->plan.transfer_count, q->name, diag);
+    status = mapping_init(&run->mapping, run->fold.row[run->fold.class_count],
+                          run->plan.transfer_count, name, diag);
     if (status == STATUS_OK)
-        status = run_forked(scheduler, &run->mapping, q->name, diag);
+        status = run_forked(scheduler, &run->mapping, name, diag);
     schedule_free(scheduler);
-    if (status != STATUS_OK)
-        return status;
-    q->counts->flows += run->mapping.shared->flows;
-    q->counts->timers += run->mapping.shared->timers;
-    q->counts->events_s += run->mapping.shared->events_s;
-    return STATUS_OK;
+    return status;
 }

@@ -16,7 +16,7 @@ enum { CHILD_WHY_SIZE = 2048 };
 struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
-    double step_s, events_s;
+    double step_s, events_s; /* events_s, flows and timers as in struct sim_counts */
     uint64_t flows, timers;
     char why[CHILD_WHY_SIZE];
 };
@@ -36,18 +36,10 @@ struct child_run {
     struct child_mapping mapping;
 };
 
-/* The inputs that all runs of one request share, and the counts that they add to. */
-struct sim_request {
-    const struct cluster *cluster;
-    const struct sim_costs *costs;
-    const struct sim_options *options;
-    const char *name;
-    struct sim_counts *counts;
-    const uint8_t *even; /* [guard_count] 1: the guard is of an even group (sim/even/even.h) */
-};
-
-/* Simulates the list `ir` once and fills *run. Release *run in either case. */
-enum status child_run_make(struct child_run *run, const struct ir *ir, const struct sim_request *q,
+/* Simulates the list `ir` once and fills *run. even: [guard_count] of sim/even/even.h. Release *run in either case. */
+enum status child_run_make(struct child_run *run, const struct ir *ir,
+                           const struct cluster *cluster, const struct sim_costs *costs,
+                           const uint8_t *even, const struct sim_options *options, const char *name,
                            struct diag *diag);
 void child_run_release(struct child_run *run);
 

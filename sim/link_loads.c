@@ -11,19 +11,14 @@ enum { LINK_NAME_SIZE = 96 };
 static double *carried_bytes(const struct child_run *run)
 {
     const struct sim_plan *plan = &run->plan;
-    const struct fold *fold = &run->fold;
     const struct flow_table *flows = &plan->flows;
     double *bytes = heap_zalloc(plan->platform.link_count + 1u, sizeof *bytes);
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        uint32_t lowest = fold->channel_of_class[fold->class_of_channel[k]];
-        const uint64_t *done = run->mapping.transfers_done + plan->channel[lowest].transfer_begin;
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++)
-                for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-                    bytes[flows->link[i]] += (double)done[v] * flows->bytes[f];
-        }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        double done = (double)run->mapping.transfers_done[fold_transfer(&run->fold, plan, t)];
+        for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
+            for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
+                bytes[flows->link[i]] += done * flows->bytes[f];
     }
     return bytes;
 }

@@ -29,14 +29,14 @@ static void fill_ranks(struct sim_result *result, const struct ir *ir, const str
             run->fold.class_of_rank[replicas_row(&ir->mesh, &plan->mesh, rank)];
 }
 
-/* Fills the classes of the result. left_out: ops of a class that were not simulated. */
 static void fill_classes(struct sim_result *result, const struct ir *ir,
-                         const struct child_run *run, uint32_t left_out)
+                         const struct child_run *run)
 {
     const struct sim_plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
     fill_ranks(result, ir, run);
     result->class_count = fold->class_count;
+    result->row_count = fold->row[fold->class_count];
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     for (uint32_t c = 0; c < fold->class_count; c++) {
@@ -45,26 +45,15 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         *class = (struct sim_class){.rank = plan->rank[row],
                                     .ranks = fold->class_ranks[c] * result->replicas,
                                     .role = role,
-                                    .row = result->row_count};
+                                    .row = fold->row[c]};
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
-        result->row_count += class->op_count;
-        result->counts.simulated += class->op_count - left_out;
+        result->counts.simulated += class->op_count;
         result->counts.op_instances +=
             (uint64_t)repeats_ops(&ir->repeats, role, class->op_count) * class->ranks;
     }
-}
-
-/* Hands the times over to the result. */
-static void take_mapping(struct sim_result *result, struct child_mapping *mapping)
-{
-    result->mapping = mapping->shared;
-    result->mapping_size = mapping->size;
-    result->start_s = mapping->start_s;
-    result->end_s = mapping->end_s;
-    *mapping = (struct child_mapping){0};
 }
 
 /* Finds the periods and the step of the whole list from the times of a sample, or marks the result as unsteady. */
@@ -77,40 +66,40 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
         !steady_periods(&run->plan, &run->fold, times, result->period_s, &result->step_s);
 }
 
-static void take_whole(struct sim_result *result, const struct ir *ir, struct child_run *run)
+/* Fills the result from a simulation, and takes over its times. */
+static void take_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
-    fill_classes(result, ir, run, 0);
-    result->step_s = result->simulated_s = run->mapping.shared->step_s;
+    struct child_mapping *mapping = &run->mapping;
+    fill_classes(result, ir, run);
+    result->step_s = result->simulated_s = mapping->shared->step_s;
     if (ir->repeats.copies > 0)
         find_periods(result, ir, run);
     link_loads_fill(result, run);
-    take_mapping(result, &run->mapping);
-}
-
-static enum status run_whole(struct sim_result *result, const struct ir *ir,
-                             const struct sim_request *q, struct diag *diag)
-{
-    struct child_run run;
-    enum status status = child_run_make(&run, ir, q, diag);
-    if (status == STATUS_OK)
-        take_whole(result, ir, &run);
-    child_run_release(&run);
-    return status;
+    result->counts.flows = mapping->shared->flows;
+    result->counts.timers = mapping->shared->timers;
+    result->counts.events_s = mapping->shared->events_s;
+    result->mapping = mapping->shared;
+    result->mapping_size = mapping->size;
+    result->start_s = mapping->start_s;
+    result->end_s = mapping->end_s;
+    *mapping = (struct child_mapping){0};
 }
 
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    struct sim_request q = {cluster, costs, options, name, &result->counts, NULL};
-    enum status status = STATUS_OK;
     uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
     result->even_guards = arena_array(&result->arena, ir->guard_count + 1u, 1);
     memcpy(result->even_guards, even, ir->guard_count + 1u);
     free(even);
     result->even_ranks = even_ranks(ir, result->even_guards);
-    q.even = result->even_guards;
-    status = run_whole(result, ir, &q, diag);
+    struct child_run run;
+    enum status status =
+        child_run_make(&run, ir, cluster, costs, result->even_guards, options, name, diag);
+    if (status == STATUS_OK)
+        take_run(result, ir, &run);
+    child_run_release(&run);
     if (status == STATUS_OK && !options->no_memory && !result->unsteady)
         result->unsteady = !memory_peaks(ir, cluster, result);
     return status;

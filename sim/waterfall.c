@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"
+#include "sim/plan/plan.h"
 
 #include <assert.h>
 #include <math.h>
@@ -54,14 +55,9 @@ const char *cause_name(enum cause cause)
 
 /* ---- what an op is ---- */
 
-static bool is_sync(const struct ir *ir, uint32_t op)
-{
-    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
-}
-
 static bool is_compute(const struct ir *ir, uint32_t op)
 {
-    return !is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
+    return !plan_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
 static bool is_stage_message(const struct ir *ir, uint32_t op)
@@ -252,7 +248,7 @@ static void find_before(struct maker *m)
         uint8_t stream = ir->op.stream[op];
         m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
         m->holder[row] = holder;
-        if (!is_sync(ir, op))
+        if (!plan_is_sync(ir, op))
             tail[stream] = row;
         if (ir_blocks_host(ir, op))
             holder = row;

@@ -12,6 +12,7 @@ void fold_release(struct fold *fold)
     free(fold->class_of_rank);
     free(fold->rank_of_class);
     free(fold->class_ranks);
+    free(fold->row);
     free(fold->class_of_channel);
     free(fold->channel_of_class);
     free(fold->flow_begin);
@@ -31,6 +32,8 @@ enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 struct colours {
     uint32_t count[SORTS];
     uint64_t *now[SORTS], *sum[SORTS];
+    uint32_t classes[SORTS]; /* of equal colours, numbered by their first members */
+    uint32_t *class_of[SORTS], *first[SORTS];
 };
 
 static uint64_t mix(uint64_t x)
@@ -70,6 +73,8 @@ static void colours_init(struct colours *c, const struct sim_plan *plan)
         c->count[s] = count[s];
         c->now[s] = heap_alloc(count[s] + 1u, sizeof *c->now[s]);
         c->sum[s] = heap_alloc(count[s] + 1u, sizeof *c->sum[s]);
+        c->class_of[s] = heap_alloc(count[s] + 1u, sizeof *c->class_of[s]);
+        c->first[s] = heap_alloc(count[s] + 1u, sizeof *c->first[s]);
     }
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         uint64_t h = plan->role_of_rank[r];
@@ -79,28 +84,18 @@ static void colours_init(struct colours *c, const struct sim_plan *plan)
             h = mix2(h, place_colour(plan, r));
         c->now[RANKS][r] = mix2(RANKS, h);
     }
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        uint64_t h = mix2(CHANNELS, channel->line);
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            h = mix2(h, bits(t->latency_s));
-            for (uint32_t f = 0; f < t->flow_count; f++)
-                c->now[FLOWS][t->flow_begin + f] =
-                    mix2(mix2(FLOWS, v), bits(plan->flows.bytes[t->flow_begin + f]));
-        }
-        c->now[CHANNELS][k] = h;
+    for (uint32_t k = 0; k < plan->channel_count; k++)
+        c->now[CHANNELS][k] = mix2(CHANNELS, plan->channel[k].line);
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        uint64_t *channel = &c->now[CHANNELS][of->channel];
+        *channel = mix2(*channel, bits(of->latency_s));
+        for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
+            c->now[FLOWS][f] = mix2(mix2(FLOWS, t - plan->channel[of->channel].transfer_begin),
+                                    bits(plan->flows.bytes[f]));
     }
     for (uint32_t l = 0; l < plan->platform.link_count; l++)
         c->now[LINKS][l] = mix2(LINKS, bits(plan->platform.bytes_per_s[l]));
-}
-
-static void colours_release(struct colours *c)
-{
-    for (int s = 0; s < SORTS; s++) {
-        free(c->now[s]);
-        free(c->sum[s]);
-    }
 }
 
 /* Adds an edge of the graph with a label: mixes each end's colour into the sum of the other end. */
@@ -123,15 +118,12 @@ static void refine(struct colours *c, const struct sim_plan *plan, const struct 
             if (receive != IR_NONE)
                 join(c, RANKS, r, CHANNELS, receive, 2 * l + 1);
         }
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t f = t->flow_begin; f < t->flow_begin + t->flow_count; f++) {
-                join(c, CHANNELS, k, FLOWS, f, 0);
-                for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
-                    join(c, FLOWS, f, LINKS, pruned->link[i], 0);
-            }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
+            join(c, CHANNELS, of->channel, FLOWS, f, 0);
+            for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
+                join(c, FLOWS, f, LINKS, pruned->link[i], 0);
         }
     }
     for (int s = 0; s < SORTS; s++)
@@ -141,95 +133,93 @@ static void refine(struct colours *c, const struct sim_plan *plan, const struct 
 
 /* ---- classes, numbered by their first member ---- */
 
-static uint32_t number_classes(const uint64_t *colour, uint32_t count, uint32_t *class_of,
-                               uint32_t **first)
+static void number_classes(struct colours *c, int sort)
 {
+    const uint64_t *colour = c->now[sort];
+    uint32_t *first = c->first[sort], classes = 0;
     size_t size = 64;
-    while (size < 2 * (size_t)count)
+    while (size < 2 * (size_t)c->count[sort])
         size *= 2;
     uint32_t *slot = heap_alloc(size, sizeof *slot);
     memset(slot, 0xff, size * sizeof *slot);
-    *first = heap_alloc(count + 1u, sizeof **first);
-    uint32_t classes = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < c->count[sort]; i++) {
         size_t at = (size_t)colour[i] & (size - 1);
-        while (slot[at] != IR_NONE && colour[(*first)[slot[at]]] != colour[i])
+        while (slot[at] != IR_NONE && colour[first[slot[at]]] != colour[i])
             at = (at + 1) & (size - 1);
         if (slot[at] == IR_NONE) {
             slot[at] = classes;
-            (*first)[classes++] = i;
+            first[classes++] = i;
         }
-        class_of[i] = slot[at];
+        c->class_of[sort][i] = slot[at];
     }
     free(slot);
-    return classes;
+    c->classes[sort] = classes;
 }
 
-static uint32_t count_classes(const struct colours *c)
+static uint32_t count_classes(struct colours *c)
 {
     uint32_t classes = 0;
     for (int s = 0; s < SORTS; s++) {
-        uint32_t *class_of = heap_alloc(c->count[s] + 1u, sizeof *class_of), *first;
-        classes += number_classes(c->now[s], c->count[s], class_of, &first);
-        free(class_of);
-        free(first);
+        number_classes(c, s);
+        classes += c->classes[s];
     }
     return classes;
 }
 
-static void number_all(uint32_t count, uint32_t *class_of, uint32_t **first)
-{
-    *first = heap_alloc(count + 1u, sizeof **first);
-    for (uint32_t i = 0; i < count; i++)
-        class_of[i] = (*first)[i] = i;
-}
-
-static void fold_by_colour(struct fold *fold, const struct sim_plan *plan,
+/* Refines the colours until the number of classes stays the same. */
+static void fold_by_colour(struct colours *c, const struct sim_plan *plan,
                            const struct pruned *pruned)
 {
-    struct colours colours;
-    colours_init(&colours, plan);
-    for (uint32_t before = 0, after = count_classes(&colours); after > before;) {
-        refine(&colours, plan, pruned);
+    for (uint32_t before = 0, after = count_classes(c); after > before;) {
+        refine(c, plan, pruned);
         before = after;
-        after = count_classes(&colours);
+        after = count_classes(c);
     }
-    fold->class_count = number_classes(colours.now[RANKS], plan->rank_count, fold->class_of_rank,
-                                       &fold->rank_of_class);
-    fold->channel_class_count = number_classes(colours.now[CHANNELS], plan->channel_count,
-                                               fold->class_of_channel, &fold->channel_of_class);
-    struct fold_network network;
-    uint32_t *first;
-    network.class_of_flow = heap_alloc(plan->flows.count + 1u, sizeof(uint32_t));
-    network.class_of_link = heap_alloc(plan->platform.link_count + 1u, sizeof(uint32_t));
-    network.flow_classes =
-        number_classes(colours.now[FLOWS], plan->flows.count, network.class_of_flow, &first);
-    free(first);
-    network.link_classes = number_classes(colours.now[LINKS], plan->platform.link_count,
-                                          network.class_of_link, &first);
-    free(first);
-    fold_flows(fold, plan, pruned, &network);
-    free(network.class_of_flow);
-    free(network.class_of_link);
-    colours_release(&colours);
+}
+
+/* Makes every node a class of its own. */
+static void number_all(struct colours *c)
+{
+    for (int s = 0; s < SORTS; s++) {
+        c->classes[s] = c->count[s];
+        for (uint32_t i = 0; i < c->count[s]; i++)
+            c->class_of[s][i] = c->first[s][i] = i;
+    }
 }
 
 void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                bool exact)
 {
-    *fold = (struct fold){.exact = exact};
-    fold->class_of_rank = heap_alloc(plan->rank_count, sizeof *fold->class_of_rank);
-    fold->class_of_channel = heap_alloc(plan->channel_count + 1u, sizeof *fold->class_of_channel);
-    if (exact) {
-        fold->class_count = plan->rank_count;
-        fold->channel_class_count = plan->channel_count;
-        number_all(plan->rank_count, fold->class_of_rank, &fold->rank_of_class);
-        number_all(plan->channel_count, fold->class_of_channel, &fold->channel_of_class);
-        fold_no_flows(fold, plan, pruned);
-    } else {
-        fold_by_colour(fold, plan, pruned);
+    struct colours c;
+    colours_init(&c, plan);
+    if (exact)
+        number_all(&c);
+    else
+        fold_by_colour(&c, plan, pruned);
+    *fold = (struct fold){.exact = exact,
+                          .class_count = c.classes[RANKS],
+                          .class_of_rank = c.class_of[RANKS],
+                          .rank_of_class = c.first[RANKS],
+                          .channel_class_count = c.classes[CHANNELS],
+                          .class_of_channel = c.class_of[CHANNELS],
+                          .channel_of_class = c.first[CHANNELS]};
+    struct fold_network network = {c.classes[FLOWS], c.classes[LINKS], c.class_of[FLOWS],
+                                   c.class_of[LINKS]};
+    fold_flows(fold, plan, pruned, exact ? NULL : &network);
+    for (int s = 0; s < SORTS; s++) {
+        free(c.now[s]);
+        free(c.sum[s]);
+        if (s == FLOWS || s == LINKS) { /* those of ranks and channels are the fold's */
+            free(c.class_of[s]);
+            free(c.first[s]);
+        }
     }
     fold->class_ranks = heap_zalloc(fold->class_count, sizeof *fold->class_ranks);
     for (uint32_t r = 0; r < plan->rank_count; r++)
         fold->class_ranks[fold->class_of_rank[r]]++;
+    fold->row = heap_zalloc(fold->class_count + 1u, sizeof *fold->row);
+    for (uint32_t k = 0; k < fold->class_count; k++) {
+        uint32_t role = plan->role_of_rank[fold->rank_of_class[k]];
+        fold->row[k + 1] = fold->row[k] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
+    }
 }

@@ -27,6 +27,8 @@ struct fold {
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
     uint32_t *class_ranks;   /* [class_count] members */
+    size_t *
+        row; /* [class_count + 1] arrays of ops have one class after the other: the row of its first op */
 
     uint32_t channel_class_count;
     uint32_t *class_of_channel; /* [channel_count] */
@@ -48,6 +50,15 @@ struct fold {
  * class of its own, and all flows are started. */
 void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                bool exact);
+/* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
+static inline uint32_t fold_transfer(const struct fold *fold, const struct sim_plan *plan,
+                                     uint32_t transfer)
+{
+    uint32_t channel = plan->transfer[transfer].channel;
+    uint32_t lowest = fold->channel_of_class[fold->class_of_channel[channel]];
+    return plan->channel[lowest].transfer_begin + transfer - plan->channel[channel].transfer_begin;
+}
+
 void fold_release(struct fold *fold);
 
 #endif

@@ -50,18 +50,17 @@ static void choose_components(struct folder *f, const struct fold *fold)
     const struct sim_plan *plan = f->plan;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
     f->chosen = heap_zalloc(plan->platform.link_count + 1u, sizeof *f->chosen);
-    for (uint32_t k = 0; k < fold->channel_class_count; k++) {
-        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
-        for (uint32_t v = 0; v < plan->line[channel->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[channel->transfer_begin + v];
-            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++) {
-                uint32_t component = f->component_of_flow[i];
-                if (covered[f->network->class_of_flow[i]])
-                    continue;
-                f->chosen[component] = true;
-                for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
-                    covered[f->network->class_of_flow[f->flows.row[j]]] = true;
-            }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        if (fold_transfer(fold, plan, t) != t)
+            continue;
+        for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++) {
+            uint32_t component = f->component_of_flow[i];
+            if (covered[f->network->class_of_flow[i]])
+                continue;
+            f->chosen[component] = true;
+            for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
+                covered[f->network->class_of_flow[f->flows.row[j]]] = true;
         }
     }
     free(covered);
@@ -239,20 +238,32 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
     }
 }
 
+/* Sets keep[], stand_in[] and the bandwidths of links. */
 static void choose_flows(struct folder *f, struct fold *fold)
 {
-    uint32_t links = f->plan->platform.link_count;
+    const uint32_t *link_begin = f->pruned->link_begin;
+    uint32_t flows = f->plan->flows.count, links = f->plan->platform.link_count;
     struct index by_component;
     struct quotient quotient;
-    index_init(&by_component, f->component_of_link, links, links);
-    index_flows(&f->users, f->pruned->link_begin, f->pruned->link, f->plan->flows.count, links);
+    f->component_of_link = link_components(f->plan, f->pruned);
+    f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
+    for (uint32_t i = 0; i < flows; i++)
+        f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
+    index_init(&f->flows, f->component_of_flow, NULL, flows, links);
+    index_init(&by_component, f->component_of_link, NULL, links, links);
+    index_flows(&f->users, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
+    choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->chosen[c])
             fold_component(f, fold, &quotient, &by_component, c);
     quotient_release(&quotient);
     index_release(&by_component);
     index_release(&f->users);
+    index_release(&f->flows);
+    free(f->component_of_link);
+    free(f->component_of_flow);
+    free(f->chosen);
 }
 
 /* ---- what the scheduler reads ---- */
@@ -286,44 +297,20 @@ static void list_flows(struct fold *fold, const struct sim_plan *plan, const uin
     for (uint32_t i = 0; i < plan->flows.count; i++)
         total += keep[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *own = &plan->channel[k];
-        const struct channel *lowest =
-            &plan->channel[fold->channel_of_class[fold->class_of_channel[k]]];
-        for (uint32_t v = 0; v < plan->line[own->line].variants; v++) {
-            const struct transfer *t = &plan->transfer[own->transfer_begin + v];
-            for (uint32_t i = t->flow_begin; i < t->flow_begin + t->flow_count; i++)
-                for (uint32_t copy = 0; copy < keep[i]; copy++) {
-                    key[filled] = lowest->transfer_begin + v;
-                    id[filled++] = i;
-                }
-        }
+    for (uint32_t t = 0; t < plan->transfer_count; t++) {
+        const struct transfer *of = &plan->transfer[t];
+        for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
+            for (uint32_t copy = 0; copy < keep[i]; copy++) {
+                key[filled] = fold_transfer(fold, plan, t);
+                id[filled++] = i;
+            }
     }
     struct index index;
-    index_init(&index, key, filled, plan->transfer_count);
-    for (uint32_t i = 0; i < filled; i++)
-        index.row[i] = id[index.row[i]];
+    index_init(&index, key, id, filled, plan->transfer_count);
     fold->flow_begin = index.begin;
     fold->flow = index.row;
     free(key);
     free(id);
-}
-
-void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned)
-{
-    uint32_t flows = plan->flows.count, links = plan->platform.link_count;
-    uint32_t *keep = heap_alloc(flows + 1u, sizeof *keep);
-    for (uint32_t i = 0; i < flows; i++)
-        keep[i] = 1;
-    list_flows(fold, plan, keep);
-    free(keep);
-    fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
-    fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
-    fold->link = heap_alloc(pruned->link_begin[flows] + 1u, sizeof *fold->link);
-    if (links > 0)
-        memcpy(fold->bytes_per_s, plan->platform.bytes_per_s, links * sizeof *fold->bytes_per_s);
-    memcpy(fold->link_begin, pruned->link_begin, (flows + 1u) * sizeof *fold->link_begin);
-    memcpy(fold->link, pruned->link, pruned->link_begin[flows] * sizeof *fold->link);
 }
 
 void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
@@ -331,26 +318,19 @@ void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pru
 {
     uint32_t flows = plan->flows.count, links = plan->platform.link_count;
     struct folder f = {.plan = plan, .pruned = pruned, .network = network};
-    f.component_of_link = link_components(plan, pruned);
-    f.component_of_flow = heap_alloc(flows + 1u, sizeof *f.component_of_flow);
-    for (uint32_t i = 0; i < flows; i++)
-        f.component_of_flow[i] = f.component_of_link[pruned->link[pruned->link_begin[i]]];
-    index_init(&f.flows, f.component_of_flow, flows, links);
-    f.keep = heap_zalloc(flows + 1u, sizeof *f.keep);
+    f.keep = heap_alloc(flows + 1u, sizeof *f.keep);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
+    for (uint32_t i = 0; i < flows; i++)
+        f.keep[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
         f.stand_in[l] = l;
         fold->bytes_per_s[l] = plan->platform.bytes_per_s[l];
     }
-    choose_components(&f, fold);
-    choose_flows(&f, fold);
+    if (network != NULL)
+        choose_flows(&f, fold);
     list_links(&f, fold);
     list_flows(fold, plan, f.keep);
-    index_release(&f.flows);
-    free(f.component_of_link);
-    free(f.component_of_flow);
-    free(f.chosen);
     free(f.keep);
     free(f.stand_in);
 }

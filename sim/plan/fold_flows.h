@@ -22,9 +22,8 @@ struct fold_network {
     uint32_t *class_of_flow, *class_of_link;
 };
 
-/* Both functions fill the flows and the network of *fold, whose channel classes must be known: fold_no_flows() keeps
- * all flows, fold_flows() keeps the few that represent all. */
-void fold_no_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned);
+/* Fills the flows and the network of *fold, whose channel classes must be known, with the few flows that represent
+ * all; network NULL: with all flows. */
 void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
                 const struct fold_network *network);
 

@@ -4,16 +4,17 @@
 
 #include <stdlib.h>
 
-void index_init(struct index *index, const uint32_t *key, uint32_t rows, uint32_t keys)
+void index_init(struct index *index, const uint32_t *key, const uint32_t *value, uint32_t pairs,
+                uint32_t keys)
 {
     index->begin = heap_zalloc(keys + 2u, sizeof *index->begin);
-    index->row = heap_alloc(rows + 1u, sizeof *index->row);
-    for (uint32_t i = 0; i < rows; i++)
+    index->row = heap_alloc(pairs + 1u, sizeof *index->row);
+    for (uint32_t i = 0; i < pairs; i++)
         index->begin[key[i] + 2]++;
     for (uint32_t k = 0; k < keys; k++)
         index->begin[k + 2] += index->begin[k + 1];
-    for (uint32_t i = 0; i < rows; i++)
-        index->row[index->begin[key[i] + 1]++] = i;
+    for (uint32_t i = 0; i < pairs; i++)
+        index->row[index->begin[key[i] + 1]++] = value != NULL ? value[i] : i;
 }
 
 void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t *link,
@@ -24,9 +25,7 @@ void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t
     for (uint32_t f = 0; f < flows; f++)
         for (uint32_t i = link_begin[f]; i < link_begin[f + 1]; i++)
             flow[i] = f;
-    index_init(index, link, crossings, links);
-    for (uint32_t i = 0; i < crossings; i++)
-        index->row[i] = flow[index->row[i]];
+    index_init(index, link, flow, crossings, links);
     free(flow);
 }
 

@@ -1,16 +1,17 @@
-/* sim/plan/index.h: an index of a table: for each key, the rows that have it. */
+/* sim/plan/index.h: an index of pairs of a key and a value: for each key, the values that it is paired with. */
 #ifndef SIM_INDEX_H
 #define SIM_INDEX_H
 
 #include <stdint.h>
 
-/* For each key in [0, keys), the rows that have it: row[begin[key]..begin[key + 1]), ascending. */
+/* For each key in [0, keys), the values paired with it: row[begin[key]..begin[key + 1]), in the order of the pairs. */
 struct index {
     uint32_t *begin, *row;
 };
 
-/* Makes the index of a table whose row r has the key key[r], r < rows. Release it in any case. */
-void index_init(struct index *index, const uint32_t *key, uint32_t rows, uint32_t keys);
+/* Makes the index of the pairs (key[i], value[i]), i < pairs. value NULL: value i is i. Release it in any case. */
+void index_init(struct index *index, const uint32_t *key, const uint32_t *value, uint32_t pairs,
+                uint32_t keys);
 
 /* Makes the index of the flows that cross each link. Flow f crosses link[link_begin[f]..link_begin[f + 1]), no link
  * twice. */

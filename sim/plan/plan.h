@@ -65,6 +65,13 @@ struct taken {
     bool early;
 };
 
+/* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
+struct transfer {
+    double latency_s;
+    uint32_t channel;
+    uint32_t flow_begin, flow_count;
+};
+
 struct channel {
     uint32_t line; /* of P2P channels: the first line that uses it */
     uint32_t participant_begin, participant_count;
@@ -125,6 +132,12 @@ enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct c
                       const struct sim_costs *costs, const uint8_t *even,
                       const struct sim_options *options, const char *name, struct diag *diag);
 void sim_plan_release(struct sim_plan *plan);
+
+/* True if the op makes the host wait, and does no work on its stream. */
+static inline bool plan_is_sync(const struct ir *ir, uint32_t op)
+{
+    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+}
 
 /* True if multiprocessors, and not memory, limit the work. */
 bool plan_computes(const struct work *work);

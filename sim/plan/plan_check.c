@@ -96,13 +96,10 @@ enum status plan_check_groups(const struct sim_plan *plan, const char *name, str
     size_t pairs = (size_t)ir->role_count * ir->role_count;
     uint8_t *used = heap_zalloc(ir->group_count + 1u, 1);
     uint8_t *checked = heap_alloc(pairs + 1, 1);
-    bool whole = ir->role_count < 2;
-    for (uint32_t r = 0; r < plan->rank_count; r++)
-        whole = whole && plan->role_of_rank[r] != IR_NONE;
     for (uint32_t l = 0; l < plan->line_count; l++)
         if (plan->line[l].group != IR_NONE16 && plan->line[l].kind != LINE_P2P)
             used[plan->line[l].group] = 1;
-    for (uint32_t g = 0; g < ir->group_count && !whole && status == STATUS_OK; g++) {
+    for (uint32_t g = 0; g < ir->group_count && status == STATUS_OK; g++) {
         uint32_t size = group_size(&plan->mesh, &ir->group[g]);
         uint32_t instances = group_instances(&plan->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);

@@ -37,24 +37,22 @@ static uint32_t *find_members(const struct sim_plan *plan, const struct channel 
     members_init(members, &plan->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].planned = is_planned(plan, members->rank[members->domain[d].begin]);
+    members_find_rings(members, &plan->platform);
     return member;
 }
 
-static struct transfer make_collective(struct sim_plan *plan, uint32_t channel,
-                                       const struct members *members, uint32_t shape)
+static double make_collective(struct sim_plan *plan, uint32_t channel,
+                              const struct members *members, uint32_t shape)
 {
     const struct work *work = &plan->ir->shape[shape];
-    struct transfer transfer =
-        collective_make(&plan->platform, &plan->flows, work, members, channel);
+    double latency_s = collective_make(&plan->platform, &plan->flows, work, members, channel);
     if (work->kind == WORK_BARRIER) /* until the hosts go on */
-        transfer.latency_s = plan->costs->issue_s ? plan->costs->issue_s[shape] : 0;
-    else if (members->count > 1)
-        transfer.latency_s += plan->costs->collective_launch_s;
-    return transfer;
+        return plan->costs->issue_s ? plan->costs->issue_s[shape] : 0;
+    return members->count > 1 ? latency_s + plan->costs->collective_launch_s : latency_s;
 }
 
-/* Makes the transfer of a message, copy or kernel of one rank. */
-static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, uint32_t v)
+/* Adds the flows of a message, copy or kernel of one rank; returns the latency. */
+static double make_transfer(struct sim_plan *plan, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &plan->channel[channel];
     const struct line *line = &plan->line[c->line];
@@ -63,32 +61,32 @@ static struct transfer make_transfer(struct sim_plan *plan, uint32_t channel, ui
     const uint32_t *participant = plan->participant + c->participant_begin;
     uint32_t rank = plan->rank[participant[0]], to;
     double bytes = (double)work_payload_bytes(work);
-    struct transfer transfer = {0};
+    double latency_s = 0;
     switch (line->kind) {
     case LINE_SHIFT:
     case LINE_P2P:
         to = plan->rank[participant[1]];
-        transfer = message_make(&plan->platform, &plan->flows, rank, to, bytes,
-                                ranks_of(plan, line), channel, 0);
+        latency_s = message_make(&plan->platform, &plan->flows, rank, to, bytes,
+                                 ranks_of(plan, line), channel, 0);
         if (rank != to)
-            transfer.latency_s += plan->costs->collective_launch_s;
+            latency_s += plan->costs->collective_launch_s;
         break;
     case LINE_COPY:
-        transfer = copy_make(&plan->platform, &plan->flows, rank, bytes, line->work == WORK_H2D,
-                             line->pageable);
+        latency_s = copy_make(&plan->platform, &plan->flows, rank, bytes, line->work == WORK_H2D,
+                              line->pageable);
         break;
     case LINE_HOST_WORK:
-        transfer = host_work_make(&plan->platform, &plan->flows, rank,
-                                  plan->costs->host_bytes[shape], plan->host_s[shape], channel, v);
+        host_work_make(&plan->platform, &plan->flows, rank, plan->costs->host_bytes[shape],
+                       plan->host_s[shape], channel, v);
         break;
     case LINE_KERNEL:
-        transfer = kernel_make(&plan->platform, &plan->flows, rank,
-                               plan_duration_s(plan, participant[0], shape), !plan_computes(work));
+        kernel_make(&plan->platform, &plan->flows, rank,
+                    plan_duration_s(plan, participant[0], shape), !plan_computes(work));
         break;
     default:
         assert(!"a line of this kind");
     }
-    return transfer;
+    return latency_s;
 }
 
 /* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
@@ -140,10 +138,14 @@ static void add_channel_transfers(struct sim_plan *plan, uint32_t channel)
         member = find_members(plan, c, &members);
     c->taken = taken_by(plan, c, &members);
     c->transfer_begin = plan->transfer_count;
-    for (uint32_t v = 0; v < line->variants; v++)
-        plan->transfer[plan->transfer_count++] =
-            member ? make_collective(plan, channel, &members, line->variant[v])
-                   : make_transfer(plan, channel, v);
+    for (uint32_t v = 0; v < line->variants; v++) {
+        struct transfer *transfer = &plan->transfer[plan->transfer_count++];
+        transfer->channel = channel;
+        transfer->flow_begin = plan->flows.count;
+        transfer->latency_s = member ? make_collective(plan, channel, &members, line->variant[v])
+                                     : make_transfer(plan, channel, v);
+        transfer->flow_count = plan->flows.count - transfer->flow_begin;
+    }
     members_release(&members);
     free(member);
 }

@@ -15,31 +15,13 @@
 /* Events that begin within this share of a period before its end belong to the next period. */
 #define SAME_SHARE_OF_PERIOD 1e-9
 
-struct steady_run {
-    uint32_t role;
-    uint32_t begin, ops; /* first op of the first iteration; ops of each iteration */
-    uint32_t gap;        /* after how many iterations the gap comes */
-    double period_s;     /* from one iteration to the next */
-    double before_s;     /* the copies of the role's runs before this one */
-};
-
-/* An op of a class that takes part in communication. */
-struct steady_event {
-    uint32_t op;
-    double start_s, end_s;
-    double ended_s; /* the last end of the class's events up to this one in the list */
-    double first_s; /* the first start of those from this one on */
-};
-
 struct steady {
     const struct sim_plan *plan;
+    const struct repeats *repeats;
     const struct fold *fold;
     struct steady_times times;
-    struct steady_run *run; /* [run_count] in list order */
-    uint32_t run_count;
-    size_t *row;                /* per class: of its first op in the times */
-    struct steady_event *event; /* of all classes, one after the other */
-    size_t *event_begin;        /* [class_count + 1] */
+    double *period_s; /* per run: from one iteration to the next */
+    double *before_s; /* per run: the copies of the role's runs before it */
     double same_s;
 };
 
@@ -61,98 +43,38 @@ static uint32_t role_of(const struct steady *x, uint32_t class)
 /* Returns the times of a class's ops, indexed by op id. */
 static struct steady_times times_of(const struct steady *x, uint32_t class)
 {
-    size_t row = x->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
+    size_t row = x->fold->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
-static void find_rows(struct steady *x)
+/* True if an op of a class takes part in communication. */
+static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
 {
-    size_t row = 0;
-    x->row = heap_alloc(x->fold->class_count + 1u, sizeof *x->row);
-    for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        x->row[c] = row;
-        row += role_of(x, c) == IR_NONE ? 0 : x->plan->ir->role[role_of(x, c)].op_count;
-    }
-    x->row[x->fold->class_count] = row;
-}
-
-static void find_events(struct steady *x)
-{
-    size_t count = 0, capacity = 0;
-    x->event_begin = heap_zalloc(x->fold->class_count + 1u, sizeof *x->event_begin);
-    for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct role *role =
-            role_of(x, c) == IR_NONE ? NULL : &x->plan->ir->role[role_of(x, c)];
-        for (uint32_t i = 0; role != NULL && i < role->op_count; i++) {
-            uint32_t op = role->op_begin + i;
-            if (x->plan->op_class[op] != OP_EVENT ||
-                !plan_runs(x->plan, x->fold->rank_of_class[c], op))
-                continue;
-            x->event = heap_grow(x->event, &capacity, count + 1, sizeof *x->event);
-            x->event[count++] = (struct steady_event){
-                .op = op, .start_s = times_of(x, c).start_s[op], .end_s = times_of(x, c).end_s[op]};
-        }
-        x->event_begin[c + 1] = count;
-        double ended_s = 0, first_s = DBL_MAX;
-        for (size_t i = x->event_begin[c]; i < count; i++)
-            x->event[i].ended_s = ended_s = fmax(ended_s, x->event[i].end_s);
-        for (size_t i = count; i-- > x->event_begin[c];)
-            x->event[i].first_s = first_s = fmin(first_s, x->event[i].start_s);
-    }
-}
-
-/* Returns a class's first event from an op on. */
-static size_t event_from(const struct steady *x, uint32_t class, uint32_t op)
-{
-    size_t low = x->event_begin[class], high = x->event_begin[class + 1];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->event[middle].op < op)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The events of a class, [begin, end) in list order, that may be open at some time in an interval. Events before begin
- * have all ended when it begins; those from end on all start at its end or later. */
-struct open_events {
-    size_t begin, end;
-};
-
-static struct open_events open_events(const struct steady *x, uint32_t class, double from_s,
-                                      double to_s)
-{
-    struct open_events e = {x->event_begin[class], x->event_begin[class + 1]};
-    for (size_t low = e.begin, high = e.end; low < high;) { /* ended_s grows */
-        size_t middle = low + (high - low) / 2;
-        if (x->event[middle].ended_s <= from_s)
-            e.begin = low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t low = e.begin, high = e.end; low < high;) { /* first_s grows */
-        size_t middle = low + (high - low) / 2;
-        if (x->event[middle].first_s >= to_s)
-            e.end = high = middle;
-        else
-            low = middle + 1;
-    }
-    return e;
+    return x->plan->op_class[op] == OP_EVENT &&
+           plan_runs(x->plan, x->fold->rank_of_class[class], op);
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
-static const struct steady_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
+static const struct repeat_run *run_of(const struct steady *x, uint32_t role, uint32_t gap)
 {
-    for (uint32_t i = 0; i < x->run_count; i++)
-        if (x->run[i].role == role && gap-- == 0)
-            return &x->run[i];
+    for (uint32_t i = 0; i < x->repeats->run_count; i++)
+        if (x->repeats->run[i].role == role && gap-- == 0)
+            return &x->repeats->run[i];
     return NULL;
 }
 
+static double period_of(const struct steady *x, const struct repeat_run *run)
+{
+    return x->period_s[run - x->repeats->run];
+}
+
+static double before_of(const struct steady *x, const struct repeat_run *run)
+{
+    return x->before_s[run - x->repeats->run];
+}
+
 /* Returns the first op of the i-th simulated iteration. */
-static uint32_t begin_of(const struct steady_run *run, uint32_t i)
+static uint32_t begin_of(const struct repeat_run *run, uint32_t i)
 {
     return run->begin + i * run->ops;
 }
@@ -160,16 +82,17 @@ static uint32_t begin_of(const struct steady_run *run, uint32_t i)
 /* ---- the conditions ---- */
 
 /* True if iteration i + 1 is iteration i one period later, on all ranks of the run's role. */
-static bool repeats(const struct steady *x, const struct steady_run *run, uint32_t i)
+static bool repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
 {
     uint32_t begin = begin_of(run, i), next = begin_of(run, i + 1);
+    double period_s = period_of(x, run);
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of(x, c) != run->role)
             continue;
         struct steady_times t = times_of(x, c);
         for (uint32_t k = 0; k < run->ops; k++)
-            if (!same(x, t.start_s[begin + k] + run->period_s, t.start_s[next + k]) ||
-                !same(x, t.end_s[begin + k] + run->period_s, t.end_s[next + k]))
+            if (!same(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
+                !same(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
                 return false;
     }
     return true;
@@ -180,13 +103,13 @@ static double first_event_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct steady_run *run = run_of(x, role_of(x, c), gap);
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
         if (run == NULL)
             continue;
         uint32_t begin = begin_of(run, run->gap);
-        for (size_t i = event_from(x, c, begin), end = event_from(x, c, begin + run->ops); i < end;
-             i++)
-            first_s = fmin(first_s, x->event[i].start_s);
+        for (uint32_t op = begin; op < begin + run->ops; op++)
+            if (is_event(x, c, op))
+                first_s = fmin(first_s, times_of(x, c).start_s[op]);
     }
     return first_s;
 }
@@ -200,11 +123,11 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of(x, c) == IR_NONE)
             continue;
-        const struct steady_run *run = run_of(x, role_of(x, c), gap);
-        struct open_events open = open_events(x, c, from_s + x->same_s, to_s);
-        for (size_t i = open.begin; i < open.end; i++) {
-            uint32_t op = x->event[i].op;
-            if (x->event[i].start_s >= to_s || x->event[i].end_s <= from_s + x->same_s)
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
+        const struct role *role = &x->plan->ir->role[role_of(x, c)];
+        struct steady_times t = times_of(x, c);
+        for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
+            if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
                 continue;
             if (run == NULL || op < run->begin || op >= begin_of(run, run->gap + 1))
                 return false;
@@ -223,7 +146,7 @@ static bool find_period(struct steady *x, uint32_t gap)
     double period_s = -1;
     uint32_t lag = 1;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct steady_run *run = run_of(x, role_of(x, c), gap);
+        const struct repeat_run *run = run_of(x, role_of(x, c), gap);
         if (run == NULL)
             continue;
         const double *end_s = times_of(x, c).end_s + run->ops - 1;
@@ -232,14 +155,15 @@ static bool find_period(struct steady *x, uint32_t gap)
             return false;
         period_s = period_s >= 0 ? period_s : own_s;
     }
-    for (uint32_t i = 0; i < x->run_count; i++)
-        if (run_of(x, x->run[i].role, gap) == &x->run[i])
-            x->run[i].period_s = period_s;
+    const struct repeats *r = x->repeats;
+    for (uint32_t i = 0; i < r->run_count; i++)
+        if (run_of(x, r->run[i].role, gap) == &r->run[i])
+            x->period_s[i] = period_s;
     double from_s = first_event_s(x, gap);
     if (from_s != DBL_MAX && !is_alone(x, gap, from_s, period_s, &lag))
         return false;
-    for (uint32_t i = 0; i < x->run_count; i++) {
-        const struct steady_run *run = &x->run[i];
+    for (uint32_t i = 0; i < r->run_count; i++) {
+        const struct repeat_run *run = &r->run[i];
         if (run_of(x, run->role, gap) != run)
             continue;
         if (lag >= run->gap)
@@ -256,12 +180,11 @@ static bool find_period(struct steady *x, uint32_t gap)
 /* Returns the seconds by which an op of a role comes later in the whole list than in the sample. */
 static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
-    const struct repeats *r = &x->plan->ir->repeats;
-    const struct repeat_run *before = repeats_run_before(r, op);
-    if (before == NULL || before->role != role)
+    const struct repeat_run *run = repeats_run_before(x->repeats, op);
+    if (run == NULL || run->role != role)
         return 0;
-    const struct steady_run *run = &x->run[before - r->run];
-    return run->before_s + (op >= begin_of(run, run->gap) ? r->copies * run->period_s : 0);
+    return before_of(x, run) +
+           (op >= begin_of(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
 }
 
 /* The check of a class's ops in the order of the whole list; of the left-out copies, only the first and the last. */
@@ -275,23 +198,17 @@ struct check {
         *needed; /* per op of the image, of the first copy: which needs its start is the end of */
 };
 
-static bool is_sync(const struct ir *ir, uint32_t op)
-{
-    return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
-}
-
 /* Returns when, in the whole list, the op ends that copy number `copy` of op `from` refers to as `op`. */
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
-    const struct repeats *r = &c->x->plan->ir->repeats;
+    const struct repeats *r = c->x->repeats;
     struct repeat_place at = repeats_seen_at(r, from, copy, op);
     if (at.run == NULL)
         return c->t.end_s[op] + shift_s(c->x, c->role, op);
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies ? r->copies : after;
     uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
-    return c->t.end_s[row] + c->x->run[at.run - r->run].before_s +
-           after * c->x->run[at.run - r->run].period_s;
+    return c->t.end_s[row] + before_of(c->x, at.run) + after * period_of(c->x, at.run);
 }
 
 static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
@@ -307,7 +224,7 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
     const struct ir *ir = c->x->plan->ir;
     const struct sim_costs *costs = c->x->plan->costs;
     uint32_t shape = ir->op.shape[op];
-    bool issues = plan_runs(c->x->plan, c->rank, op), sync = is_sync(ir, op);
+    bool issues = plan_runs(c->x->plan, c->rank, op), sync = plan_is_sync(ir, op);
     double end_s = end_seen_s(c, op, copy, op), start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
@@ -329,7 +246,7 @@ static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t
 
 /* Checks one copy of a run's last iteration before the gap. Each op must start at the end of the same dependency in
  * the first and in the last copy; since dates in the copies between them are linear, it then does in those as well. */
-static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_t copy)
+static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
@@ -345,24 +262,24 @@ static bool copy_is_right(struct check *c, const struct steady_run *run, uint32_
 
 /* Advances the host and the streams by `left_out` copies, to the start of the last copy: each stream that the ops use
  * by a period for each copy; the host too if an op holds it, else by host_s for each. */
-static void leave_out(struct check *c, const struct steady_run *run, uint32_t left_out,
+static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
                       double host_s)
 {
     const struct ir *ir = c->x->plan->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
-        touched[ir->op.stream[op]] |= !is_sync(ir, op);
+        touched[ir->op.stream[op]] |= !plan_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
-    c->host_s += left_out * (holds ? run->period_s : host_s);
+    c->host_s += left_out * (holds ? period_of(c->x, run) : host_s);
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        c->last_s[s] += touched[s] ? left_out * run->period_s : 0;
+        c->last_s[s] += touched[s] ? left_out * period_of(c->x, run) : 0;
 }
 
-static bool copies_are_right(struct check *c, const struct steady_run *run)
+static bool copies_are_right(struct check *c, const struct repeat_run *run)
 {
-    uint32_t copies = c->x->plan->ir->repeats.copies;
+    uint32_t copies = c->x->repeats->copies;
     double host_s = c->host_s;
     if (!copy_is_right(c, run, 1))
         return false;
@@ -375,7 +292,7 @@ static bool starts_are_right(struct check *c)
 {
     const struct ir *ir = c->x->plan->ir;
     const struct role *role = &ir->role[c->role];
-    const struct steady_run *run = run_of(c->x, c->role, 0);
+    const struct repeat_run *run = run_of(c->x, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -408,34 +325,27 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     return right;
 }
 
-/* Sets row and same_s of a struct whose other members are set. */
-static void begin(struct steady *x)
-{
-    double until_s = 0;
-    find_rows(x);
-    find_events(x);
-    for (size_t i = 0; i < x->row[x->fold->class_count]; i++)
-        until_s = later(until_s, x->times.end_s[i]);
-    x->same_s = SAME_S + SAME_SHARE * until_s;
-}
-
-/* Finds period_s of every run. Returns false when times do not repeat. */
+/* Finds the tolerance, and period_s and before_s of every run. Returns false when times do not repeat. */
 static bool find_periods(struct steady *x)
 {
     const struct ir *ir = x->plan->ir;
-    for (uint32_t gap = 0; gap < x->run_count; gap++) {
+    const struct repeats *r = x->repeats;
+    double until_s = 0;
+    for (size_t i = 0; i < x->fold->row[x->fold->class_count]; i++)
+        until_s = later(until_s, x->times.end_s[i]);
+    x->same_s = SAME_S + SAME_SHARE * until_s;
+    for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;
-        for (uint32_t r = 0; r < ir->role_count; r++)
-            any |= run_of(x, r, gap) != NULL;
+        for (uint32_t role = 0; role < ir->role_count; role++)
+            any |= run_of(x, role, gap) != NULL;
         if (any && !find_period(x, gap))
             return false;
     }
-    for (uint32_t i = 1; i < x->run_count; i++)
-        if (x->run[i].role == x->run[i - 1].role)
-            x->run[i].before_s =
-                x->run[i - 1].before_s + ir->repeats.copies * x->run[i - 1].period_s;
+    for (uint32_t i = 1; i < r->run_count; i++)
+        if (r->run[i].role == r->run[i - 1].role)
+            x->before_s[i] = x->before_s[i - 1] + r->copies * x->period_s[i - 1];
     /* sums of many periods */
-    x->same_s += x->same_s * repeats_ops(&ir->repeats, IR_NONE, ir->op.count) / ir->op.count;
+    x->same_s += x->same_s * repeats_ops(r, IR_NONE, ir->op.count) / ir->op.count;
     return true;
 }
 
@@ -454,22 +364,12 @@ bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct
 {
     const struct repeats *r = &plan->ir->repeats;
     struct steady x = {.plan = plan,
+                       .repeats = r,
                        .fold = fold,
                        .times = times,
-                       .run_count = r->run_count,
-                       .run = heap_zalloc(r->run_count + 1u, sizeof *x.run)};
-    for (uint32_t i = 0; i < r->run_count; i++)
-        x.run[i] = (struct steady_run){.role = r->run[i].role,
-                                       .begin = r->run[i].begin,
-                                       .ops = r->run[i].ops,
-                                       .gap = r->run[i].gap};
-    begin(&x);
+                       .period_s = period_s,
+                       .before_s = heap_zalloc(r->run_count + 1u, sizeof *x.before_s)};
     bool steady = find_periods(&x) && all_starts_are_right(&x, step_s);
-    for (uint32_t i = 0; i < r->run_count; i++)
-        period_s[i] = x.run[i].period_s;
-    free(x.row);
-    free(x.event);
-    free(x.event_begin);
-    free(x.run);
+    free(x.before_s);
     return steady;
 }

@@ -2,6 +2,7 @@
 #include "sim/platform/rings.h"
 
 #include <assert.h>
+#include <math.h>
 
 /* The share of a ring's bandwidth that NCCL assumes for a tree when it chooses an algorithm (src/graph/tuning.cc, the
  * factor on the tree's bus bandwidth for protocol Simple). */
@@ -95,11 +96,11 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
         if (peers[across] == 0)
             continue;
         flow_open(flows, peers[across] * piece);
-        route_nic_out(p, flows, me);
-        route_nic_in(p, flows, me);
+        route_nic(p, flows, me, true);
+        route_nic(p, flows, me, false);
         if (across) {
-            route_leaf_up(p, flows, me);
-            route_leaf_down(p, flows, me);
+            route_leaf(p, flows, me, true);
+            route_leaf(p, flows, me, false);
         }
         route_link(p, flows, LINK_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
                    peers[across] * p->cluster->nic.peer_bytes_per_s);
@@ -219,10 +220,9 @@ static double shift_together(const struct form *f)
     double latency_s = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         int64_t to = (i + f->work->p2p.by) % m->count;
-        struct transfer message = message_make(f->platform, f->flows, f->members->member[i],
-                                               f->members->member[to < 0 ? to + m->count : to],
-                                               f->bytes, m->count, f->key, i);
-        latency_s = message.latency_s > latency_s ? message.latency_s : latency_s;
+        latency_s = fmax(latency_s, message_make(f->platform, f->flows, m->member[i],
+                                                 m->member[to < 0 ? to + m->count : to], f->bytes,
+                                                 m->count, f->key, i));
     }
     return latency_s;
 }
@@ -245,20 +245,17 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_BARRIER] = barrier,
 };
 
-struct transfer collective_make(struct platform *platform, struct flow_table *flows,
-                                const struct work *work, const struct members *members,
-                                uint32_t key)
+double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
+                       const struct members *members, uint32_t key)
 {
-    struct transfer transfer = {.flow_begin = flows->count};
     assert(forms[work->kind]);
     if (members->count < 2)
-        return transfer;
+        return 0;
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK && work->kind != WORK_BARRIER)
         return loopback_collective(platform, flows, work, members->member, members->count);
     struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work)};
-    transfer.latency_s = forms[work->kind](&form);
-    if (work->kind != WORK_SHIFT && work->kind != WORK_BARRIER)
-        transfer.latency_s += platform->cluster->fabric.collective_latency_s;
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
+    double latency_s = forms[work->kind](&form);
+    return work->kind == WORK_SHIFT || work->kind == WORK_BARRIER
+               ? latency_s
+               : latency_s + platform->cluster->fabric.collective_latency_s;
 }

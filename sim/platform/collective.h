@@ -11,17 +11,15 @@
 #include "sim/platform/message.h"
 #include "sim/platform/rings.h"
 
-/* Makes the transfer of a collective or a barrier among a group's members. `key` names the links that cap this
- * group's flows: equal keys share a cap. Flows cross only the links of planned domains. A group of one rank
- * moves nothing and takes no time. */
-struct transfer collective_make(struct platform *platform, struct flow_table *flows,
-                                const struct work *work, const struct members *members,
-                                uint32_t key);
+/* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. `key` names
+ * the links that cap this group's flows: equal keys share a cap. Flows cross only the links of planned domains. A group
+ * of one rank moves nothing and takes no time. */
+double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
+                       const struct members *members, uint32_t key);
 
-/* Makes the transfer of a collective between ranks that share a GPU (loopback.c), as exec/cuda's loopback runs it:
- * every member fetches its own part from the others' buffers. */
-struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
-                                    const struct work *work, const uint32_t *member,
-                                    uint32_t count);
+/* Does that for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective: every member fetches its
+ * own part from the others' buffers. */
+double loopback_collective(struct platform *platform, struct flow_table *flows,
+                           const struct work *work, const uint32_t *member, uint32_t count);
 
 #endif

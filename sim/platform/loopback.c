@@ -54,10 +54,9 @@ static void add_flow(struct platform *platform, struct flow_table *flows, uint32
     flow_close(flows);
 }
 
-struct transfer loopback_collective(struct platform *platform, struct flow_table *flows,
-                                    const struct work *work, const uint32_t *member, uint32_t count)
+double loopback_collective(struct platform *platform, struct flow_table *flows,
+                           const struct work *work, const uint32_t *member, uint32_t count)
 {
-    struct transfer transfer = {.flow_begin = flows->count};
     double most = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_REDUCE;
@@ -68,16 +67,12 @@ struct transfer loopback_collective(struct platform *platform, struct flow_table
         add_flow(platform, flows, member[i], fetch.copied, false);
         add_flow(platform, flows, member[i], fetch.summed, true);
     }
-    transfer.latency_s = most * platform->cluster->loopback.latency_s;
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
+    return most * platform->cluster->loopback.latency_s;
 }
 
-struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
-                                 double bytes)
+double loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
+                        double bytes)
 {
-    struct transfer transfer = {platform->cluster->loopback.latency_s, flows->count, 0};
     add_flow(platform, flows, to, bytes, false);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
+    return platform->cluster->loopback.latency_s;
 }

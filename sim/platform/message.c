@@ -18,28 +18,24 @@ void message_between_domains(struct platform *platform, struct flow_table *flows
 {
     flow_open(flows, bytes);
     route_link(platform, flows, LINK_CAP, key, number, platform->cluster->nic.peer_bytes_per_s);
-    route_nic_out(platform, flows, from);
+    route_nic(platform, flows, from, true);
     if (platform_crosses_leaves(platform, from, to)) {
-        route_leaf_up(platform, flows, from);
-        route_leaf_down(platform, flows, to);
+        route_leaf(platform, flows, from, true);
+        route_leaf(platform, flows, to, false);
     }
-    route_nic_in(platform, flows, to);
+    route_nic(platform, flows, to, false);
     flow_close(flows);
 }
 
-struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t ranks, uint32_t key,
-                             uint32_t number)
+double message_make(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to,
+                    double bytes, uint32_t ranks, uint32_t key, uint32_t number)
 {
-    struct transfer transfer = {.flow_begin = flows->count};
     const struct cluster *c = platform->cluster;
     if (from == to)
-        return transfer;
+        return 0;
     if (c->fabric.kind == FABRIC_LOOPBACK)
         return loopback_message(platform, flows, to, bytes);
     bool between = cluster_place(c, from).domain != cluster_place(c, to).domain;
-    transfer.latency_s = platform_latency_s(platform, between) +
-                         (between ? c->nic.peer_latency_s : c->fabric.peer_latency_s);
     if (between) {
         message_between_domains(platform, flows, from, to, bytes, key, number);
     } else {
@@ -49,43 +45,35 @@ struct transfer message_make(struct platform *platform, struct flow_table *flows
         route_fabric(platform, flows, from, to);
         flow_close(flows);
     }
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
+    return platform_latency_s(platform, between) +
+           (between ? c->nic.peer_latency_s : c->fabric.peer_latency_s);
 }
 
-struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                          double bytes, bool to_device, bool pageable)
+double copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double bytes,
+                 bool to_device, bool pageable)
 {
-    struct transfer transfer = {platform->cluster->pcie.latency_s, flows->count, 0};
     flow_open(flows, bytes);
     route_copy(platform, flows, rank, to_device, pageable);
     flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
+    return platform->cluster->pcie.latency_s;
 }
 
-struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                               double bytes, double alone_s, uint32_t key, uint32_t variant)
+void host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    double bytes, double alone_s, uint32_t key, uint32_t variant)
 {
-    struct transfer transfer = {0, flows->count, 0};
     flow_open(flows, bytes);
     route_link(platform, flows, LINK_CAP, key, variant, bytes / alone_s);
-    route_host_work(platform, flows, rank);
+    route_memory(platform, flows, rank);
     flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
 }
 
-struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                            double alone_s, bool by_memory)
+void kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double alone_s,
+                 bool by_memory)
 {
-    struct transfer transfer = {0, flows->count, 0};
     uint32_t device = platform_device(platform, rank);
     flow_open(flows, alone_s * device_time_per_s);
     route_link(platform, flows, LINK_KERNELS, device, 0, device_time_per_s);
     if (by_memory && platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         route_link(platform, flows, LINK_DEVICE, device, 0, device_time_per_s);
     flow_close(flows);
-    transfer.flow_count = flows->count - transfer.flow_begin;
-    return transfer;
 }

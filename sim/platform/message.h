@@ -4,39 +4,34 @@
 
 #include "sim/platform/platform.h"
 
-/* Flows [flow_begin, flow_begin + flow_count) of a flow table; none: only the latency. */
-struct transfer {
-    double latency_s;
-    uint32_t flow_begin, flow_count;
-};
+/* Each function adds the flows of one transfer, and returns the transfer's latency in seconds, if it has one. */
 
-/* Makes the transfer of one message: a shift, or a send and its receive. Messages with the same key and number share
+/* Adds one message: a shift, or a send and its receive. Messages with the same key and number share
  * the rate that one pair's channel reaches. A message of a rank to itself takes no time. */
-struct transfer message_make(struct platform *platform, struct flow_table *flows, uint32_t from,
-                             uint32_t to, double bytes, uint32_t ranks, uint32_t key,
-                             uint32_t number);
+double message_make(struct platform *platform, struct flow_table *flows, uint32_t from, uint32_t to,
+                    double bytes, uint32_t ranks, uint32_t key, uint32_t number);
 
-/* Makes the transfer of a copy between a rank's device and its host's memory. */
-struct transfer copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                          double bytes, bool to_device, bool pageable);
+/* Adds a copy between a rank's device and its host's memory. */
+double copy_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double bytes,
+                 bool to_device, bool pageable);
 
-/* Makes the transfer of host work that moves bytes through host memory, and takes alone_s when nothing else does. */
-struct transfer host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                               double bytes, double alone_s, uint32_t key, uint32_t variant);
+/* Adds host work that moves bytes through host memory, and takes alone_s when nothing else does. */
+void host_work_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
+                    double bytes, double alone_s, uint32_t key, uint32_t variant);
 
-/* Makes the transfer of a kernel that takes alone_s seconds when no other kernel runs. by_memory: memory bandwidth
+/* Adds a kernel that takes alone_s seconds when no other kernel runs. by_memory: memory bandwidth
  * limits it, which the ranks on one GPU share. */
-struct transfer kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                            double alone_s, bool by_memory);
+void kernel_make(struct platform *platform, struct flow_table *flows, uint32_t rank, double alone_s,
+                 bool by_memory);
 
 /* Adds the flow of a message that leaves its domain, out of one NIC and into another. Messages with equal keys and
  * numbers share a cap. */
 void message_between_domains(struct platform *platform, struct flow_table *flows, uint32_t from,
                              uint32_t to, double bytes, uint32_t key, uint32_t number);
 
-/* Makes the transfer of a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
-struct transfer loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
-                                 double bytes);
+/* Adds a message between ranks that share a GPU: its receiver fetches it (loopback.c). */
+double loopback_message(struct platform *platform, struct flow_table *flows, uint32_t to,
+                        double bytes);
 /* Flows over processors and device memory carry time instead of bytes: one second of uncontended use is this many
  * units. */
 extern const double device_time_per_s;

@@ -131,19 +131,26 @@ static void add_uplink(struct platform *p, struct flow_table *flows, bool up, ui
                p->cluster->pcie.uplink_bytes_per_s);
 }
 
+/* Adds the link from the socket of one PCIe switch of a node to that of another, if they differ. */
+static void add_between_sockets(struct platform *p, struct flow_table *flows, uint32_t node,
+                                int64_t from, int64_t to)
+{
+    const struct cluster *c = p->cluster;
+    int64_t from_socket = c->socket_of_switch[from], to_socket = c->socket_of_switch[to];
+    if (from_socket != to_socket)
+        route_link(p, flows, LINK_SOCKETS, node, (uint32_t)(from_socket * 256 + to_socket),
+                   c->host.socket_link_bytes_per_s);
+}
+
 /* Adds the links from one PCIe switch of a node to another: none within one switch, else the two uplinks, and the
  * link between sockets if the switches are on different ones. */
 static void add_between_switches(struct platform *p, struct flow_table *flows, uint32_t node,
                                  int64_t from, int64_t to)
 {
-    const struct cluster *c = p->cluster;
     if (from == to)
         return;
     add_uplink(p, flows, true, node, from);
-    int64_t from_socket = c->socket_of_switch[from], to_socket = c->socket_of_switch[to];
-    if (from_socket != to_socket)
-        route_link(p, flows, LINK_SOCKETS, node, (uint32_t)(from_socket * 256 + to_socket),
-                   c->host.socket_link_bytes_per_s);
+    add_between_sockets(p, flows, node, from, to);
     add_uplink(p, flows, false, node, to);
 }
 
@@ -195,51 +202,32 @@ void route_exchange(struct platform *platform, struct flow_table *flows, uint32_
         return;
     add_uplink(platform, flows, true, node, own);
     add_uplink(platform, flows, false, node, own);
-    if (c->socket_of_switch[own] != c->socket_of_switch[other])
-        route_link(platform, flows, LINK_SOCKETS, node,
-                   (uint32_t)(c->socket_of_switch[own] * 256 + c->socket_of_switch[other]),
-                   c->host.socket_link_bytes_per_s);
+    add_between_sockets(platform, flows, node, own, other);
 }
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's lanes. Without
  * it the bytes pass through host memory: one GPU moves them at nic.staged_bandwidth, and the link of host
  * memory counts them once. */
-static void add_nic_side(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
+void route_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
     uint32_t node = node_of(p, rank);
     int64_t gpu = gpu_of(p, rank), nic = c->nic_of_gpu[gpu];
     int64_t gpu_switch = c->switch_of_gpu[gpu], nic_switch = c->switch_of_nic[nic];
+    int64_t from = out ? gpu_switch : nic_switch, to = out ? nic_switch : gpu_switch;
     add_lanes(p, flows, out, rank);
     if (c->nic.gpudirect) {
-        add_between_switches(p, flows, node, out ? gpu_switch : nic_switch,
-                             out ? nic_switch : gpu_switch);
+        add_between_switches(p, flows, node, from, to);
     } else {
         route_link(p, flows, out ? LINK_STAGED_OUT : LINK_STAGED_IN, rank, 0,
                    c->nic.staged_bytes_per_s);
-        int64_t gpu_socket = c->socket_of_switch[gpu_switch];
-        int64_t nic_socket = c->socket_of_switch[nic_switch];
-        add_uplink(p, flows, true, node, out ? gpu_switch : nic_switch);
-        route_link(p, flows, LINK_MEMORY, node, (uint32_t)gpu_socket, c->host.memory_bytes_per_s);
-        if (gpu_socket != nic_socket)
-            route_link(
-                p, flows, LINK_SOCKETS, node,
-                (uint32_t)(out ? gpu_socket * 256 + nic_socket : nic_socket * 256 + gpu_socket),
-                c->host.socket_link_bytes_per_s);
-        add_uplink(p, flows, false, node, out ? nic_switch : gpu_switch);
+        add_uplink(p, flows, true, node, from);
+        route_memory(p, flows, rank);
+        add_between_sockets(p, flows, node, from, to);
+        add_uplink(p, flows, false, node, to);
     }
     route_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
                c->nic.bytes_per_s * c->nic.efficiency);
-}
-
-void route_nic_out(struct platform *platform, struct flow_table *flows, uint32_t rank)
-{
-    add_nic_side(platform, flows, rank, true);
-}
-
-void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t rank)
-{
-    add_nic_side(platform, flows, rank, false);
 }
 
 /* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own, and traffic
@@ -261,30 +249,18 @@ bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uin
                node_of(platform, to) / network->leaf_nodes;
 }
 
-static double leaf_bytes_per_s(const struct cluster *c)
+void route_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
 {
+    const struct cluster *c = platform->cluster;
     double nics = (double)c->network.leaf_nodes * (c->network.rails ? 1.0 : (double)c->nic.count);
-    return nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription;
-}
-
-void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank)
-{
-    route_link(platform, flows, LINK_LEAF_UP, leaf_of(platform, rank), 0,
-               leaf_bytes_per_s(platform->cluster));
-}
-
-void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank)
-{
-    route_link(platform, flows, LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
-               leaf_bytes_per_s(platform->cluster));
+    route_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
+               nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }
 
 void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
                 bool pageable)
 {
     const struct cluster *c = platform->cluster;
-    uint32_t node = node_of(platform, rank);
-    int64_t gpu = gpu_of(platform, rank), pcie_switch = c->switch_of_gpu[gpu];
     route_link(platform, flows, to_device ? LINK_COPY_H2D : LINK_COPY_D2H,
                platform_device(platform, rank), 0,
                to_device ? c->pcie.h2d_bytes_per_s : c->pcie.d2h_bytes_per_s);
@@ -294,12 +270,12 @@ void route_copy(struct platform *platform, struct flow_table *flows, uint32_t ra
         route_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
                    to_device ? c->host.from_pageable_bytes_per_s : c->host.to_pageable_bytes_per_s);
     add_lanes(platform, flows, !to_device, rank);
-    add_uplink(platform, flows, !to_device, node, pcie_switch);
-    route_link(platform, flows, LINK_MEMORY, node, (uint32_t)cluster_socket_of_gpu(c, gpu),
-               c->host.memory_bytes_per_s);
+    add_uplink(platform, flows, !to_device, node_of(platform, rank),
+               c->switch_of_gpu[gpu_of(platform, rank)]);
+    route_memory(platform, flows, rank);
 }
 
-void route_host_work(struct platform *platform, struct flow_table *flows, uint32_t rank)
+void route_memory(struct platform *platform, struct flow_table *flows, uint32_t rank)
 {
     const struct cluster *c = platform->cluster;
     route_link(platform, flows, LINK_MEMORY, node_of(platform, rank),

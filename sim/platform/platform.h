@@ -98,13 +98,11 @@ void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t 
 void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                     uint32_t peer);
 
-/* Add the links from a GPU to the network through its NIC (out), and from the network to the GPU (in). */
-void route_nic_out(struct platform *platform, struct flow_table *flows, uint32_t rank);
-void route_nic_in(struct platform *platform, struct flow_table *flows, uint32_t rank);
+/* Adds the links from a GPU to the network through its NIC (out), or from the network to the GPU. */
+void route_nic(struct platform *platform, struct flow_table *flows, uint32_t rank, bool out);
 
-/* Add the link from the leaf switch of a GPU's NIC upwards (up), and the one from above to that switch (down). */
-void route_leaf_up(struct platform *platform, struct flow_table *flows, uint32_t rank);
-void route_leaf_down(struct platform *platform, struct flow_table *flows, uint32_t rank);
+/* Adds the link from the leaf switch of a GPU's NIC upwards (up), or the one from above to that switch. */
+void route_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up);
 /* True if a message from one GPU's NIC to another's crosses links above the leaves, and these links are narrower than
  * those below. */
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to);
@@ -112,8 +110,8 @@ bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uin
 /* Adds the links of a copy between a GPU and the memory of its own socket. */
 void route_copy(struct platform *platform, struct flow_table *flows, uint32_t rank, bool to_device,
                 bool pageable);
-/* Adds the link of host work on the memory of the rank's socket. */
-void route_host_work(struct platform *platform, struct flow_table *flows, uint32_t rank);
+/* Adds the link to the memory of the socket of the rank's GPU. */
+void route_memory(struct platform *platform, struct flow_table *flows, uint32_t rank);
 
 /* Returns the latency in seconds of one message or one step of a collective, inside a domain or between domains. */
 double platform_latency_s(const struct platform *platform, bool between_domains);

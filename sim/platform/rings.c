@@ -45,6 +45,7 @@ void members_release(struct members *m)
 {
     free(m->rank);
     free(m->domain);
+    free(m->exit_rank);
 }
 
 /* ---- rings ---- */
@@ -113,47 +114,38 @@ static bool is_by_planned(const struct members *m, uint32_t d)
     return m->domain[before].planned || m->domain[d].planned || m->domain[after].planned;
 }
 
-/* Finds how rings leave the domains. The library builds one ring per NIC, each of which leaves a domain through
- * another NIC, so the domain whose members use the fewest NICs decides how many rings there are; nic.ring_count limits
- * them, too. Row d of exit_rank[][largest] holds the members through which the rings leave domain d. Only the rows of
- * planned domains and of their neighbours in the ring are filled. */
-static uint32_t ring_exits(const struct platform *p, const struct members *m, uint32_t *exit_rank)
+void members_find_rings(struct members *m, const struct platform *p)
 {
     int64_t most = p->cluster->nic.ring_count;
-    uint32_t rings = most > 0 ? (uint32_t)most : UINT32_MAX;
+    m->rings = most > 0 ? (uint32_t)most : UINT32_MAX;
+    m->exit_rank = heap_alloc((size_t)m->domain_count * m->largest, sizeof *m->exit_rank);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!is_by_planned(m, d))
             continue;
-        uint32_t exits = exits_of(p, m, d, exit_rank + (size_t)d * m->largest);
-        if (exits < rings)
-            rings = exits;
+        uint32_t exits = exits_of(p, m, d, m->exit_rank + (size_t)d * m->largest);
+        if (exits < m->rings)
+            m->rings = exits;
     }
-    return rings;
-}
-
-static uint32_t *new_exits(const struct members *m)
-{
-    return heap_alloc((size_t)m->domain_count * m->largest, sizeof(uint32_t));
 }
 
 /* Adds the links of rings between leaves. Domains are in the order of their leaves, so each ring leaves and enters a
  * leaf once; with rails every ring has leaves of its own. */
 static void add_leaf_rings(struct platform *p, struct flow_table *flows, const struct members *m,
-                           const uint32_t *exit_rank, uint32_t rings, double bytes)
+                           double bytes)
 {
-    flow_open(flows, p->cluster->network.rails ? bytes / rings : bytes);
+    flow_open(flows, p->cluster->network.rails ? bytes / m->rings : bytes);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t next = (d + 1) % m->domain_count;
         bool leaves = m->domain[d].planned, enters = m->domain[next].planned;
-        for (uint32_t k = 0; (leaves || enters) && k < rings; k++) {
-            uint32_t from = exit_rank[(size_t)d * m->largest + k];
-            uint32_t to = exit_rank[(size_t)next * m->largest + k];
+        for (uint32_t k = 0; (leaves || enters) && k < m->rings; k++) {
+            uint32_t from = m->exit_rank[(size_t)d * m->largest + k];
+            uint32_t to = m->exit_rank[(size_t)next * m->largest + k];
             if (!platform_crosses_leaves(p, from, to))
                 continue;
             if (leaves)
-                route_leaf_up(p, flows, from);
+                route_leaf(p, flows, from, true);
             if (enters)
-                route_leaf_down(p, flows, to);
+                route_leaf(p, flows, to, false);
         }
     }
     flow_close(flows);
@@ -162,27 +154,24 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
-    uint32_t *exit_rank = new_exits(m);
-    uint32_t rings = ring_exits(p, m, exit_rank);
-    bool apart = 4 * rings * m->domain_count > RING_LINKS_MAX;
+    bool apart = 4 * m->rings * m->domain_count > RING_LINKS_MAX;
     bool open = false;
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!m->domain[d].planned)
             continue;
         if (!open)
-            flow_open(flows, bytes / rings);
+            flow_open(flows, bytes / m->rings);
         open = !apart;
-        for (uint32_t k = 0; k < rings; k++) {
-            route_nic_out(p, flows, exit_rank[(size_t)d * m->largest + k]);
-            route_nic_in(p, flows, exit_rank[(size_t)d * m->largest + k]);
+        for (uint32_t k = 0; k < m->rings; k++) {
+            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], true);
+            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], false);
         }
         if (apart)
             flow_close(flows);
     }
     if (open)
         flow_close(flows);
-    add_leaf_rings(p, flows, m, exit_rank, rings, bytes);
-    free(exit_rank);
+    add_leaf_rings(p, flows, m, bytes);
 }
 
 void rings_add(struct platform *p, struct flow_table *flows, const struct members *m, double bytes)
@@ -216,14 +205,10 @@ double rings_bytes_s(const struct platform *p, const struct members *m, double b
                     (c->fabric.kind == FABRIC_MESH ? m->largest - 1 : 1);
     double seconds = m->largest > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {
-        uint32_t *exit_rank = new_exits(m);
         double nic = c->nic.bytes_per_s * c->nic.efficiency, staged = c->nic.staged_bytes_per_s;
         if (!c->nic.gpudirect && staged > 0 && staged < nic)
             nic = staged;
-        double nics = ring_exits(p, m, exit_rank) * nic;
-        free(exit_rank);
-        if (bytes / nics > seconds)
-            seconds = bytes / nics;
+        seconds = fmax(seconds, bytes / (m->rings * nic));
     }
     return seconds;
 }
@@ -233,8 +218,5 @@ double rings_sms(const struct platform *p, const struct members *m)
     const struct device *device = &p->cluster->device;
     if (m->domain_count == 1 || device->collective_sms == 0)
         return device->collective_sms;
-    uint32_t *exit_rank = new_exits(m);
-    int64_t channels = cluster_channels_between(p->cluster, ring_exits(p, m, exit_rank));
-    free(exit_rank);
-    return fmin((double)channels, device->collective_sms);
+    return fmin((double)cluster_channels_between(p->cluster, m->rings), device->collective_sms);
 }

@@ -19,12 +19,21 @@ struct members {
         bool planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
     uint32_t largest; /* members of the largest domain */
+    uint32_t rings;   /* between domains */
+    uint32_t *
+        exit_rank; /* [domain_count][largest]: row d has the members through which the rings leave domain d */
 };
 
 /* Fills *m from member[0..count), which stand in the order of their index; marks all domains as planned. Release in
  * any case. */
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count);
+
+/* Finds how rings leave the domains; to be called once it is known which domains are planned, before the functions
+ * below. The library builds one ring per NIC, each of which leaves a domain through another NIC, so the domain whose
+ * members use the fewest NICs decides how many rings there are; nic.ring_count limits them, too. Only the rows of planned
+ * domains and of their neighbours in the ring are filled. */
+void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
 
 /* Returns the latency in seconds of one message between the members that are furthest apart. */

@@ -47,9 +47,7 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t line = s->plan->op_line[id];
     uint32_t channel[2] = {r->send[line], r->receive[line]};
-    *place = s->plan->op_ordinal[id];
-    if (r->place && r->place[line])
-        *place = r->place[line][*place];
+    *place = scheduler_place(s, r, op);
     for (int c = 0; c < 2; c++) {
         if (channel[c] == IR_NONE)
             continue;

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <simgrid/kernel/resource/Model.hpp>
@@ -59,6 +60,9 @@ engine_done_fn done_fn;
 engine_ahead_fn ahead_fn;
 void *done_context;
 
+const double *bytes_per_s;                  /* of the links */
+std::vector<lmm::Constraint *> constraints; /* of the links that flows have crossed; else null */
+
 /* ---- flows ---- */
 
 class Flow : public resource::Action
@@ -92,14 +96,14 @@ class FlowModel : public resource::Model
         set_update_algorithm(UpdateAlgo::LAZY);
         set_maxmin_system(lmm::System::build("maxmin", true));
     }
-    void start(const std::vector<lmm::Constraint *> &path, double parts, int64_t tag)
+    void start(const uint32_t *link, uint32_t count, double parts, int64_t tag)
     {
         auto *flow = new Flow(this, parts, tag);
-        auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, path.size());
+        auto *variable = get_maxmin_system()->variable_new(flow, 1.0, -1.0, count);
         flow->set_variable(variable);
         flow->set_last_update();
-        for (auto *link : path) /* each once, so that none need be looked for */
-            get_maxmin_system()->expand(link, variable, 1.0, true);
+        for (uint32_t i = 0; i < count; i++) /* each once, so that none need be looked for */
+            get_maxmin_system()->expand(constraint_of(link[i]), variable, 1.0, true);
     }
     void update_actions_state(double now, double) override
     {
@@ -117,41 +121,30 @@ class FlowModel : public resource::Model
         flow->unref();
         return tag;
     }
+
+  private:
+    lmm::Constraint *constraint_of(uint32_t link)
+    {
+        lmm::Constraint *&constraint = constraints.at(link);
+        if (constraint == nullptr)
+            constraint =
+                get_maxmin_system()->constraint_new(nullptr, bytes_per_s[link] * parts_per_byte);
+        return constraint;
+    }
 };
 
 std::shared_ptr<FlowModel> flows;
-std::vector<lmm::Constraint *> links;
-std::vector<std::vector<lmm::Constraint *>> paths;
 
 /* ---- timers ---- */
-
-struct Timer {
-    double date;
-    uint64_t order;
-    int64_t tag;
-};
-
-struct Later {
-    bool operator()(const Timer &a, const Timer &b) const
-    {
-        return a.date > b.date || (a.date == b.date && a.order > b.order);
-    }
-};
 
 class TimerModel : public simgrid::kernel::resource::Model
 {
   public:
-    std::vector<Timer> heap;
-    uint64_t order = 0;
+    std::multimap<double, int64_t> tags; /* by date; those of one date in the order they were set */
     std::vector<int64_t> fired;
 
     TimerModel() : Model("longhaul_timers")
     {
-    }
-    void add(double date, int64_t tag)
-    {
-        heap.push_back({date, order++, tag});
-        std::push_heap(heap.begin(), heap.end(), Later());
     }
     double next_occurring_event(double now) override
     {
@@ -159,19 +152,17 @@ class TimerModel : public simgrid::kernel::resource::Model
             /* The engine asks the flows as well; a model that was just asked has its answer ready. */
             double delay = flows->next_occurring_event(now);
             double next = delay < 0 ? HUGE_VAL : now + delay;
-            while (ahead_fn(done_context, heap.empty() ? next : std::min(next, heap.front().date)))
+            while (
+                ahead_fn(done_context, tags.empty() ? next : std::min(next, tags.begin()->first)))
                 ;
         }
-        return heap.empty() ? -1.0 : std::max(0.0, heap.front().date - now);
+        return tags.empty() ? -1.0 : std::max(0.0, tags.begin()->first - now);
     }
     /* The tags are handed out later, when the engine has left its models. */
     void update_actions_state(double now, double) override
     {
-        while (!heap.empty() && heap.front().date <= now) {
-            fired.push_back(heap.front().tag);
-            std::pop_heap(heap.begin(), heap.end(), Later());
-            heap.pop_back();
-        }
+        for (; !tags.empty() && tags.begin()->first <= now; tags.erase(tags.begin()))
+            fired.push_back(tags.begin()->second);
     }
 };
 
@@ -227,38 +218,22 @@ void configure()
 
 } // namespace
 
-void engine_init(engine_done_fn done, void *context)
+void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
+                 const double *link_bytes_per_s, uint32_t links)
 {
     static char name[] = "longhaul", quiet[] = "--log=root.thres:error";
     static char *arguments[] = {name, quiet, nullptr};
     static int count = 2;
     done_fn = done;
+    ahead_fn = ahead;
     done_context = context;
+    bytes_per_s = link_bytes_per_s;
     std::set_new_handler(heap_out);
-    guarded([] {
+    guarded([=] {
+        constraints.resize(links);
         engine = new s4u::Engine(&count, arguments);
         configure();
     });
-}
-
-int engine_link(double bytes_per_s)
-{
-    guarded([=] {
-        links.push_back(
-            flows->get_maxmin_system()->constraint_new(nullptr, bytes_per_s * parts_per_byte));
-    });
-    return static_cast<int>(links.size()) - 1;
-}
-
-int engine_path(const int *ids, int count)
-{
-    guarded([=] {
-        std::vector<lmm::Constraint *> path;
-        for (int i = 0; i < count; i++)
-            path.push_back(links.at(static_cast<size_t>(ids[i])));
-        paths.push_back(path);
-    });
-    return static_cast<int>(paths.size()) - 1;
 }
 
 double engine_now_s(void)
@@ -268,19 +243,14 @@ double engine_now_s(void)
 
 void engine_timer(double date_s, int64_t tag)
 {
-    guarded([=] { timers->add(date_s, tag); });
+    guarded([=] { timers->tags.emplace(date_s, tag); });
 }
 
-void engine_run_ahead(engine_ahead_fn ahead)
-{
-    ahead_fn = ahead;
-}
-
-void engine_flow(int path, double bytes, int64_t tag)
+void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
 {
     guarded([=] {
         double parts = std::max(1.0, std::floor(bytes * parts_per_byte + 0.5));
-        flows->start(paths.at(static_cast<size_t>(path)), parts, tag);
+        flows->start(link, count, parts, tag);
     });
 }
 

@@ -31,12 +31,13 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
     r->ended++;
     if (date_s > times->step_s)
         times->step_s = date_s;
-    for (uint32_t i = program->after_begin[op]; i < program->after_begin[op + 1]; i++) {
-        size_t row = r->row + program->after[i];
+    const struct index *after = &program->after;
+    for (uint32_t i = after->begin[op]; i < after->begin[op + 1]; i++) {
+        size_t row = r->row + after->row[i];
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->left[row] == 0)
-            scheduler_push(s, rank_index, program->after[i]);
+            scheduler_push(s, rank_index, after->row[i]);
     }
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;
@@ -61,7 +62,7 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
     bool held = false;
     while (!held && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
-        bool sync = ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+        bool sync = plan_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
         if (cost_s && !sync && plan_runs(s->plan, r->rank, op))
             host_s += cost_s[ir->op.shape[op]];
@@ -88,10 +89,14 @@ static void take_for(struct scheduler *s, const struct channel_state *channel, d
                           held_s);
 }
 
+static const struct channel_state *channel_of(const struct scheduler *s, uint32_t transfer)
+{
+    return &s->channel[s->fold->class_of_channel[s->plan->transfer[transfer].channel]];
+}
+
 static void end_event(struct scheduler *s, size_t e, double date_s)
 {
-    uint32_t k = s->channel_of_transfer[s->event[e].transfer];
-    const struct channel_state *channel = &s->channel[k];
+    const struct channel_state *channel = channel_of(s, s->event[e].transfer);
     uint32_t place = (uint32_t)(e - channel->event_begin);
     if (s->event[e].moves) {
         take_for(s, channel, -1, 0);
@@ -114,7 +119,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
 static void move(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    const struct channel_state *channel = &s->channel[s->channel_of_transfer[t]];
+    const struct channel_state *channel = channel_of(s, t);
     s->event[e].moves = true;
     take_for(s, channel, 1, channel->taken.early ? s->plan->transfer[t].latency_s : 0);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
@@ -130,6 +135,12 @@ static bool start_alone(struct scheduler *s, size_t e)
     return true;
 }
 
+void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes)
+{
+    const uint32_t *begin = &s->fold->link_begin[flow];
+    engine_flow(s->fold->link + begin[0], begin[1] - begin[0], bytes, (int64_t)(2 * e + 1));
+}
+
 /* Starts an event's flows in the engine, whose clock has reached the date. */
 static void start_flows(struct scheduler *s, size_t e)
 {
@@ -142,8 +153,7 @@ static void start_flows(struct scheduler *s, size_t e)
     uncontended_hand_over(s, e);
     s->event[e].left = end - begin;
     for (uint32_t i = begin; i < end; i++)
-        engine_flow(s->path[fold->flow[i]], s->plan->flows.bytes[fold->flow[i]],
-                    (int64_t)(2 * e + 1));
+        scheduler_flow(s, e, fold->flow[i], s->plan->flows.bytes[fold->flow[i]]);
 }
 
 /* Begins an event, all sides of which have arrived. */
@@ -189,15 +199,13 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct sim_plan *plan = s->plan;
     uint32_t id = s->program[r->role].op_begin + op;
     uint16_t line = plan->op_line[id], variant = plan->op_variant[id];
-    uint32_t place = plan->op_ordinal[id];
+    uint32_t place = scheduler_place(s, r, op);
     if (plan->line[line].kind == LINE_SHIFT) {
         s->left[r->row + op] = OP_ARRIVED + 2;
         arrive(s, r->send[line], place, variant, date_s);
         arrive(s, r->receive[line], place, variant, date_s);
         return;
     }
-    if (r->place && r->place[line])
-        place = r->place[line][place];
     s->left[r->row + op] = OP_ARRIVED + 1;
     arrive(s, r->send[line], place, variant, date_s);
 }
@@ -290,66 +298,6 @@ static bool engine_ahead(void *context, double until_s)
     return done;
 }
 
-/* ---- the engine's platform ---- */
-
-static uint64_t hash_links(const struct fold *fold, uint32_t flow)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++)
-        h = (h ^ fold->link[i]) * 0x100000001b3u;
-    return h ^ h >> 29;
-}
-
-static bool same_links(const struct fold *fold, uint32_t a, uint32_t b)
-{
-    uint32_t count = fold->link_begin[a + 1] - fold->link_begin[a];
-    return count == fold->link_begin[b + 1] - fold->link_begin[b] &&
-           memcmp(fold->link + fold->link_begin[a], fold->link + fold->link_begin[b],
-                  count * sizeof *fold->link) == 0;
-}
-
-static int make_path(const struct fold *fold, uint32_t flow, int *link_of, int *scratch)
-{
-    int count = 0;
-    for (uint32_t i = fold->link_begin[flow]; i < fold->link_begin[flow + 1]; i++) {
-        uint32_t link = fold->link[i];
-        if (link_of[link] < 0)
-            link_of[link] = engine_link(fold->bytes_per_s[link]);
-        scratch[count++] = link_of[link];
-    }
-    return engine_path(scratch, count);
-}
-
-/* Makes one engine path per distinct set of links. */
-static void make_paths(struct scheduler *s)
-{
-    const struct sim_plan *plan = s->plan;
-    uint32_t simulated = s->fold->flow_begin[plan->transfer_count];
-    uint32_t size = 64;
-    while (size < 2 * simulated)
-        size *= 2;
-    uint32_t *slot = heap_alloc(size, sizeof *slot);
-    int *link_of = heap_alloc(plan->platform.link_count + 1u, sizeof *link_of);
-    int *scratch = heap_alloc(plan->platform.link_count + 1u, sizeof *scratch);
-    memset(slot, 0xff, size * sizeof *slot);
-    memset(link_of, 0xff, (plan->platform.link_count + 1u) * sizeof *link_of);
-    for (uint32_t i = 0; i < simulated; i++) {
-        uint32_t flow = s->fold->flow[i];
-        uint32_t at = (uint32_t)hash_links(s->fold, flow) & (size - 1);
-        while (slot[at] != UINT32_MAX && !same_links(s->fold, slot[at], flow))
-            at = (at + 1) & (size - 1);
-        if (slot[at] == UINT32_MAX) {
-            slot[at] = flow;
-            s->path[flow] = make_path(s->fold, flow, link_of, scratch);
-        } else {
-            s->path[flow] = s->path[slot[at]];
-        }
-    }
-    free(slot);
-    free(link_of);
-    free(scratch);
-}
-
 /* ---- the run ---- */
 
 static bool all_ended(const struct scheduler *s)
@@ -367,11 +315,9 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
     s->times = times;
     s->why = why;
     scheduler_begin(s);
-    if (s->has_flows) {
-        engine_init(engine_done, s);
-        engine_run_ahead(engine_ahead);
-        make_paths(s);
-    }
+    if (s->has_flows)
+        engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,
+                    s->plan->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         scheduler_issue(s, r);
     start_ready(s);

@@ -20,16 +20,13 @@
 struct scheduler;
 
 struct schedule_times {
-    double *start_s, *end_s; /* rows of one class after the other, all 0 before the run */
+    double *start_s, *end_s; /* rows as in fold.row, all 0 before the run */
     /* [transfer_count] the number of events of each transfer, by a class's lowest channel; for a sample, that of the
      * whole list */
     uint64_t *transfers_done;
     double step_s;
     uint64_t flows, timers; /* started in the engine */
 };
-
-/* Fills begin[class_count + 1]: class c has the rows begin[c] to begin[c + 1] of the arrays. */
-void schedule_rows(const struct sim_plan *plan, const struct fold *fold, size_t *begin);
 
 /* Makes the tables of one run that has not started. They refer to plan and fold. */
 struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *fold);

@@ -27,34 +27,26 @@ static void build_program(struct scheduler *s, uint32_t role)
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
     p->needs = arena_array(&s->arena, p->op_count, sizeof *p->needs);
-    p->after_begin = arena_array(&s->arena, p->op_count + 2u, sizeof *p->after_begin);
-    uint32_t *before = heap_alloc(p->op_count + 1u, sizeof *before);
+    uint32_t pairs = 0, most = p->op_count;
+    for (uint32_t row = 0; row < p->op_count; row++)
+        most += ir->op.wait_count[p->op_begin + row];
+    uint32_t *other = heap_alloc(most + 1u, sizeof *other), *of = heap_alloc(most + 1u, sizeof *of);
     uint32_t *last = heap_alloc(ir->stream_count + 1u, sizeof *last);
     memset(last, 0xff, (ir->stream_count + 1u) * sizeof *last);
     for (uint32_t row = 0; row < p->op_count; row++) {
-        uint32_t id = p->op_begin + row, waits = ir->op.wait_count[id];
-        before[row] = stream_before(ir, id, row, last);
-        p->needs[row] = (uint16_t)(1 + waits + (before[row] != IR_NONE));
-        if (before[row] != IR_NONE)
-            p->after_begin[before[row] + 1]++;
-        for (uint32_t w = 0; w < waits; w++)
-            p->after_begin[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin + 1]++;
-    }
-    for (uint32_t row = 0; row < p->op_count; row++)
-        p->after_begin[row + 1] += p->after_begin[row];
-    p->after = arena_array(&s->arena, p->after_begin[p->op_count] + 1u, sizeof *p->after);
-    uint32_t *next = heap_alloc(p->op_count + 1u, sizeof *next);
-    memcpy(next, p->after_begin, (p->op_count + 1u) * sizeof *next);
-    for (uint32_t row = 0; row < p->op_count; row++) {
-        uint32_t id = p->op_begin + row;
-        if (before[row] != IR_NONE)
-            p->after[next[before[row]]++] = row;
+        uint32_t id = p->op_begin + row, begin = pairs;
+        other[pairs] = stream_before(ir, id, row, last);
+        pairs += other[pairs] != IR_NONE;
         for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
-            p->after[next[ir->wait[ir->op.wait_begin[id] + w].i - p->op_begin]++] = row;
+            other[pairs++] = ir_waits(ir, id)[w].i - p->op_begin;
+        p->needs[row] = (uint16_t)(1 + pairs - begin);
+        for (uint32_t i = begin; i < pairs; i++)
+            of[i] = row;
     }
-    free(next);
+    index_init(&p->after, other, of, pairs, p->op_count);
     free(last);
-    free(before);
+    free(other);
+    free(of);
 }
 
 /* ---- one rank state for each class ---- */
@@ -69,18 +61,17 @@ static void build_runners(struct scheduler *s)
     const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     uint32_t lines = plan->line_count;
-    size_t *rows = heap_alloc(fold->class_count + 1u, sizeof *rows);
-    schedule_rows(plan, fold, rows);
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
-    s->row_count = rows[fold->class_count];
-    uint32_t ranks = 0;
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
-        struct rank_state *r = &s->rank_state[ranks++];
-        *r = (struct rank_state){
-            .rank = rank, .role = role, .row = rows[c], .held = IR_NONE, .beside = {.op = IR_NONE}};
+        struct rank_state *r = &s->rank_state[c];
+        *r = (struct rank_state){.rank = rank,
+                                 .role = role,
+                                 .row = fold->row[c],
+                                 .held = IR_NONE,
+                                 .beside = {.op = IR_NONE}};
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
         for (uint32_t l = 0; l < lines; l++) {
@@ -90,7 +81,6 @@ static void build_runners(struct scheduler *s)
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = plan->ir->role_count;
     }
-    free(rows);
 }
 
 /* ---- sides of channels ---- */
@@ -107,75 +97,30 @@ static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
     s->side[s->side_count++] = side;
 }
 
-/* Returns the sends and receives of a role, in list order. */
-static uint32_t *list_p2p(const struct scheduler *s, uint32_t role, uint32_t *count)
+/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order, and lists them: send
+ * n matches receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them
+ * differently. */
+static void build_p2p(struct scheduler *s, struct rank_state *r)
 {
     const struct sim_plan *plan = s->plan;
-    const struct program *p = &s->program[role];
-    *count = 0;
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].kind == LINE_P2P)
-            *count += plan->line[l].op_count[role];
-    uint32_t *list = heap_alloc(*count + 1u, sizeof *list);
-    uint32_t filled = 0;
-    for (uint32_t id = p->op_begin; filled < *count && id < p->op_begin + p->op_count; id++)
-        if (plan->op_line[id] != IR_NONE16 && plan->line[plan->op_line[id]].kind == LINE_P2P)
-            list[filled++] = id;
-    return list;
-}
-
-static struct side *side_of(struct scheduler *s, const struct rank_state *r, uint16_t line)
-{
-    const struct channel_state *channel = &s->channel[r->send[line]];
-    return &s->side[channel->side_begin + (s->plan->line[line].work == WORK_RECV)];
-}
-
-/* Numbers the sends, and the receives, that one rank runs on each of its channels, in list order: send n matches
- * receive n. Ops whose guard fails on the rank do not count, so ranks of one role may number them differently. */
-static void place_p2p(struct scheduler *s, struct rank_state *r, const uint32_t *list,
-                      uint32_t count)
-{
-    const struct sim_plan *plan = s->plan;
-    r->place = arena_array(&s->arena, plan->line_count, sizeof *r->place);
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].kind == LINE_P2P)
-            r->place[l] =
-                arena_array(&s->arena, plan->line[l].op_count[r->role], sizeof *r->place[l]);
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t line = plan->op_line[list[i]];
-        if (plan_runs(plan, r->rank, list[i]))
-            r->place[line][plan->op_ordinal[list[i]]] = side_of(s, r, line)->count++;
-    }
-}
-
-static void list_p2p_sides(struct scheduler *s, const struct rank_state *r, const uint32_t *list,
-                           uint32_t count)
-{
-    const struct sim_plan *plan = s->plan;
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t line = plan->op_line[list[i]];
-        if (!plan_runs(plan, r->rank, list[i]))
-            continue;
-        struct side *side = side_of(s, r, line);
-        if (!side->ops)
-            side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
-        uint32_t place = r->place[line][plan->op_ordinal[list[i]]];
-        ((uint32_t *)side->ops)[place] = list[i];
-    }
-}
-
-static void build_p2p(struct scheduler *s)
-{
-    for (uint32_t role = 0; role < s->plan->ir->role_count; role++) {
-        uint32_t count;
-        uint32_t *list = list_p2p(s, role, &count);
-        for (uint32_t r = 0; count > 0 && r < s->rank_state_count; r++)
-            if (s->rank_state[r].role == role) {
-                place_p2p(s, &s->rank_state[r], list, count);
-                list_p2p_sides(s, &s->rank_state[r], list, count);
-            }
-        free(list);
-    }
+    const struct program *p = &s->program[r->role];
+    for (int filling = 0; filling < 2; filling++) /* the first time they are counted */
+        for (uint32_t row = 0; row < p->op_count; row++) {
+            uint32_t id = p->op_begin + row, line = plan->op_line[id];
+            if (line == IR_NONE16 || plan->line[line].kind != LINE_P2P ||
+                !plan_runs(plan, r->rank, id))
+                continue;
+            struct side *side = &s->side[s->channel[r->send[line]].side_begin +
+                                         (plan->line[line].work == WORK_RECV)];
+            if (!r->place)
+                r->place = arena_array(&s->arena, p->op_count, sizeof *r->place);
+            if (!filling)
+                r->place[row] = side->count++;
+            else if (!side->ops)
+                side->ops = arena_array(&s->arena, side->count, sizeof *side->ops);
+            if (filling)
+                side->ops[r->place[row]] = id;
+        }
 }
 
 static void build_channels(struct scheduler *s)
@@ -183,8 +128,6 @@ static void build_channels(struct scheduler *s)
     const struct sim_plan *plan = s->plan;
     const struct fold *fold = s->fold;
     s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
-    s->channel_of_transfer =
-        arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->channel_of_transfer);
     s->side = arena_array(&s->arena, plan->participant_count + 1u, sizeof *s->side);
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
@@ -200,11 +143,10 @@ static void build_channels(struct scheduler *s)
             add_side(s, c, channel->line);
         }
         s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
-        for (uint32_t v = 0; v < line->variants; v++)
-            s->channel_of_transfer[channel->transfer_begin + v] = k;
     }
     free(seen);
-    build_p2p(s);
+    for (uint32_t r = 0; r < s->rank_state_count; r++)
+        build_p2p(s, &s->rank_state[r]);
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         uint32_t most = 0;
         for (uint32_t i = 0; i < s->channel[k].side_count; i++)
@@ -212,15 +154,6 @@ static void build_channels(struct scheduler *s)
                 most = s->side[s->channel[k].side_begin + i].count;
         s->channel[k].event_begin = s->event_count;
         s->event_count += most;
-    }
-}
-
-void schedule_rows(const struct sim_plan *plan, const struct fold *fold, size_t *begin)
-{
-    begin[0] = 0;
-    for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t role = plan->role_of_rank[fold->rank_of_class[c]];
-        begin[c + 1] = begin[c] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
     }
 }
 
@@ -234,11 +167,8 @@ struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *f
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
     for (uint32_t r = 0; r < roles; r++)
         build_program(s, r);
-    s->program[roles].after_begin = arena_array(&s->arena, 1, sizeof(uint32_t));
     build_runners(s);
     build_channels(s);
-    s->path = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->path);
-    memset(s->path, 0xff, (plan->flows.count + 1u) * sizeof *s->path);
     if (s->has_flows)
         uncontended_init(s);
     return s;
@@ -249,6 +179,8 @@ void schedule_free(struct scheduler *s)
     if (s == NULL)
         return;
     pages_free(s->event, s->state_bytes);
+    for (uint32_t r = 0; r < s->plan->ir->role_count; r++)
+        index_release(&s->program[r].after);
     free(s->ready);
     free(s->event_queue.row);
     arena_release(&s->arena);
@@ -258,7 +190,8 @@ void schedule_free(struct scheduler *s)
 /* Sets events and ops to their state before the run. */
 void scheduler_begin(struct scheduler *s)
 {
-    s->state_bytes = s->event_count * sizeof *s->event + s->row_count * sizeof *s->left;
+    s->state_bytes =
+        s->event_count * sizeof *s->event + s->fold->row[s->fold->class_count] * sizeof *s->left;
     s->event = pages_alloc(s->state_bytes);
     s->left = (uint16_t *)(s->event + s->event_count);
     for (size_t e = 0; e < s->event_count; e++)

@@ -2,14 +2,14 @@
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 
+#include "sim/plan/index.h"
 #include "sim/scheduler/scheduler.h"
 
 /* The ops of one role, and for each op the ops that depend on it. */
 struct program {
     uint32_t op_begin, op_count;
-    uint16_t *needs;       /* [op_count] dependencies of an op: issue, stream and waits */
-    uint32_t *after_begin; /* [op_count + 1] */
-    uint32_t *after;       /* rows of the ops that need an op's end */
+    uint16_t *needs;    /* [op_count] dependencies of an op: issue, stream and waits */
+    struct index after; /* by row of an op: rows of the ops that need its end */
 };
 
 /* One class of ranks: its representative's host and endpoints. */
@@ -31,16 +31,16 @@ struct rank_state {
         struct taken taken; /* by the messages that run */
         uint32_t place;     /* in scheduler.ending */
     } beside;
-    /* [line_count] for sends and receives: place[line][n] is the position of op n of the line among the sends, or
-     * receives, that the rank runs; else NULL */
-    uint32_t **place;
+    /* [op_count] of a send or receive: its position among those of its channel that the rank runs; NULL: the rank runs
+     * none */
+    uint32_t *place;
 };
 
 /* One side of a channel class, whose op number n is ops[n]. */
 struct side {
     uint32_t rank_index;
     uint32_t count;
-    const uint32_t *ops; /* ids of the schedule */
+    uint32_t *ops; /* ids of the schedule */
 };
 
 /* The n-th rendezvous on a channel class. */
@@ -89,10 +89,8 @@ struct scheduler {
     struct rank_state *rank_state;
     uint32_t *ending; /* ranks with a kernel beside messages: a heap, the earliest end first */
     uint32_t ending_count;
-    size_t row_count;
 
     struct channel_state *channel; /* [channel_class_count] */
-    uint32_t *channel_of_transfer; /* [transfer_count] class of the channel */
     struct side *side;
     uint32_t side_count;
     size_t event_count;
@@ -110,7 +108,6 @@ struct scheduler {
 
     double now_s;
     bool ahead; /* now_s is ahead of the engine's clock: no flow may start */
-    int *path;  /* [flow count] in the engine; -1: not simulated */
 
     struct ready {
         uint32_t rank_index, op;
@@ -120,6 +117,15 @@ struct scheduler {
     struct text *why; /* the first thing that went wrong while events ran */
 };
 
+/* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */
+static inline uint32_t scheduler_place(const struct scheduler *s, const struct rank_state *r,
+                                       uint32_t op)
+{
+    uint32_t id = s->program[r->role].op_begin + op;
+    return s->plan->line[s->plan->op_line[id]].kind == LINE_P2P ? r->place[op]
+                                                                : s->plan->op_ordinal[id];
+}
+
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
 
@@ -127,6 +133,9 @@ void scheduler_begin(struct scheduler *s);
  * dependencies have all ended on the stack of ready ops. */
 void scheduler_issue(struct scheduler *s, uint32_t rank_index);
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);
+
+/* Starts a flow of event e in the engine, with `bytes` of it left. */
+void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
 
 /* Writes into *why which send and receive of a channel class do not match. */
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,

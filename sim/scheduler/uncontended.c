@@ -138,7 +138,7 @@ static void hand_over(struct scheduler *s, size_t e)
         if (left <= 0 && s->uncontended_s[event->transfer] > bytes_of(s, flow) / s->rate[flow])
             continue; /* this flow has ended, but another flow of the event continues */
         event->left++;
-        engine_flow(s->path[flow], left, (int64_t)(2 * e + 1));
+        scheduler_flow(s, e, flow, left);
     }
 }
 

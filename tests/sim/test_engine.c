@@ -35,7 +35,7 @@ static const struct {
 
 struct run {
     size_t row;
-    int path[MOST_FLOWS];
+    uint32_t link[MOST_FLOWS][MOST_LINKS], links[MOST_FLOWS];
     double end_s[MOST_FLOWS];
 };
 
@@ -45,26 +45,20 @@ static void done(void *context, int64_t tag)
     struct run *run = context;
     int64_t k = tag / 2;
     if (tag % 2 == 0)
-        engine_flow(run->path[k], table[run->row].flow[k].bytes, tag + 1);
+        engine_flow(run->link[k], run->links[k], table[run->row].flow[k].bytes, tag + 1);
     else
         run->end_s[k] = engine_now_s();
 }
 
 static void run_child(struct run *run, int out)
 {
-    int link[MOST_LINKS];
-    engine_init(done, run);
-    for (int l = 0; l < MOST_LINKS; l++)
-        link[l] = table[run->row].width[l] > 0 ? engine_link(table[run->row].width[l]) : -1;
-    for (int k = 0; k < MOST_FLOWS; k++) {
-        int ids[MOST_LINKS], count = 0;
-        for (int l = 0; l < MOST_LINKS; l++)
-            if (table[run->row].flow[k].links >> l & 1)
-                ids[count++] = link[l];
-        run->path[k] = count > 0 ? engine_path(ids, count) : -1;
-    }
+    engine_init(done, NULL, run, table[run->row].width, MOST_LINKS);
     for (int k = 0; k < MOST_FLOWS; k++)
-        if (run->path[k] >= 0)
+        for (uint32_t l = 0; l < MOST_LINKS; l++)
+            if (table[run->row].flow[k].links >> l & 1)
+                run->link[k][run->links[k]++] = l;
+    for (int k = 0; k < MOST_FLOWS; k++)
+        if (run->links[k] > 0)
             engine_timer(table[run->row].flow[k].start_s, 2 * k);
     const char *fault = engine_run();
     if (fault)
@@ -98,8 +92,9 @@ static void a_fault_of_the_library_is_words(void)
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        engine_init(done, NULL);
-        engine_flow(7, 1, 1); /* no such path */
+        static const uint32_t missing = 7;
+        engine_init(done, NULL, NULL, NULL, 0);
+        engine_flow(&missing, 1, 1, 1);
         _exit(engine_run() != NULL ? 0 : 1);
     }
     int state = -1;
@@ -111,7 +106,6 @@ static void a_fault_of_the_library_is_words(void)
 struct ahead {
     int done, until[6]; /* events so far; for each, the time (ms) to which the clock may advance */
     double ended_s, fired_s;
-    int path;
 };
 
 static bool run_ahead(void *context, double until_s)
@@ -141,11 +135,10 @@ static void what_runs_ahead_knows_how_far(void)
     pid_t child = fork();
     if (child == 0) {
         struct ahead a = {0};
-        engine_init(ahead_done, &a);
-        engine_run_ahead(run_ahead);
-        int link = engine_link(1e9);
-        a.path = engine_path(&link, 1);
-        engine_flow(a.path, 5e9, 1);
+        static const double bytes_per_s = 1e9;
+        static const uint32_t link = 0;
+        engine_init(ahead_done, run_ahead, &a, &bytes_per_s, 1);
+        engine_flow(&link, 1, 5e9, 1);
         bool ran = engine_run() == NULL;
         static const int until[6] = {5000, 5000, 5000, 5000, 5000, -1};
         _exit(ran && a.done == 6 && memcmp(a.until, until, sizeof until) == 0 &&
