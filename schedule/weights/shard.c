@@ -23,7 +23,7 @@ op_id shard_list_emitted(struct shard *s)
 {
     for (; s->listed < s->ir->op.count; s->listed++)
         op_list_push(&s->out, (op_id){s->listed});
-    return (op_id){s->out.op[s->out.count - 1]};
+    return (op_id){s->out.count > 0 ? s->out.op[s->out.count - 1] : IR_NONE};
 }
 
 static bool continues(const struct shard *s, uint32_t bundle, struct remote_task task)
