@@ -59,7 +59,7 @@ buffer_id embedding_forward(struct emit *e)
                         .embedding = {rows, h, model->vocab, .part = part_of(e)}};
     emit_op(e, e->stream.compute, &work,
             (struct view[]){unit_rows(e, e->tokens, "unit_tokens"),
-                            weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
+                            weight_view(e, part_after_layers(e, PART_EMBEDDING), WEIGHT_EMBEDDING)},
             2, &found, 1);
     tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
     if (!has_weight(e, WEIGHT_POSITIONS))
@@ -73,8 +73,9 @@ buffer_id embedding_forward(struct emit *e)
         work.embedding.vocab = e->weights.slot[WEIGHT_POSITIONS].rows;
         work.embedding.part = 0;
         emit_op(e, e->stream.compute, &work,
-                (struct view[]){positions, weight_view(e, part_embedding(e), WEIGHT_POSITIONS)}, 2,
-                (struct view[]){view_rows(place, i * e->unit.own_n, e->unit.own_n, h)}, 1);
+                (struct view[]){positions, weight_view(e, part_after_layers(e, PART_EMBEDDING),
+                                                       WEIGHT_POSITIONS)},
+                2, (struct view[]){view_rows(place, i * e->unit.own_n, e->unit.own_n, h)}, 1);
     }
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
@@ -85,7 +86,7 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
                            struct view index, int64_t rows)
 {
     bool accumulate;
-    struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
+    struct view dtable = grad_view(e, part_after_layers(e, PART_EMBEDDING), weight, &accumulate);
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
                         .embedding = {rows, e->weights.slot[weight].cols,
                                       e->weights.slot[weight].rows, .part = part}};
@@ -251,8 +252,8 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 {
     int64_t rows = (int64_t)labels.count;
     struct view logits = like_logits(e, "logits", (enum dtype)e->choices->dtype, labels);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_head(e), WEIGHT_HEAD), view_none(), logits,
-                rows, e->choices->model->vocab, e->choices->model->hidden);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_after_layers(e, PART_HEAD), WEIGHT_HEAD),
+                view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
 }
 
@@ -270,11 +271,6 @@ static struct view widened_logits(struct emit *e, struct view x, struct view lab
     if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
         return logits;
     return emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-}
-
-static void loss_first(struct emit *e, struct view x, struct view labels)
-{
-    loss_forward(e, widened_logits(e, x, labels), labels, (struct view){0}, (struct view){0});
 }
 
 static struct view loss_again(struct emit *e, struct view x, struct view labels)
@@ -341,7 +337,7 @@ buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
-    uint32_t part = part_head(e);
+    uint32_t part = part_after_layers(e, PART_HEAD);
     buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
     buffer_id stats = emit_norm_stats(e, e->unit.own_rows);
@@ -358,7 +354,7 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
-        loss_first(e, r.x, r.labels);
+        loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
     bool on_host = goes_twice(e) && e->choices->profile->loss_host;
     if (on_host)
         source = to_host(e, x_all);
