@@ -44,29 +44,14 @@ struct view view_part(struct view view, int64_t begin, int64_t count)
     return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
 }
 
-uint32_t part_embedding(const struct emit *e)
+uint32_t part_after_layers(const struct emit *e, enum end_part part)
 {
-    return (uint32_t)e->choices->model->layers;
-}
-
-uint32_t part_head(const struct emit *e)
-{
-    return (uint32_t)e->choices->model->layers + 1;
+    return (uint32_t)e->choices->model->layers + part;
 }
 
 bool has_weight(const struct emit *e, enum weight weight)
 {
     return e->weights.slot[weight].rows > 0;
-}
-
-uint32_t part_positions(const struct emit *e)
-{
-    return (uint32_t)e->choices->model->layers + 2;
-}
-
-uint32_t part_count(const struct emit *e)
-{
-    return (uint32_t)e->choices->model->layers + 3;
 }
 
 /* Returns the part of the model that owns a weight, and sets *weight to the weight's name in that part: a tied head
@@ -75,9 +60,9 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
-        return part_embedding(e);
+        return part_after_layers(e, PART_EMBEDDING);
     }
-    return *weight == WEIGHT_POSITIONS ? part_positions(e) : part;
+    return *weight == WEIGHT_POSITIONS ? part_after_layers(e, PART_POSITIONS) : part;
 }
 
 static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
@@ -104,7 +89,7 @@ static void zero_gradient(struct emit *e, uint32_t bundle)
     e->tags.region = REGION_WEIGHTS;
     emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
     e->tags.region = region;
-    for (uint32_t p = 0; p < part_count(e); p++)
+    for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++)
         if (e->weights.part[p].bundle == bundle)
             e->weights.touched[p] = UINT32_MAX;
 }

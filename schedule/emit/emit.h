@@ -20,43 +20,24 @@
 
 /* The tensors of a layer, the embedding and the head by what they are for. */
 enum weight {
-    WEIGHT_NORM1,
-    WEIGHT_NORM1_BIAS,
-    WEIGHT_QKV,
-    WEIGHT_QKV_BIAS,
-    WEIGHT_Q_NORM,
-    WEIGHT_K_NORM,
-    WEIGHT_O,
-    WEIGHT_O_BIAS,
-    WEIGHT_NORM1_AFTER,
-    WEIGHT_NORM1_AFTER_BIAS,
-    WEIGHT_NORM2,
-    WEIGHT_NORM2_BIAS,
-    WEIGHT_UP,
-    WEIGHT_UP_BIAS, /* w13 or w1 */
-    WEIGHT_DOWN,
-    WEIGHT_DOWN_BIAS,
-    WEIGHT_NORM2_AFTER,
-    WEIGHT_NORM2_AFTER_BIAS,
-    WEIGHT_EMBEDDING,
-    WEIGHT_POSITIONS,
-    WEIGHT_FINAL_NORM,
-    WEIGHT_FINAL_NORM_BIAS,
-    WEIGHT_HEAD,
+#define WEIGHT(symbol, name) WEIGHT_##symbol,
+#include "schedule/emit/weights.def"
+#undef WEIGHT
     WEIGHT_COUNT
 };
 
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
  * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
-    uint32_t bundle;       /* IR_NONE: not on this stage */
-    uint64_t base;         /* first element of the part in its bundle */
-    uint32_t tensor_begin; /* row of ir.tensor of its first tensor */
+    uint32_t bundle; /* IR_NONE: not on this stage */
+    uint64_t base;   /* first element of the part in its bundle */
     /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
      * among tensor ranks, and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
      * or heads. */
     uint64_t whole_begin, whole_count;
 };
+
+enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
 struct weight_slot { /* where a kind of weight lies in its part; present when rows > 0 */
     uint64_t offset;
@@ -244,7 +225,7 @@ struct emit_unit {
 /* Weights and their gradients. */
 struct emit_weights {
     struct weight_slot slot[WEIGHT_COUNT];
-    struct model_part *part; /* part_count() of them */
+    struct model_part *part; /* of layers, then of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;     /* enum dtype of weight gradients */
@@ -333,10 +314,8 @@ struct view view_part(struct view view, int64_t begin, int64_t count);
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights --- */
-uint32_t part_embedding(const struct emit *e);
-uint32_t part_head(const struct emit *e);
-uint32_t part_positions(const struct emit *e);
-uint32_t part_count(const struct emit *e);
+/* Returns the number of a part after those of the layers; for END_PARTS the number of all parts. */
+uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns the weight's gradient; *accumulate: it holds something already. From now on it does. */

@@ -216,15 +216,20 @@ struct ir {
     struct binding *binding;
     uint32_t binding_count, binding_capacity;
 
-    struct buffer_table buffer;
-    struct op_table op;
-
     struct work *shape; /* interned */
     uint32_t shape_count, shape_capacity;
     struct dims *dims; /* interned */
     uint32_t dims_count, dims_capacity;
     struct ir_extent *extent; /* interned */
     uint32_t extent_count, extent_capacity;
+    const char **word; /* interned texts (name stems) */
+    uint32_t word_count, word_capacity;
+
+    struct ir_index *index; /* hash tables for interning; owned */
+
+    /* From here on all is of the rows in list order: schedule/step/finalize.c writes it anew. */
+    struct buffer_table buffer;
+    struct op_table op;
     struct ir_range *range; /* operands that are not whole buffers */
     uint32_t range_count, range_capacity;
     uint32_t *operand; /* a buffer id, or IR_RANGE | row of range */
@@ -234,15 +239,10 @@ struct ir {
     op_id *free_op; /* of sets of several */
     uint32_t free_op_count, free_op_capacity;
 
-    const char **word; /* interned texts (name stems) */
-    uint32_t word_count, word_capacity;
-
     /* Planned size of each memory's arena, of the largest role; 0 until planned. */
     uint64_t arena_bytes[MEMORY_COUNT];
 
     struct repeats repeats; /* of a sample; all-zero: the list is whole */
-
-    struct ir_index *index; /* hash tables for interning; owned */
 };
 
 #define IR_RANGE 0x80000000u

@@ -71,15 +71,8 @@ void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struc
 {
     struct places own = places_of(c, stage, actions);
     memset(returns, 0xff, actions->count * sizeof *returns);
-    for (uint32_t peer = 0; peer < c->pp; peer++) {
-        bool near = false;
-        for (uint32_t v = 0; v < own.chunks; v++) {
-            uint32_t chunk = pipeline_chunk(c, stage, v);
-            near |= chunk > 0 && pipeline_stage(c, chunk - 1) == peer;
-            near |= chunk + 1 < pipeline_chunks(c) && pipeline_stage(c, chunk + 1) == peer;
-        }
-        if (near && peer != stage)
+    for (uint32_t peer = 0; peer < c->pp; peer++)
+        if (peer != stage)
             of_peer(&own, actions, peer, returns);
-    }
     free(own.at);
 }

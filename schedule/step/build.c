@@ -167,17 +167,24 @@ double compose_attention_slowdown(const struct choices *c)
     return c->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1;
 }
 
+/* Returns what one tensor rank sees of the model; *share has room for it. */
+static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
+{
+    if (c->tp == 1)
+        return c->model;
+    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c->profile));
+    return share;
+}
+
 void compose_products_again(const struct choices *c, double *layers, double *head)
 {
     const struct transformer *model = c->model;
-    *layers = *head = 0;
-    if (c->tp == 1)
-        return;
-    struct transformer share = tensor_share(model, c->tp, tensor_vocabulary_unit(c->profile));
+    struct transformer room;
+    const struct transformer *share = of_tensor_rank(c, &room);
     *layers = 1 - (double)transformer_linear_flops_per_token(model) /
-                      ((double)transformer_linear_flops_per_token(&share) * c->tp);
+                      ((double)transformer_linear_flops_per_token(share) * c->tp);
     *head = 1 - (double)transformer_head_flops_per_token(model) /
-                    ((double)transformer_head_flops_per_token(&share) * c->tp);
+                    ((double)transformer_head_flops_per_token(share) * c->tp);
 }
 
 int64_t compose_bucket_bytes(const struct choices *c)
@@ -341,15 +348,6 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     arena_release(&e.arena);
     ir_release(&staging);
     return stands;
-}
-
-/* Returns what one tensor rank sees of the model; *share has room for it. */
-static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
-{
-    if (c->tp == 1)
-        return c->model;
-    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c->profile));
-    return share;
 }
 
 enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)

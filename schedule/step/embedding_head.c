@@ -13,23 +13,15 @@ static int64_t part_of(const struct emit *e)
     return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
 }
 
-/* Returns the positions of the rank's own rows. If stages share a subsequence, these are its part of the positions of
- * all tensor ranks. */
-static struct view own_positions(struct emit *e)
+/* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch: the same for all, unless
+ * documents say how each is cut. If stages share a subsequence, of which a micro-batch has one then, these are its part
+ * of the positions of all tensor ranks. */
+static struct view own_positions(struct emit *e, int64_t i)
 {
+    e->unit.positions_of = i;
     if (e->unit.shared.count > 1 && e->tensor.size > 1)
         return tensor_own(e, emit_positions(e), "own_positions");
     return emit_positions_own(e);
-}
-
-/* Returns the positions of the i-th sequence of the micro-batch: the same for all, unless documents say how each
- * is cut. */
-static struct view positions_of_sequence(struct emit *e, struct view positions, int64_t i)
-{
-    if (e->choices->ring_layout != RING_ZIGZAG_DOCUMENTS)
-        return positions;
-    e->unit.positions_of = i;
-    return own_positions(e);
 }
 
 /* Returns the tokens or labels of the unit's rows. If a micro-batch has several sequences, the rows of a subsequence
@@ -48,34 +40,33 @@ static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
     return y;
 }
 
+/* Emits the look-up of rows of one table; index holds the table row of each. */
+static void table_forward(struct emit *e, enum weight weight, int64_t part, struct view index,
+                          struct view to, int64_t rows)
+{
+    const struct weight_slot *slot = &e->weights.slot[weight];
+    struct work work = {.kind = WORK_EMBEDDING,
+                        .embedding = {rows, slot->cols, slot->rows, .part = part}};
+    struct view table = weight_view(e, part_after_layers(e, PART_EMBEDDING), weight);
+    emit_op(e, e->stream.compute, &work, (struct view[]){index, table}, 2, &to, 1);
+}
+
 buffer_id embedding_forward(struct emit *e)
 {
-    const struct transformer *model = e->choices->model;
-    int64_t rows = e->unit.rows, h = model->hidden;
+    int64_t n = e->unit.own_n, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
     buffer_id x = emit_activation(e, "x", e->unit.own_rows, h);
     struct view found = tensor_product(e, view_all(e, x), h, "found_all");
-    struct work work = {.kind = WORK_EMBEDDING,
-                        .embedding = {rows, h, model->vocab, .part = part_of(e)}};
-    emit_op(e, e->stream.compute, &work,
-            (struct view[]){unit_rows(e, e->tokens, "unit_tokens"),
-                            weight_view(e, part_embedding(e), WEIGHT_EMBEDDING)},
-            2, &found, 1);
+    table_forward(e, WEIGHT_EMBEDDING, part_of(e), unit_rows(e, e->tokens, "unit_tokens"), found,
+                  e->unit.rows);
     tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
     if (!has_weight(e, WEIGHT_POSITIONS))
         return x;
     buffer_id sum = emit_activation(e, "x", e->unit.own_rows, h);
     buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
-    struct view positions = own_positions(e);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        positions = positions_of_sequence(e, positions, i);
-        work.embedding.rows = e->unit.own_n;
-        work.embedding.vocab = e->weights.slot[WEIGHT_POSITIONS].rows;
-        work.embedding.part = 0;
-        emit_op(e, e->stream.compute, &work,
-                (struct view[]){positions, weight_view(e, part_embedding(e), WEIGHT_POSITIONS)}, 2,
-                (struct view[]){view_rows(place, i * e->unit.own_n, e->unit.own_n, h)}, 1);
-    }
+    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+        table_forward(e, WEIGHT_POSITIONS, 0, own_positions(e, i), view_rows(place, i * n, n, h),
+                      n);
     emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
     return sum;
 }
@@ -85,7 +76,7 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
                            struct view index, int64_t rows)
 {
     bool accumulate;
-    struct view dtable = grad_view(e, part_embedding(e), weight, &accumulate);
+    struct view dtable = grad_view(e, part_after_layers(e, PART_EMBEDDING), weight, &accumulate);
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
                         .embedding = {rows, e->weights.slot[weight].cols,
                                       e->weights.slot[weight].rows, .part = part}};
@@ -95,19 +86,13 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
 
 void embedding_backward(struct emit *e, buffer_id dx)
 {
-    int64_t rows = e->unit.rows, h = e->choices->model->hidden;
+    int64_t n = e->unit.own_n, h = e->choices->model->hidden;
     set_region(e, REGION_EMBEDDING);
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all, unit_rows(e, e->tokens, "unit_tokens"),
-                   rows);
-    if (!has_weight(e, WEIGHT_POSITIONS))
-        return;
-    struct view positions = own_positions(e);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        positions = positions_of_sequence(e, positions, i);
-        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * e->unit.own_n, e->unit.own_n, h),
-                       positions, e->unit.own_n);
-    }
+                   e->unit.rows);
+    for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
+        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
 
 /* Returns a tensor of the size of a piece's logits. labels: those of the piece's rows. */
@@ -251,8 +236,8 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 {
     int64_t rows = (int64_t)labels.count;
     struct view logits = like_logits(e, "logits", (enum dtype)e->choices->dtype, labels);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_head(e), WEIGHT_HEAD), view_none(), logits,
-                rows, e->choices->model->vocab, e->choices->model->hidden);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_after_layers(e, PART_HEAD), WEIGHT_HEAD),
+                view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
 }
 
@@ -270,11 +255,6 @@ static struct view widened_logits(struct emit *e, struct view x, struct view lab
     if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
         return logits;
     return emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-}
-
-static void loss_first(struct emit *e, struct view x, struct view labels)
-{
-    loss_forward(e, widened_logits(e, x, labels), labels, (struct view){0}, (struct view){0});
 }
 
 static struct view loss_again(struct emit *e, struct view x, struct view labels)
@@ -341,7 +321,7 @@ buffer_id head(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
-    uint32_t part = part_head(e);
+    uint32_t part = part_after_layers(e, PART_HEAD);
     buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
     buffer_id stats = emit_norm_stats(e, e->unit.own_rows);
@@ -358,7 +338,7 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
-        loss_first(e, r.x, r.labels);
+        loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
     bool on_host = goes_twice(e) && e->choices->profile->loss_host;
     if (on_host)
         source = to_host(e, x_all);

@@ -13,6 +13,7 @@
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,40 +25,21 @@ struct finish {
     struct first_uses *first_uses;
     struct waits *waits;
     struct free_sets free_sets;
-    uint32_t states_end; /* the first new buffer that does not live throughout */
-    uint32_t *buffer;    /* old id -> new id, or IR_NONE */
-    uint32_t *op;        /* old id -> new id */
-    uint32_t *held; /* old op id -> row of e->dependency, or IR_NONE; NULL: no op is held back */
+    uint32_t states_end;   /* the first new buffer that does not live throughout */
+    uint32_t *buffer;      /* old id -> new id, or IR_NONE */
+    uint32_t *op;          /* old id -> new id */
+    uint32_t *held;        /* old op id -> row of e->dependency, or IR_NONE */
     uint32_t *held_next;   /* of such a row: another one of the same op */
     uint32_t *next_number; /* per stem */
 };
 
-/* Swaps all tables except those that finalize() writes anew, which stay where they are. */
+/* Swaps all tables except those that finalize() writes anew, from `buffer` on, which stay where they are. */
 static void swap_tables(struct ir *a, struct ir *b)
 {
-    struct ir was_a = *a, was_b = *b;
-    *a = was_b;
-    *b = was_a;
-    struct ir *side[2] = {a, b};
-    const struct ir *own[2] = {&was_a, &was_b};
-    for (int i = 0; i < 2; i++) {
-        side[i]->buffer = own[i]->buffer;
-        side[i]->op = own[i]->op;
-        side[i]->range = own[i]->range;
-        side[i]->range_count = own[i]->range_count;
-        side[i]->range_capacity = own[i]->range_capacity;
-        side[i]->operand = own[i]->operand;
-        side[i]->operand_count = own[i]->operand_count;
-        side[i]->operand_capacity = own[i]->operand_capacity;
-        side[i]->wait = own[i]->wait;
-        side[i]->wait_count = own[i]->wait_count;
-        side[i]->wait_capacity = own[i]->wait_capacity;
-        side[i]->free_op = own[i]->free_op;
-        side[i]->free_op_count = own[i]->free_op_count;
-        side[i]->free_op_capacity = own[i]->free_op_capacity;
-        side[i]->repeats = own[i]->repeats;
-        memcpy(side[i]->arena_bytes, own[i]->arena_bytes, sizeof own[i]->arena_bytes);
-    }
+    struct ir was_a = *a;
+    size_t size = offsetof(struct ir, buffer);
+    memcpy(a, b, size);
+    memcpy(b, &was_a, size);
 }
 
 #define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
@@ -135,11 +117,7 @@ static void carry_waits(struct finish *f, uint32_t row)
     uint32_t count;
     const op_id *kept = waits_finalize(f->waits, f->order, &count);
     assert(count < IR_NONE16);
-    if (out->wait_count + count > out->wait_capacity) {
-        out->wait_capacity =
-            (uint32_t)heap_next_capacity(out->wait_capacity, (size_t)out->wait_count + count);
-        out->wait = heap_realloc(out->wait, out->wait_capacity, sizeof *out->wait);
-    }
+    ir_reserve(out, &(struct ir_room){.waits = count});
     out->op.wait_count[row] = (uint16_t)count;
     for (uint32_t i = 0; i < count; i++)
         out->wait[out->wait_count++] = kept[i];
@@ -163,7 +141,7 @@ static void carry_op(struct finish *f, uint32_t i)
     order_start(f->order, order_place_of(f->out, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
-    for (uint32_t k = f->held ? f->held[i] : IR_NONE; k != IR_NONE; k = f->held_next[k])
+    for (uint32_t k = f->held[i]; k != IR_NONE; k = f->held_next[k])
         waits_add(f->waits, f->op[f->e->dependency[k].until.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].write = k >= reads;
@@ -244,10 +222,9 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .first_uses = first_uses,
         .buffer = rows_of_none(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
+        .held = rows_of_none(in->op.count),
         .next_number = next_numbers(out),
     };
-    if (e->dependency_count > 0)
-        f.held = rows_of_none(in->op.count);
     f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
         uint32_t *held = &f.held[e->dependency[i].op.i];

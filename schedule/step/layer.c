@@ -17,14 +17,9 @@ static bool gated(const struct emit *e)
 
 static int64_t function_of(const struct emit *e)
 {
-    switch (e->choices->model->activation) {
-    case ACTIVATION_GEGLU:
-        return FUNCTION_GELU;
-    case ACTIVATION_RELU2:
-        return FUNCTION_RELU2;
-    default:
-        return FUNCTION_OWN;
-    }
+    static const uint8_t functions[ACTIVATION_COUNT] = {
+        [ACTIVATION_GEGLU] = FUNCTION_GELU, [ACTIVATION_RELU2] = FUNCTION_RELU2};
+    return functions[e->choices->model->activation];
 }
 
 /* The norms of a layer's branches. */

@@ -20,87 +20,32 @@
 
 enum { SHARD_ALIGNMENT = 8 };
 
-/* Text names of models/transformer.h -> what a weight is for; both spellings of the up projection. */
-static const struct {
-    const char *name;
-    enum weight weight;
-} weight_names[] = {
-    {"norm1.weight", WEIGHT_NORM1},
-    {"norm1.bias", WEIGHT_NORM1_BIAS},
-    {"wqkv.weight", WEIGHT_QKV},
-    {"wqkv.bias", WEIGHT_QKV_BIAS},
-    {"q_norm.weight", WEIGHT_Q_NORM},
-    {"k_norm.weight", WEIGHT_K_NORM},
-    {"wo.weight", WEIGHT_O},
-    {"wo.bias", WEIGHT_O_BIAS},
-    {"norm1_after.weight", WEIGHT_NORM1_AFTER},
-    {"norm1_after.bias", WEIGHT_NORM1_AFTER_BIAS},
-    {"norm2.weight", WEIGHT_NORM2},
-    {"norm2.bias", WEIGHT_NORM2_BIAS},
-    {"w13.weight", WEIGHT_UP},
-    {"w13.bias", WEIGHT_UP_BIAS},
-    {"w1.weight", WEIGHT_UP},
-    {"w1.bias", WEIGHT_UP_BIAS},
-    {"w2.weight", WEIGHT_DOWN},
-    {"w2.bias", WEIGHT_DOWN_BIAS},
-    {"norm2_after.weight", WEIGHT_NORM2_AFTER},
-    {"norm2_after.bias", WEIGHT_NORM2_AFTER_BIAS},
-    {"embedding.weight", WEIGHT_EMBEDDING},
-    {"positions.weight", WEIGHT_POSITIONS},
-    {"norm.weight", WEIGHT_FINAL_NORM},
-    {"norm.bias", WEIGHT_FINAL_NORM_BIAS},
-    {"head.weight", WEIGHT_HEAD},
+static const char *const weight_names[WEIGHT_COUNT] = {
+#define WEIGHT(symbol, name) name,
+#include "schedule/emit/weights.def"
+#undef WEIGHT
 };
 
 static enum weight weight_of(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(weight_names); i++)
-        if (strcmp(weight_names[i].name, name) == 0)
-            return weight_names[i].weight;
-    assert(!"a tensor of models/transformer.h that emission does not know");
-    return WEIGHT_COUNT;
-}
-
-/* The tensors of a part; those that tensor ranks cut come first. All layers have the same. */
-struct part_tensors {
-    size_t count, cut_count;
-    struct part_tensor {
-        struct tensor_spec spec;
-        struct tensor_cut cut;
-        enum weight weight;
-    } row[TRANSFORMER_MAX_TENSORS];
-};
-
-static struct part_tensors tensors_of(const struct emit *e, const struct tensor_spec *spec,
-                                      size_t count)
-{
-    struct part_tensors t = {0};
-    for (int whole = 0; whole < 2; whole++) {
-        for (size_t i = 0; i < count; i++) {
-            struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
-            if (e->tensor.size > 1)
-                cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
-            if ((cut.rows || cut.cols) != (bool)whole)
-                t.row[t.count++] = (struct part_tensor){spec[i], cut, weight_of(spec[i].name)};
-        }
-        t.cut_count = whole == 0 ? t.count : t.cut_count;
-    }
-    return t;
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        if (strcmp(weight_names[i], name) == 0)
+            return (enum weight)i;
+    bool bias = strcmp(name, "w1.bias") == 0;
+    assert((bias || strcmp(name, "w1.weight") == 0) && "a tensor that emission does not know");
+    return bias ? WEIGHT_UP_BIAS : WEIGHT_UP;
 }
 
 enum { NAME_SIZE = 112 };
 
 /* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. The tensor starts at
- * *offset of a rank's part of the bundle; *offset is then moved past it. Returns the first row. */
-static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part_tensor *tensor,
-                           uint64_t *offset)
+ * *offset of a rank's part of the bundle; *offset is then moved past it. */
+static void add_tensor(struct emit *e, const char *prefix, const struct tensor_spec *spec,
+                       const struct tensor_cut *cut, uint64_t *offset)
 {
-    const struct tensor_spec *spec = &tensor->spec;
-    const struct tensor_cut *cut = &tensor->cut;
     uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
     int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
-    uint32_t begin = IR_NONE;
     char name[NAME_SIZE];
     for (int i = 0; i < cut->blocks; i++) {
         const struct tensor_block *block = &cut->block[i];
@@ -113,7 +58,7 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
                             block->name ? ":" : "", block->name ? block->name : "");
         assert(size < NAME_SIZE);
-        uint32_t row = ir_add_tensor(
+        ir_add_tensor(
             e->ir,
             (struct tensor){.name = name,
                             .rows = block->rows,
@@ -122,63 +67,67 @@ static uint32_t add_tensor(struct emit *e, const char *prefix, const struct part
                                            cut->cols ? e->tensor.axes : 0},
                             .first = first,
                             .padded = padded});
-        begin = i == 0 ? row : begin;
         first += block->rows;
         rows += padded > 0  ? padded / parts
                 : cut->rows ? (block->rows + parts - 1) / parts
                             : block->rows;
     }
-    e->weights.slot[tensor->weight] =
+    e->weights.slot[weight_of(spec->name)] =
         (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
-    return begin;
 }
 
-/* Adds a part's tensors to the ir and lays them out from *used on. */
+/* Adds a part's tensors to the ir and lays them out from *used on; those that tensor ranks cut come first. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
-                     const struct part_tensors *tensors, uint64_t *used)
+                     const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     struct model_part *p = &e->weights.part[part];
-    *p = (struct model_part){
-        .bundle = e->weights.bundle_count, .base = *used, .tensor_begin = IR_NONE};
     uint64_t offset = 0;
-    for (size_t i = 0; i < tensors->count; i++) {
-        if (i == tensors->cut_count)
-            p->whole_begin = offset;
-        uint32_t row = add_tensor(e, prefix, &tensors->row[i], &offset);
-        p->tensor_begin = i == 0 ? row : p->tensor_begin;
-    }
-    if (tensors->cut_count == tensors->count)
+    *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used};
+    for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
+        for (size_t i = 0; i < count; i++) {
+            struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
+            if (e->tensor.size > 1)
+                cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
+            if ((cut.rows || cut.cols) != (bool)whole)
+                add_tensor(e, prefix, &spec[i], &cut, &offset);
+        }
+    }
     p->whole_count = offset - p->whole_begin;
     *used += offset;
 }
 
-/* Makes a bundle of the `count` tensors of a chunk from row `begin` on. */
-static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint32_t begin,
-                         uint32_t count, uint64_t used)
+/* Makes a bundle of a chunk, of the tensors that no bundle has yet. */
+static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint64_t used)
 {
+    struct ir *ir = e->ir;
     uint64_t parts = remote_parts(e->choices, chunk, e->group.shard_size);
     if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
         parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
-    uint32_t known = ir_find(e->ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
-    uint16_t row = known != IR_NONE ? (uint16_t)known
-                                    : ir_add_bundle(e->ir, (struct bundle){.name = name,
-                                                                           .tensor_begin = begin,
-                                                                           .tensor_count = count,
-                                                                           .elements = elements});
-    e->weights.bundle[e->weights.bundle_count++] =
-        (struct bundle_state){.row = row, .chunk = chunk, .elements = elements, .used = used};
+    uint32_t row = ir_find(ir, IR_BUNDLE, name, strlen(name)); /* another stage has the same */
+    if (row == IR_NONE) {
+        uint32_t begin = 0;
+        if (ir->bundle_count > 0) {
+            const struct bundle *before = &ir->bundle[ir->bundle_count - 1];
+            begin = before->tensor_begin + before->tensor_count;
+        }
+        row = ir_add_bundle(ir, (struct bundle){.name = name,
+                                                .tensor_begin = begin,
+                                                .tensor_count = ir->tensor_count - begin,
+                                                .elements = elements});
+    }
+    e->weights.bundle[e->weights.bundle_count++] = (struct bundle_state){
+        .row = (uint16_t)row, .chunk = chunk, .elements = elements, .used = used};
 }
 
 static void add_head(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, count);
-    add_part(e, part_head(e), "", &tensors, used);
+    add_part(e, part_after_layers(e, PART_HEAD), "", spec, count, used);
 }
 
 /* Lays out the embedding and the learned positions, and in the same bundle the final norm and the head, if `root`. A
@@ -187,30 +136,25 @@ static void lay_out_embedding(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
-    uint32_t begin = e->ir->tensor_count;
     size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, 1);
-    add_part(e, part_embedding(e), "", &tensors, &used);
+    add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
-        close_bundle(e, "embedding", 0, e->weights.part[part_embedding(e)].tensor_begin, 1, used);
+        close_bundle(e, "embedding", 0, used);
         e->weights.bundle[e->weights.bundle_count - 1].at_both_ends = true;
         used = 0;
-        begin = e->ir->tensor_count;
         bool first = pipeline_of(e->choices)->multiplexed || e->stage == 0;
         if (!first || count == 1)
             return;
     }
-    if (count > 1) {
-        tensors = tensors_of(e, spec + 1, count - 1);
-        add_part(e, part_positions(e), "", &tensors, &used);
-    }
+    if (count > 1)
+        add_part(e, part_after_layers(e, PART_POSITIONS), "", spec + 1, count - 1, &used);
     if (root)
         add_head(e, &used);
     close_bundle(e,
                  root                             ? "root"
                  : pipeline_ends_tied(e->choices) ? "positions"
                                                   : "embedding",
-                 0, begin, e->ir->tensor_count - begin, used);
+                 0, used);
 }
 
 static void lay_out_layers(struct emit *e, uint32_t chunk)
@@ -220,30 +164,26 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)weights_layers_together(e->choices);
     size_t count = transformer_layer_tensors(model, spec, ARRAY_LEN(spec));
-    struct part_tensors tensors = tensors_of(e, spec, count);
     char name[64];
     for (uint32_t first = layers.first; first < layers.end; first += together) {
         uint32_t end = first + together < layers.end ? first + together : layers.end;
-        uint32_t begin = e->ir->tensor_count;
         uint64_t used = 0;
         for (uint32_t l = first; l < end; l++) {
             snprintf(name, sizeof name, "layers.%u.", l);
-            add_part(e, l, name, &tensors, &used);
+            add_part(e, l, name, spec, count, &used);
         }
         if (end > first + 1)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
-        close_bundle(e, name, chunk, begin, e->ir->tensor_count - begin, used);
+        close_bundle(e, name, chunk, used);
     }
 }
 
 static void lay_out_head(struct emit *e)
 {
     uint64_t used = 0;
-    uint32_t begin = e->ir->tensor_count;
     add_head(e, &used);
-    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, begin, e->ir->tensor_count - begin,
-                 used);
+    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, used);
 }
 
 /* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
@@ -251,7 +191,7 @@ static void lay_out_head(struct emit *e)
 static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
-    uint32_t chunks = pipeline_chunks(c), parts = part_count(e);
+    uint32_t chunks = pipeline_chunks(c), parts = part_after_layers(e, END_PARTS);
     bool all = pipeline_of(c)->multiplexed, ends = c->scope == SCOPE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
@@ -271,12 +211,23 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e, false);
 }
 
+/* True if ranks share the weights and each updates its own part of them. */
+static bool shards_optimizer(const struct emit *e)
+{
+    return e->choices->weights != CHOICE_WEIGHTS_REPLICATED && e->group.shard_size > 1;
+}
+
+/* True if every micro-batch has whole gradients of its own, since they are reduced in every micro-batch. */
+static bool each_has_its_own(const struct emit *e)
+{
+    return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
+}
+
 /* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
 static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum binding_kind kind, enum category category, enum dtype dtype,
-                              enum memory memory, bool shard, uint32_t partial)
+                              bool shard)
 {
-    shard = shard && e->group.shard_size > 1;
     int64_t count =
         (int64_t)(e->weights.bundle[bundle].elements / (shard ? e->group.shard_size : 1));
     if (dtype == DTYPE_U8)
@@ -284,10 +235,13 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = e->weights.bundle[bundle].row,
                               .shard = shard ? e->group.shard : IR_NONE16,
-                              .gathered = IR_NONE16,
-                              .partial = partial};
+                              .gathered = IR_NONE16};
+    if (kind == BINDING_GRAD && !shard && shards_optimizer(e))
+        binding.partial = e->group.all_axes;
     buffer_id buffer = emit_bound(e, stem, binding, category, dtype, count);
-    e->ir->buffer.memory[buffer.i] = (uint8_t)memory;
+    bool host = kind != BINDING_GRAD && kind != BINDING_PARAM &&
+                e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
+    e->ir->buffer.memory[buffer.i] = host ? MEMORY_PINNED : MEMORY_HBM;
     return buffer;
 }
 
@@ -309,34 +263,32 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     struct bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
-    bool shard = c->weights != CHOICE_WEIGHTS_REPLICATED;
-    bool host = c->optimizer == CHOICE_OPTIMIZER_HOST, no_master = states == STATES_BF16 && !host;
-    enum memory memory = host ? MEMORY_PINNED : MEMORY_HBM;
+    bool shard = shards_optimizer(e);
+    bool no_master = states == STATES_BF16 && c->optimizer != CHOICE_OPTIMIZER_HOST;
     if (one_copy)
         bundle->master = bundle->param_shard;
-    else if (no_master && !(shard && e->group.shard_size > 1))
+    else if (no_master && !shard)
         bundle->master = bundle->param;
     else
         bundle->master = state_buffer(e, b, "master", BINDING_MASTER,
                                       no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
-                                      states_master_dtype(states), memory, shard, 0);
+                                      states_master_dtype(states), shard);
     if (no_master && bundle->master.i != bundle->param.i && !one_copy)
         e->ir->buffer.flags[bundle->master.i] |= BUFFER_PART;
-    bundle->moment1 = state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment,
-                                   memory, shard, 0);
-    bundle->moment2 = state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment,
-                                   memory, shard, 0);
+    bundle->moment1 =
+        state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment, shard);
+    bundle->moment2 =
+        state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
 }
 
 static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
-    bool shard_params = weights_sharded_params(c);
-    bool shard_optimizer = c->weights != CHOICE_WEIGHTS_REPLICATED;
+    bool shard_params = weights_sharded_params(c) && e->group.shard_size > 1;
     /* one_copy: the optimizer updates the parameters themselves */
     bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&
-                    e->group.shard_size > 1 && c->optimizer != CHOICE_OPTIMIZER_HOST;
+                    c->optimizer != CHOICE_OPTIMIZER_HOST;
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
@@ -344,30 +296,23 @@ static void make_states(struct emit *e, uint32_t b)
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
     if (bundle->borrowed)
         return;
-    if (shard_params && e->group.shard_size > 1)
-        bundle->param_shard = state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER,
-                                           shard_dtype, MEMORY_HBM, true, 0);
+    if (shard_params)
+        bundle->param_shard =
+            state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, shard_dtype, true);
     else
-        bundle->param = state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype,
-                                     MEMORY_HBM, false, 0);
+        bundle->param =
+            state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
     /* reduced into grad_shard, or, where there is none, in place */
-    if (!weights_reduce_each_micro_batch(c) || e->group.shard_size == 1)
-        bundle->grad = state_buffer(
-            e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT, e->weights.grad_dtype, MEMORY_HBM, false,
-            shard_optimizer && e->group.shard_size > 1 ? e->group.all_axes : 0);
-    if (shard_optimizer && e->group.shard_size > 1) {
+    if (!each_has_its_own(e))
+        bundle->grad = state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
+                                    e->weights.grad_dtype, false);
+    if (shards_optimizer(e)) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->weights.grad_dtype, MEMORY_HBM, true, 0);
+                                          e->weights.grad_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
     make_optimizer_states(e, b, one_copy);
-}
-
-/* True if every micro-batch has whole gradients of its own, since they are reduced in every micro-batch. */
-static bool each_has_its_own(const struct emit *e)
-{
-    return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
 }
 
 /* Zeroes gradients before the step: where stages hold each other's weights, the stage's own, to which all others are
@@ -382,7 +327,7 @@ static void zero_gradients(struct emit *e)
         if (remote ? !bundle->borrowed : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_all(e, bundle->grad));
     }
-    for (uint32_t p = 0; remote && p < part_count(e); p++)
+    for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
         e->weights.touched_of[p] = UINT32_MAX;
 }
 
@@ -398,8 +343,8 @@ void weights_setup(struct emit *e)
                             (int64_t)e->weights.bundle[b].elements, 0);
     }
     uint32_t times = each_has_its_own(e) ? e->choices->accumulation : 1;
-    e->weights.touched_of =
-        arena_array(&e->arena, (size_t)part_count(e) * times, sizeof *e->weights.touched_of);
+    e->weights.touched_of = arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
+                                        sizeof *e->weights.touched_of);
     e->weights.touched = e->weights.touched_of;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
     e->weights.grad_buffer =
@@ -425,7 +370,7 @@ void weights_of_micro_batch(struct emit *e, uint32_t micro)
 {
     if (!each_has_its_own(e))
         return;
-    e->weights.touched = e->weights.touched_of + (size_t)micro * part_count(e);
+    e->weights.touched = e->weights.touched_of + (size_t)micro * part_after_layers(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE)

@@ -68,7 +68,7 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
-    uint32_t layers = (uint32_t)e->whole->layers, parts = part_count(e);
+    uint32_t layers = (uint32_t)e->whole->layers, parts = part_after_layers(e, END_PARTS);
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != s->gradient[row].bundle)

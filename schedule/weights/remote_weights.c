@@ -84,7 +84,8 @@ void weights_of_unit(struct emit *e)
     uint16_t group =
         multiplex_group(e, "sums", (struct share){e->unit.shared.first, e->unit.shared.count});
     if (!take_up(e, begin, group)) {
-        uint32_t *touched = arena_array(&e->arena, part_count(e), sizeof *touched);
+        uint32_t *touched =
+            arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.shared.chunk ||
                 e->weights.bundle[b].at_both_ends)

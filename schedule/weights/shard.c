@@ -100,7 +100,7 @@ static bool shares_root(const struct shard *s, const struct op_list *list, uint3
 {
     const struct use_run *a = &s->run[before], *b = &s->run[r];
     return weights_root_unit(s->e->choices) &&
-           b->bundle == s->e->weights.part[part_embedding(s->e)].bundle &&
+           b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
 }
 
@@ -281,8 +281,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     s->reduced_of = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_of);
     find_uses(s, list);
     find_cores(s, list);
-    bool keeps = e->choices->profile->reuse_elements > 0 || weights_root_unit(e->choices);
-    if (keeps && !s->remote_weights)
+    if (!s->remote_weights)
         find_kept(s, list);
 }
 
