@@ -112,7 +112,6 @@ void child_run_release(struct child_run *run)
 {
     mapping_release(&run->mapping);
     fold_release(&run->fold);
-    prune_release(&run->pruned);
     sim_plan_release(&run->plan);
 }
 
@@ -125,8 +124,7 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
-    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
+    fold_make(&run->fold, &run->plan, options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = mapping_init(&run->mapping, run->fold.row[run->fold.class_count],
                           run->plan.transfer_count, name, diag);

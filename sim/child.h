@@ -7,7 +7,6 @@
 
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
 #include "sim/result/sim_result.h"
 
 enum { CHILD_WHY_SIZE = 2048 };
@@ -31,7 +30,6 @@ struct child_mapping {
 /* A list and its times. All-zero is empty. */
 struct child_run {
     struct sim_plan plan;
-    struct pruned pruned;
     struct fold fold;
     struct child_mapping mapping;
 };
