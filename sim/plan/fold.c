@@ -11,7 +11,6 @@ void fold_release(struct fold *fold)
 {
     free(fold->class_of_rank);
     free(fold->rank_of_class);
-    free(fold->class_ranks);
     free(fold->row);
     free(fold->class_of_channel);
     free(fold->channel_of_class);
@@ -213,9 +212,6 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact)
             free(c.first[s]);
         }
     }
-    fold->class_ranks = heap_zalloc(fold->class_count, sizeof *fold->class_ranks);
-    for (uint32_t r = 0; r < plan->rank_count; r++)
-        fold->class_ranks[fold->class_of_rank[r]]++;
     fold->row = heap_zalloc(fold->class_count + 1u, sizeof *fold->row);
     for (uint32_t k = 0; k < fold->class_count; k++) {
         uint32_t role = plan->role_of_rank[fold->rank_of_class[k]];

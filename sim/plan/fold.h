@@ -25,7 +25,6 @@ struct fold {
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
-    uint32_t *class_ranks;   /* [class_count] members */
     size_t *
         row; /* [class_count + 1] arrays of ops have one class after the other: the row of its first op */
 
