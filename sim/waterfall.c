@@ -55,11 +55,6 @@ const char *cause_name(enum cause cause)
 
 /* ---- what an op is ---- */
 
-static bool is_compute(const struct ir *ir, uint32_t op)
-{
-    return !plan_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
-}
-
 static bool is_stage_message(const struct ir *ir, uint32_t op)
 {
     return (ir->op.kind[op] == WORK_SEND || ir->op.kind[op] == WORK_RECV) &&
@@ -207,7 +202,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
             return;
         }
         add_idle(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
-        enum cause cause = is_compute(m->ir, m->op_begin + last)
+        enum cause cause = plan_is_kernel(m->ir, m->op_begin + last)
                                ? CAUSE_OTHER
                                : cause_of(m->ir, m->op_begin + last);
         if (m->end_s[last] < until_s)
@@ -281,7 +276,7 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
-        if (!is_compute(m->ir, op))
+        if (!plan_is_kernel(m->ir, op))
             continue;
         if (m->ir->op.phase[op] == PHASE_FORWARD)
             m->last_forward_s = fmax(m->last_forward_s, m->end_s[row]);
