@@ -172,23 +172,6 @@ void pages_touch(void *pages, size_t bytes)
 #endif
 }
 
-void *pages_alloc(size_t bytes)
-{
-    bytes = bytes > 0 ? bytes : 1;
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
-        out_of_memory(bytes, 1);
-    ask_for_large_pages((uintptr_t)pages, (uintptr_t)pages + bytes);
-    pages_touch(pages, bytes);
-    return pages;
-}
-
-void pages_free(void *pages, size_t bytes)
-{
-    if (pages)
-        munmap(pages, bytes > 0 ? bytes : 1);
-}
-
 /* ---- the heap ---- */
 
 void *heap_alloc(size_t count, size_t size)

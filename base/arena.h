@@ -50,11 +50,6 @@ void *heap_realloc(void *old, size_t count, size_t size);
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out(void) __attribute__((noreturn));
 
-/* Returns zeroed pages that are mapped from the start, for data that a forked child writes. On the heap, which parent
- * and child share until one of them writes, the child's first write to each page would copy the page. */
-void *pages_alloc(size_t bytes);
-void pages_free(void *pages, size_t bytes); /* does nothing for NULL */
-
 /* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
 void pages_touch(void *pages, size_t bytes);
 

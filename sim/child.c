@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/process.h"
-#include "sim/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,47 +15,35 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum status mapping_init(struct child_mapping *m, size_t rows, uint32_t transfers,
-                                const char *name, struct diag *diag)
+/* Maps the memory that both processes share, in both at the same address. */
+static enum status share_memory(struct child_run *run, const char *name, struct diag *diag)
 {
-    size_t head = (sizeof *m->shared + 63) / 64 * 64;
-    m->size = head + 2 * rows * sizeof(double) + transfers * sizeof(uint64_t);
-    void *memory = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t head = (sizeof *run->shared + 63) / 64 * 64, rows = run->fold.row[run->fold.class_count];
+    run->size = head + 2 * rows * sizeof(double) + run->plan.transfer_count * sizeof(uint64_t);
+    void *memory = mmap(NULL, run->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
-                          "cannot share %zu bytes with a simulation: %s", m->size, strerror(errno));
-    m->shared = memory;
-    m->start_s = (double *)((char *)memory + head);
-    m->end_s = m->start_s + rows;
-    m->transfers_done = (uint64_t *)(m->end_s + rows);
+                          "cannot share %zu bytes with a simulation: %s", run->size,
+                          strerror(errno));
+    run->shared = memory;
+    struct schedule_times *times = &run->shared->times;
+    times->start_s = (double *)((char *)memory + head);
+    times->end_s = times->start_s + rows;
+    times->transfers_done = (uint64_t *)(times->end_s + rows);
     return STATUS_OK;
-}
-
-static void mapping_release(struct child_mapping *m)
-{
-    if (m->shared)
-        munmap(m->shared, m->size);
-    *m = (struct child_mapping){0};
 }
 
 /* ---- the child ---- */
 
-static void run_child(struct scheduler *scheduler, const struct child_mapping *m)
+static void run_child(struct scheduler *scheduler, const struct child_run *run)
 {
     struct text why = {0};
-    struct schedule_times times = {
-        .start_s = m->start_s, .end_s = m->end_s, .transfers_done = m->transfers_done};
     clock_t began = clock();
-    struct child_shared *shared = m->shared;
-    pages_touch(m->shared, m->size);
-    shared->status = schedule_run(scheduler, &times, &why);
+    struct child_shared *shared = run->shared;
+    pages_touch(shared, run->size);
+    shared->status = schedule_run(scheduler, &shared->times, &why);
     shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
-    shared->step_s = times.step_s;
-    shared->flows = times.flows;
-    shared->timers = times.timers;
-    size_t size = why.size < CHILD_WHY_SIZE - 1 ? why.size : CHILD_WHY_SIZE - 1;
-    if (size > 0)
-        memcpy(shared->why, why.data, size);
+    snprintf(shared->why, sizeof shared->why, "%.*s", (int)why.size, why.data ? why.data : "");
     shared->finished = 1;
 }
 
@@ -90,7 +77,7 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     return STATUS_OK;
 }
 
-static enum status run_forked(struct scheduler *scheduler, const struct child_mapping *m,
+static enum status run_forked(struct scheduler *scheduler, const struct child_run *run,
                               const char *name, struct diag *diag)
 {
     fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
@@ -100,19 +87,19 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_ma
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
-        run_child(scheduler, m);
+        run_child(scheduler, run);
         _exit(0); /* no exit handlers: they are the parent's */
     }
-    return wait_child(child, m->shared, name, diag);
+    return wait_child(child, run->shared, name, diag);
 }
 
 /* ---- one simulation ---- */
 
 void child_run_release(struct child_run *run)
 {
-    mapping_release(&run->mapping);
+    if (run->shared)
+        munmap(run->shared, run->size);
     fold_release(&run->fold);
-    prune_release(&run->pruned);
     sim_plan_release(&run->plan);
 }
 
@@ -125,13 +112,11 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
-    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
+    fold_make(&run->fold, &run->plan, options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
-    status = mapping_init(&run->mapping, run->fold.row[run->fold.class_count],
-                          run->plan.transfer_count, name, diag);
+    status = share_memory(run, name, diag);
     if (status == STATUS_OK)
-        status = run_forked(scheduler, &run->mapping, name, diag);
+        status = run_forked(scheduler, run, name, diag);
     schedule_free(scheduler);
     return status;
 }

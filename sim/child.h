@@ -7,8 +7,8 @@
 
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
 #include "sim/result/sim_result.h"
+#include "sim/scheduler/scheduler.h"
 
 enum { CHILD_WHY_SIZE = 2048 };
 
@@ -16,24 +16,17 @@ enum { CHILD_WHY_SIZE = 2048 };
 struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
-    double step_s, events_s; /* events_s, flows and timers as in struct sim_counts */
-    uint64_t flows, timers;
+    double events_s; /* as in struct sim_counts */
+    struct schedule_times times;
     char why[CHILD_WHY_SIZE];
-};
-
-struct child_mapping {
-    struct child_shared *shared;
-    double *start_s, *end_s; /* rows of the classes */
-    uint64_t *transfers_done;
-    size_t size;
 };
 
 /* A list and its times. All-zero is empty. */
 struct child_run {
     struct sim_plan plan;
-    struct pruned pruned;
     struct fold fold;
-    struct child_mapping mapping;
+    struct child_shared *shared;
+    size_t size; /* bytes shared */
 };
 
 /* Simulates the list `ir` once and fills *run. even: [guard_count] of sim/even/even.h. Release *run in either case. */

@@ -1,5 +1,7 @@
 #include "sim/jitter.h"
 
+#include "sim/plan/plan.h"
+
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,12 +9,6 @@
 double jitter_expected_maximum(uint32_t n)
 {
     return n > 1 ? gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 0;
-}
-
-static bool is_kernel(const struct ir *ir, uint32_t op)
-{
-    return work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_SYNC &&
-           ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
 /* Returns the number of ranks that wait for each other in an op; 1: the op waits for no other rank. */
@@ -34,7 +30,7 @@ static double *first_waiters(const struct ir *ir, const struct sim_class *class,
         first[k] = INFINITY;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
-        if (!is_kernel(ir, op))
+        if (!plan_is_kernel(ir, op))
             continue;
         for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
             uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - class->op_begin;
@@ -59,7 +55,7 @@ static void walk(struct walk *w, uint32_t begin, uint32_t end)
     for (uint32_t op = begin; op < end; op++) {
         uint32_t k = op - w->class->op_begin, met;
         double spread = w->relative * (w->end_s[k] - w->start_s[k]);
-        if (is_kernel(ir, op)) {
+        if (plan_is_kernel(ir, op)) {
             w->variance += spread * spread;
             continue;
         }

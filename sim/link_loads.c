@@ -15,7 +15,7 @@ static double *carried_bytes(const struct child_run *run)
     double *bytes = heap_zalloc(plan->platform.link_count + 1u, sizeof *bytes);
     for (uint32_t t = 0; t < plan->transfer_count; t++) {
         const struct transfer *of = &plan->transfer[t];
-        double done = (double)run->mapping.transfers_done[fold_transfer(&run->fold, plan, t)];
+        double done = (double)run->shared->times.transfers_done[fold_transfer(&run->fold, plan, t)];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                 bytes[flows->link[i]] += done * flows->bytes[f];

@@ -14,7 +14,8 @@
 
 /* ---- the result ---- */
 
-/* Fills the class of every rank of the schedule: that of the planned rank it is a replica of. */
+/* Fills the class of every rank of the schedule, that of the planned rank it is a replica of, and counts the ranks of
+ * each class. */
 static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
 {
     const struct sim_plan *plan = &run->plan;
@@ -24,9 +25,11 @@ static void fill_ranks(struct sim_result *result, const struct ir *ir, const str
     result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
     result->replicas = ranks / plan->rank_count;
     result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
-    for (uint32_t rank = 0; rank < ranks; rank++)
+    for (uint32_t rank = 0; rank < ranks; rank++) {
         result->class_of_rank[rank] =
             run->fold.class_of_rank[replicas_row(&ir->mesh, &plan->mesh, rank)];
+        result->classes[result->class_of_rank[rank]].ranks++;
+    }
 }
 
 static void fill_classes(struct sim_result *result, const struct ir *ir,
@@ -34,18 +37,17 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
 {
     const struct sim_plan *plan = &run->plan;
     const struct fold *fold = &run->fold;
-    fill_ranks(result, ir, run);
     result->class_count = fold->class_count;
     result->row_count = fold->row[fold->class_count];
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
+    fill_ranks(result, ir, run);
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t row = fold->rank_of_class[c], role = plan->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
-        *class = (struct sim_class){.rank = plan->rank[row],
-                                    .ranks = fold->class_ranks[c] * result->replicas,
-                                    .role = role,
-                                    .row = fold->row[c]};
+        class->rank = plan->rank[row];
+        class->role = role;
+        class->row = fold->row[c];
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;
@@ -60,7 +62,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
 static void find_periods(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run)
 {
-    struct steady_times times = {run->mapping.start_s, run->mapping.end_s};
+    struct steady_times times = {run->shared->times.start_s, run->shared->times.end_s};
     result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
     result->unsteady =
         !steady_periods(&run->plan, &run->fold, times, result->period_s, &result->step_s);
@@ -69,20 +71,20 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
 /* Fills the result from a simulation, and takes over its times. */
 static void take_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
-    struct child_mapping *mapping = &run->mapping;
+    const struct schedule_times *times = &run->shared->times;
     fill_classes(result, ir, run);
-    result->step_s = result->simulated_s = mapping->shared->step_s;
+    result->step_s = result->simulated_s = times->step_s;
     if (ir->repeats.copies > 0)
         find_periods(result, ir, run);
     link_loads_fill(result, run);
-    result->counts.flows = mapping->shared->flows;
-    result->counts.timers = mapping->shared->timers;
-    result->counts.events_s = mapping->shared->events_s;
-    result->mapping = mapping->shared;
-    result->mapping_size = mapping->size;
-    result->start_s = mapping->start_s;
-    result->end_s = mapping->end_s;
-    *mapping = (struct child_mapping){0};
+    result->counts.flows = times->flows;
+    result->counts.timers = times->timers;
+    result->counts.events_s = run->shared->events_s;
+    result->start_s = times->start_s;
+    result->end_s = times->end_s;
+    result->mapping = run->shared;
+    result->mapping_size = run->size;
+    run->shared = NULL;
 }
 
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,

@@ -55,11 +55,6 @@ const char *cause_name(enum cause cause)
 
 /* ---- what an op is ---- */
 
-static bool is_compute(const struct ir *ir, uint32_t op)
-{
-    return !plan_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
-}
-
 static bool is_stage_message(const struct ir *ir, uint32_t op)
 {
     return (ir->op.kind[op] == WORK_SEND || ir->op.kind[op] == WORK_RECV) &&
@@ -207,7 +202,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
             return;
         }
         add_idle(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
-        enum cause cause = is_compute(m->ir, m->op_begin + last)
+        enum cause cause = plan_is_kernel(m->ir, m->op_begin + last)
                                ? CAUSE_OTHER
                                : cause_of(m->ir, m->op_begin + last);
         if (m->end_s[last] < until_s)
@@ -269,14 +264,25 @@ static int compare_kernels(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Returns the kernels that take time, sorted by start; those of one stream are in that order already. */
-static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
+/* Returns the kernels that take time, sorted by start. Also finds the first backward and the last forward kernel, which
+ * divide a pipeline stage's idle time into fill, drain and the time between. */
+static struct kernel *list_kernels(struct maker *m, uint32_t *count)
 {
     struct kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
+    m->first_backward_s = INFINITY;
+    m->last_forward_s = -INFINITY;
     bool sorted = true;
     *count = 0;
     for (uint32_t row = 0; row < m->op_count; row++) {
-        if (!is_compute(m->ir, m->op_begin + row) || !(m->end_s[row] > m->start_s[row]))
+        uint32_t op = m->op_begin + row;
+        m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
+        if (!plan_is_kernel(m->ir, op))
+            continue;
+        if (m->ir->op.phase[op] == PHASE_FORWARD)
+            m->last_forward_s = fmax(m->last_forward_s, m->end_s[row]);
+        if (m->ir->op.phase[op] == PHASE_BACKWARD)
+            m->first_backward_s = fmin(m->first_backward_s, m->start_s[row]);
+        if (!(m->end_s[row] > m->start_s[row]))
             continue;
         sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
         kernel[(*count)++] = (struct kernel){m->start_s[row], row};
@@ -284,36 +290,6 @@ static struct kernel *list_kernels(const struct maker *m, uint32_t *count)
     if (!sorted)
         qsort(kernel, *count, sizeof *kernel, compare_kernels);
     return kernel;
-}
-
-/* True if the schedule has sends or receives. */
-static bool has_messages(const struct ir *ir)
-{
-    for (uint32_t i = 0; i < ir->shape_count; i++)
-        if (ir->shape[i].kind == WORK_SEND || ir->shape[i].kind == WORK_RECV)
-            return true;
-    return false;
-}
-
-/* Finds the first backward and the last forward kernel, which divide a pipeline stage's idle time into fill, drain
- * and the time between. */
-static void find_turns(struct maker *m)
-{
-    m->first_backward_s = INFINITY;
-    m->last_forward_s = -INFINITY;
-    if (!has_messages(m->ir))
-        return;
-    for (uint32_t row = 0; row < m->op_count; row++) {
-        uint32_t op = m->op_begin + row;
-        uint8_t phase = m->ir->op.phase[op];
-        m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
-        if (!is_compute(m->ir, op))
-            continue;
-        if (phase == PHASE_FORWARD && m->end_s[row] > m->last_forward_s)
-            m->last_forward_s = m->end_s[row];
-        if (phase == PHASE_BACKWARD && m->start_s[row] < m->first_backward_s)
-            m->first_backward_s = m->start_s[row];
-    }
 }
 
 /* The kernels that run at once. Several compute streams share the processors equally, as in the simulator: kernels
@@ -357,7 +333,6 @@ static void explain(struct maker *m, double step_s)
     struct running running = {.count = 0};
     double done_s = 0; /* [0, done_s] is explained */
     find_before(m);
-    find_turns(m);
     for (uint32_t k = 0; k < kernels; k++) {
         uint32_t row = kernel[k].row;
         done_s = run_until(m, &running, done_s, m->start_s[row]);

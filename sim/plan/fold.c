@@ -11,7 +11,6 @@ void fold_release(struct fold *fold)
 {
     free(fold->class_of_rank);
     free(fold->rank_of_class);
-    free(fold->class_ranks);
     free(fold->row);
     free(fold->class_of_channel);
     free(fold->channel_of_class);
@@ -105,8 +104,9 @@ static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t
     c->sum[sort_b][b] += mix2(c->now[sort_a][a], label);
 }
 
-static void refine(struct colours *c, const struct sim_plan *plan, const struct pruned *pruned)
+static void refine(struct colours *c, const struct sim_plan *plan)
 {
+    const struct flow_table *flows = &plan->flows;
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
     for (uint32_t r = 0; r < plan->rank_count; r++)
@@ -122,8 +122,8 @@ static void refine(struct colours *c, const struct sim_plan *plan, const struct 
         const struct transfer *of = &plan->transfer[t];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
             join(c, CHANNELS, of->channel, FLOWS, f, 0);
-            for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
-                join(c, FLOWS, f, LINKS, pruned->link[i], 0);
+            for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
+                join(c, FLOWS, f, LINKS, flows->link[i], 0);
         }
     }
     for (int s = 0; s < SORTS; s++)
@@ -167,11 +167,10 @@ static uint32_t count_classes(struct colours *c)
 }
 
 /* Refines the colours until the number of classes stays the same. */
-static void fold_by_colour(struct colours *c, const struct sim_plan *plan,
-                           const struct pruned *pruned)
+static void fold_by_colour(struct colours *c, const struct sim_plan *plan)
 {
     for (uint32_t before = 0, after = count_classes(c); after > before;) {
-        refine(c, plan, pruned);
+        refine(c, plan);
         before = after;
         after = count_classes(c);
     }
@@ -187,15 +186,14 @@ static void number_all(struct colours *c)
     }
 }
 
-void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
-               bool exact)
+void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact)
 {
     struct colours c;
     colours_init(&c, plan);
     if (exact)
         number_all(&c);
     else
-        fold_by_colour(&c, plan, pruned);
+        fold_by_colour(&c, plan);
     *fold = (struct fold){.exact = exact,
                           .class_count = c.classes[RANKS],
                           .class_of_rank = c.class_of[RANKS],
@@ -205,7 +203,7 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
                           .channel_of_class = c.first[CHANNELS]};
     struct fold_network network = {c.classes[FLOWS], c.classes[LINKS], c.class_of[FLOWS],
                                    c.class_of[LINKS]};
-    fold_flows(fold, plan, pruned, exact ? NULL : &network);
+    fold_flows(fold, plan, exact ? NULL : &network);
     for (int s = 0; s < SORTS; s++) {
         free(c.now[s]);
         free(c.sum[s]);
@@ -214,9 +212,6 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
             free(c.first[s]);
         }
     }
-    fold->class_ranks = heap_zalloc(fold->class_count, sizeof *fold->class_ranks);
-    for (uint32_t r = 0; r < plan->rank_count; r++)
-        fold->class_ranks[fold->class_of_rank[r]]++;
     fold->row = heap_zalloc(fold->class_count + 1u, sizeof *fold->row);
     for (uint32_t k = 0; k < fold->class_count; k++) {
         uint32_t role = plan->role_of_rank[fold->rank_of_class[k]];

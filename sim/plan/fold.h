@@ -19,14 +19,12 @@
 #define SIM_FOLD_H
 
 #include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
 
 struct fold {
     bool exact; /* every rank is a class of its own, and all flows are the engine's */
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
-    uint32_t *class_ranks;   /* [class_count] members */
     size_t *
         row; /* [class_count + 1] arrays of ops have one class after the other: the row of its first op */
 
@@ -48,8 +46,7 @@ struct fold {
 
 /* Fills *fold with the classes of ranks and channels, and with the flows to start for them. exact: every rank is a
  * class of its own, and all flows are started. */
-void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
-               bool exact);
+void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact);
 /* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
 static inline uint32_t fold_transfer(const struct fold *fold, const struct sim_plan *plan,
                                      uint32_t transfer)

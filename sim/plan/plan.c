@@ -54,16 +54,11 @@ static void place_ranks(struct sim_plan *plan, const uint8_t *even)
 
 static void read_costs(struct sim_plan *plan)
 {
-    uint32_t count = plan->ir->shape_count;
-    plan->duration_s = arena_array(&plan->arena, count, sizeof *plan->duration_s);
-    plan->host_s = arena_array(&plan->arena, count, sizeof *plan->host_s);
     const struct sim_costs *costs = plan->costs;
-    const double *host = costs->host_work_s ? costs->host_work_s : costs->work_s;
-    for (uint32_t s = 0; s < count; s++) {
-        assert(costs->work_s[s] >= 0 && host[s] >= 0);
-        plan->duration_s[s] = costs->work_s[s];
-        plan->host_s[s] = host[s];
-    }
+    plan->duration_s = costs->work_s;
+    plan->host_s = costs->host_work_s ? costs->host_work_s : costs->work_s;
+    for (uint32_t s = 0; s < plan->ir->shape_count; s++)
+        assert(plan->duration_s[s] >= 0 && plan->host_s[s] >= 0);
 }
 
 /* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role, on which the

@@ -114,8 +114,8 @@ struct sim_plan {
     uint16_t *op_variant; /* row in the line's variants */
     uint32_t *op_ordinal; /* row in the line's ops of the op's role */
 
-    double *duration_s, *host_s; /* [shape_count] */
-    double slow_factor;          /* of sim_options */
+    const double *duration_s, *host_s; /* [shape_count], of the costs */
+    double slow_factor;                /* of sim_options */
     uint32_t slow_rank;
 
     struct arena
@@ -137,6 +137,12 @@ void sim_plan_release(struct sim_plan *plan);
 static inline bool plan_is_sync(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
+}
+
+/* True if the op is a kernel: it works on a compute stream. */
+static inline bool plan_is_kernel(const struct ir *ir, uint32_t op)
+{
+    return !plan_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
 /* True if multiprocessors, and not memory, limit the work. */

@@ -1,51 +1,31 @@
 #include "sim/scheduler/event_queue.h"
 
-static bool is_earlier(const struct queued_event *a, const struct queued_event *b)
+/* True if a row comes no later than one that is added at a date. */
+static bool is_earlier(const struct queued_event *row, double date_s, bool starts)
 {
-    if (a->date_s != b->date_s)
-        return a->date_s < b->date_s;
-    if (a->starts != b->starts)
-        return b->starts;
-    return a->number < b->number;
+    return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts));
 }
 
-/* Inserts the row into the heap. */
 void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts)
 {
     struct event_queue *a = &s->event_queue;
-    if (a->count == a->capacity) {
-        a->capacity = heap_next_capacity(a->capacity, a->count + 1);
-        a->row = heap_realloc(a->row, a->capacity, sizeof *a->row);
-    }
-    struct queued_event row = {date_s, a->added++, event, starts};
+    a->row = heap_grow(a->row, &a->capacity, a->count + 1, sizeof *a->row);
     size_t place = a->count++;
-    for (; place > 0 && is_earlier(&row, &a->row[(place - 1) / 2]); place = (place - 1) / 2)
-        a->row[place] = a->row[(place - 1) / 2];
-    a->row[place] = row;
+    for (; place > 0 && is_earlier(&a->row[place - 1], date_s, starts); place--)
+        a->row[place] = a->row[place - 1];
+    a->row[place] = (struct queued_event){date_s, event, starts};
 }
 
 void event_queue_drop_first(struct scheduler *s)
 {
-    struct event_queue *a = &s->event_queue;
-    struct queued_event row = a->row[--a->count];
-    size_t place = 0;
-    for (;;) {
-        size_t below = 2 * place + 1;
-        if (below + 1 < a->count && is_earlier(&a->row[below + 1], &a->row[below]))
-            below++;
-        if (below >= a->count || !is_earlier(&a->row[below], &row))
-            break;
-        a->row[place] = a->row[below];
-        place = below;
-    }
-    if (a->count > 0)
-        a->row[place] = row;
+    s->event_queue.count--;
 }
 
 const struct queued_event *event_queue_first(struct scheduler *s)
 {
-    struct event_queue *a = &s->event_queue;
-    while (a->count > 0 && !a->row[0].starts && !s->event[a->row[0].event].alone)
+    const struct event_queue *a = &s->event_queue;
+    while (a->count > 0 && !a->row[a->count - 1].starts &&
+           !s->event[a->row[a->count - 1].event].alone)
         event_queue_drop_first(s);
-    return a->count > 0 ? &a->row[0] : NULL;
+    return a->count > 0 ? &a->row[a->count - 1] : NULL;
 }

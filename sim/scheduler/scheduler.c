@@ -13,10 +13,7 @@
 
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
-    if (s->ready_count == s->ready_capacity) {
-        s->ready_capacity = heap_next_capacity(s->ready_capacity, s->ready_count + 1);
-        s->ready = heap_realloc(s->ready, s->ready_capacity, sizeof *s->ready);
-    }
+    s->ready = heap_grow(s->ready, &s->ready_capacity, s->ready_count + 1, sizeof *s->ready);
     s->ready[s->ready_count++] = (struct ready){rank_index, op};
 }
 

@@ -178,7 +178,8 @@ void schedule_free(struct scheduler *s)
 {
     if (s == NULL)
         return;
-    pages_free(s->event, s->state_bytes);
+    free(s->event);
+    free(s->left);
     for (uint32_t r = 0; r < s->plan->ir->role_count; r++)
         index_release(&s->program[r].after);
     free(s->ready);
@@ -190,10 +191,8 @@ void schedule_free(struct scheduler *s)
 /* Sets events and ops to their state before the run. */
 void scheduler_begin(struct scheduler *s)
 {
-    s->state_bytes =
-        s->event_count * sizeof *s->event + s->fold->row[s->fold->class_count] * sizeof *s->left;
-    s->event = pages_alloc(s->state_bytes);
-    s->left = (uint16_t *)(s->event + s->event_count);
+    s->event = heap_zalloc(s->event_count + 1, sizeof *s->event);
+    s->left = heap_alloc(s->fold->row[s->fold->class_count] + 1, sizeof *s->left);
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
     for (uint32_t r = 0; r < s->rank_state_count; r++) {

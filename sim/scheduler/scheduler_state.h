@@ -55,16 +55,14 @@ struct event {
 /* When an event starts its flows, or ends. */
 struct queued_event {
     double date_s;
-    uint64_t number; /* in the order in which they were made */
     size_t event;
     bool starts;
 };
 
-/* A heap, the earliest first. */
+/* Sorted by date, the earliest last. */
 struct event_queue {
     size_t count, capacity;
     struct queued_event *row;
-    uint64_t added;
 };
 
 struct channel_state {
@@ -95,8 +93,7 @@ struct scheduler {
     uint32_t side_count;
     size_t event_count;
     struct event *event; /* per channel class and place; made when the run begins */
-    uint16_t *left;      /* per row, after the events in the same allocation */
-    size_t state_bytes;  /* bytes of both */
+    uint16_t *left;      /* per row */
     bool has_flows;      /* else there is no engine */
     struct event_queue event_queue;
 
