@@ -232,25 +232,27 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     e->tags.chunk = IR_NONE16;
 }
 
-static void backward(struct emit *e, uint32_t layer, buffer_id d_out, struct fpdt_target to)
+static void backward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id d_out,
+                     struct fpdt_target to)
 {
     e->tags.region = REGION_ATTENTION;
-    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
-        struct fpdt f = fpdt_of(e, layer, s);
-        struct gradients g = fpdt_gradients(&f, d_out);
-        if (e->choices->chunk_order == ORDER_QUERY_OUTER)
-            fpdt_by_query(&g, to);
-        else
-            by_keys(&g, to);
-    }
+    struct fpdt f = fpdt_of(e, layer, sequence);
+    struct gradients g = fpdt_gradients(&f, d_out);
+    if (e->choices->chunk_order == ORDER_QUERY_OUTER)
+        fpdt_by_query(&g, to);
+    else
+        by_keys(&g, to);
 }
 
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
-    backward(e, layer, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
+    for (int64_t s = 0; s < e->choices->micro_batch; s++)
+        backward(e, layer, s, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
 }
 
-void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+void fpdt_operator_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
+                            struct view dqkv)
 {
-    backward(e, layer, d_out, (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv});
+    backward(e, layer, sequence, d_out.buffer,
+             (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
 }

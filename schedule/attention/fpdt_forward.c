@@ -132,34 +132,35 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
     }
 }
 
-static void forward(struct emit *e, uint32_t layer, buffer_id x, bool projects, buffer_id out)
+static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x, bool projects,
+                    buffer_id out)
 {
     bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
-    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
-        struct fpdt f = fpdt_of(e, layer, s);
-        struct fpdt_pair ahead = {0};
-        struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
-        for (int64_t i = 0; i < f.u; i++) {
-            int64_t begin;
-            struct exchange z = fpdt_exchange(&f, i, &begin);
-            e->tags.chunk = (uint16_t)i;
-            part[i] = view_rows(out, begin, z.n, z.q_width);
-            if (cat)
-                part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
-            chunk_forward(&f, i, x, projects, part[i], &ahead);
-        }
-        e->tags.chunk = IR_NONE16;
+    struct fpdt f = fpdt_of(e, layer, sequence);
+    struct fpdt_pair ahead = {0};
+    struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
+    for (int64_t i = 0; i < f.u; i++) {
+        int64_t begin;
+        struct exchange z = fpdt_exchange(&f, i, &begin);
+        e->tags.chunk = (uint16_t)i;
+        part[i] = view_rows(out, begin, z.n, z.q_width);
         if (cat)
-            concatenate(&f, part, out);
+            part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
+        chunk_forward(&f, i, x, projects, part[i], &ahead);
     }
+    e->tags.chunk = IR_NONE16;
+    if (cat)
+        concatenate(&f, part, out);
 }
 
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
-    forward(e, layer, x, true, out);
+    for (int64_t s = 0; s < e->choices->micro_batch; s++)
+        forward(e, layer, s, x, true, out);
 }
 
-void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+void fpdt_operator_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
+                           struct view out)
 {
-    forward(e, layer, qkv, false, out);
+    forward(e, layer, sequence, qkv.buffer, false, out.buffer);
 }

@@ -242,16 +242,29 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Returns the operator of the schedule's attention choice. Subsequences have an operator of their own, since they
- * also attend to the subsequences before them. */
-static struct attention_emitter operator_of(const struct emit *e)
+/* Runs an operator on all sequences of the micro-batch; or `pieces` instead, if there are subsequences, since they also
+ * attend to the subsequences before them. */
+static void on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
+                         attention_operator *pieces, struct view from, struct view to)
 {
-    struct attention_emitter emitter = attention_emitters[e->choices->attention];
-    if (e->choices->subsequences > 1) {
-        emitter.operator_forward = prefix_forward;
-        emitter.operator_backward = prefix_backward;
-    }
-    return emitter;
+    int64_t n = e->unit.n, rows = e->unit.rows;
+    int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
+    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+        (e->choices->subsequences > 1 ? pieces : whole)(e, layer, i,
+                                                        view_rows(from.buffer, i * n, n, read),
+                                                        view_rows(to.buffer, i * n, n, written));
+}
+
+void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+{
+    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
+                 prefix_forward, view_all(e, qkv), view_all(e, out));
+}
+
+void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+{
+    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
+                 prefix_backward, view_all(e, d_out), view_all(e, dqkv));
 }
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -262,14 +275,14 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     buffer_id qkv = project_qkv(e, layer, normed, rows).buffer;
     emit_mark_saved_product(e, qkv);
     e->tags.region = REGION_ATTENTION;
-    operator_of(e).operator_forward(e, layer, qkv, out);
+    operator_forward(e, layer, qkv, out);
 }
 
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
-    operator_of(e).operator_backward(e, layer, d_out, dqkv);
+    operator_backward(e, layer, d_out, dqkv);
     project_qkv_backward(e, layer, view_all(e, dqkv), view_all(e, e->saved[layer].norm1),
                          view_all(e, dx), e->unit.rows);
 }
