@@ -275,5 +275,5 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
 void core_sync(struct emit *e)
 {
     if (e->choices->profile->core_sync)
-        emit_host_sync(e);
+        emit_wait(e, e->stream.compute);
 }

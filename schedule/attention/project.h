@@ -6,7 +6,7 @@
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 
 /* In the functions below `to` is the view that takes a result; view_none(): a new buffer does. */
 

@@ -33,6 +33,37 @@ struct view view_all(const struct emit *e, buffer_id buffer)
     return ir_whole(e->ir, buffer);
 }
 
+struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                        int64_t d0, int64_t d1)
+{
+    return view_all(e, emit_buffer(e, stem, category, dtype, d0, d1));
+}
+
+struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
+                          int64_t d1)
+{
+    return emit_tensor(e, stem, category, (enum dtype)e->choices->dtype, d0, d1);
+}
+
+buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
+                     enum category category, enum dtype dtype, int64_t count)
+{
+    buffer_id buffer = emit_buffer(e, stem, category, dtype, count, 0);
+    e->ir->buffer.binding[buffer.i] = ir_add_binding(e->ir, binding);
+    e->ir->buffer.flags[buffer.i] = BUFFER_PERSISTENT;
+    return buffer;
+}
+
+enum dtype dtype_of(const struct emit *e, struct view x)
+{
+    return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+}
+
+int64_t bytes_of(const struct emit *e, struct view x)
+{
+    return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
+}
+
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols)
 {
     return (struct view){buffer, (uint64_t)(begin * cols), (uint64_t)(rows * cols)};
@@ -98,11 +129,9 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
 static void zero_gradient(struct emit *e, uint32_t bundle)
 {
-    struct view all = view_all(e, e->weights.bundle[bundle].grad);
-    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
     uint8_t region = e->tags.region;
     e->tags.region = REGION_WEIGHTS;
-    emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
+    emit_zeros(e, view_all(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
     for (uint32_t p = 0; p < part_count(e); p++)
         if (e->weights.part[p].bundle == bundle)
@@ -156,10 +185,49 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
     return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
 }
 
-void emit_host_sync(struct emit *e)
+void emit_wait(struct emit *e, uint8_t stream)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
-    emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
+    emit_op(e, stream, &work, NULL, 0, NULL, 0);
+}
+
+struct view emit_zeros(struct emit *e, struct view x)
+{
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count, 0}};
+    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
+    return x;
+}
+
+struct view emit_cast(struct emit *e, struct view x, struct view y)
+{
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count, 0}};
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category)
+{
+    if (dtype_of(e, x) == dtype)
+        return x;
+    return emit_cast(e, x, emit_tensor(e, stem, category, dtype, (int64_t)x.count, 0));
+}
+
+struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                      int64_t rows, int64_t parts, int64_t width)
+{
+    struct work work = {.kind = (uint8_t)kind, .pack = {rows, parts, {width, 0, 0}}};
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel)
+{
+    bool sends = kind == WORK_SEND;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->group.pp, by, bytes_of(e, x), channel, 0}};
+    return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
@@ -206,7 +274,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                      .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
-    if (e->weights.wide_sum[weight].on) {
+    if (e->weights.wide_sum[weight].count > 0) {
         emit_wide_sum_add(e, weight, dy, x, m, n, k);
         return;
     }

@@ -259,11 +259,8 @@ struct emit_weights {
     uint32_t remote_part_count;
     size_t remote_part_capacity;
     struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
-    struct {
-        bool on;
-        buffer_id buffer;
-    } wide_sum
-        [WEIGHT_COUNT]; /* where pieces of a weight's gradient are summed before it is written */
+    /* where pieces of a weight's gradient are summed before it is written; empty: nowhere */
+    struct view wide_sum[WEIGHT_COUNT];
 };
 
 /* The state of emission. */
@@ -307,8 +304,8 @@ struct emit {
     size_t dependency_capacity;
 };
 
-/* The host waits until the compute stream has done all that was emitted. */
-void emit_host_sync(struct emit *e);
+/* The host waits for everything issued before on a stream. */
+void emit_wait(struct emit *e, uint8_t stream);
 
 /* Sets the region of the step that the ops to come belong to. */
 static inline void set_region(struct emit *e, enum region region)
@@ -322,6 +319,17 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);
+/* Returns the whole of a new buffer; d1 = 0: it has one dimension. */
+struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                        int64_t d0, int64_t d1);
+/* As emit_tensor(), in the dtype of computation. */
+struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
+                          int64_t d1);
+/* Returns a new buffer of `count` elements that exists during the whole step and is bound to data of it. */
+buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
+                     enum category category, enum dtype dtype, int64_t count);
+enum dtype dtype_of(const struct emit *e, struct view x);
+int64_t bytes_of(const struct emit *e, struct view x);
 /* Returns the empty view, which stands for an operand that is not there. */
 static inline struct view view_none(void)
 {
@@ -350,6 +358,21 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
                     const struct view *read, uint32_t reads, const struct view *write,
                     uint32_t writes);
+
+/* Zeroes x and returns it. */
+struct view emit_zeros(struct emit *e, struct view x);
+/* Casts x into y, element by element, and returns y. */
+struct view emit_cast(struct emit *e, struct view x, struct view y);
+/* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category);
+/* Emits a PACK, which writes x[rows, parts width] to y as [parts, rows, width], or an UNPACK, its inverse, and returns
+ * y. With parts = 1 it is a copy. */
+struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                      int64_t rows, int64_t parts, int64_t width);
+/* Sends x to the rank of the same place `by` stages after this one (before it: negative), or receives x from it. */
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel);
 
 /* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,

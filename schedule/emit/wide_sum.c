@@ -13,22 +13,17 @@ void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight)
     if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->chunk_grad_f32 ||
         e->weights.defers != NULL)
         return;
-    assert(!e->weights.wide_sum[weight].on);
-    buffer_id sum = emit_buffer(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32,
-                                (int64_t)weight_view(e, part, weight).count, 0);
-    struct view y = view_all(e, sum);
-    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)y.count, 0}};
-    emit_op(e, e->stream.compute, &work, NULL, 0, &y, 1);
-    e->weights.wide_sum[weight].on = true;
-    e->weights.wide_sum[weight].buffer = sum;
+    assert(e->weights.wide_sum[weight].count == 0);
+    int64_t count = (int64_t)weight_view(e, part, weight).count;
+    e->weights.wide_sum[weight] =
+        emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
 }
 
 void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
                        int64_t n, int64_t k)
 {
-    struct view sum = view_all(e, e->weights.wide_sum[weight].buffer);
-    struct view piece =
-        view_all(e, emit_buffer(e, "grad_piece", CATEGORY_GRADIENT, e->choices->dtype, m * n, 0));
+    struct view sum = e->weights.wide_sum[weight];
+    struct view piece = emit_computed(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
     struct work product = {.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, 0}};
     emit_op(e, e->stream.compute, &product, (struct view[]){dy, x}, 2, &piece, 1);
     emit_add(e, sum, piece, sum);
@@ -36,17 +31,16 @@ void emit_wide_sum_add(struct emit *e, enum weight weight, struct view dy, struc
 
 void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight)
 {
-    if (!e->weights.wide_sum[weight].on)
-        return;
+    struct view sum = e->weights.wide_sum[weight];
     bool accumulate;
-    struct view sum = view_all(e, e->weights.wide_sum[weight].buffer);
+    if (sum.count == 0)
+        return;
     struct view dw = grad_view(e, part, weight, &accumulate), to = dw;
     if (accumulate)
-        to = view_all(e, emit_buffer(e, "grad_piece", CATEGORY_GRADIENT,
-                                     (enum dtype)e->weights.grad_dtype, (int64_t)dw.count, 0));
-    struct work cast = {.kind = WORK_CAST, .elements = {(int64_t)sum.count, 0}};
-    emit_op(e, e->stream.compute, &cast, &sum, 1, &to, 1);
+        to = emit_tensor(e, "grad_piece", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
+                         (int64_t)dw.count, 0);
+    emit_cast(e, sum, to);
     if (accumulate)
         emit_add(e, dw, to, dw);
-    e->weights.wide_sum[weight].on = false;
+    e->weights.wide_sum[weight] = view_none();
 }
