@@ -110,18 +110,13 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
                   uint32_t segment, op_id after, struct op_list *out)
 {
     struct emit *e = o->e;
-    struct work work = {.kind = (uint8_t)kind,
-                        .copy = {(int64_t)ir_buffer_bytes(o->ir, from), o->blocking}};
-    bool stores = kind == WORK_D2H;
-    e->tags = (struct op_tags){stores ? PHASE_FORWARD : PHASE_RECOMPUTE,
+    e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
                                REGION_OFFLOAD,
                                (uint16_t)(segment % o->layers),
                                IR_NONE16,
                                IR_NONE16,
                                (uint16_t)(segment / o->layers)};
-    op_id op =
-        emit_op(e, stores ? e->stream.d2h : e->stream.h2d, &work,
-                (struct view[]){ir_whole(o->ir, from)}, 1, (struct view[]){ir_whole(o->ir, to)}, 1);
+    op_id op = emit_copy(e, kind, o->blocking, view_all(e, from), view_all(e, to));
     if (o->blocking)
         after = last_compute(o, out);
     if (after.i != IR_NONE)

@@ -34,8 +34,9 @@ struct
 };
 
 struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
-    buffer_id buffer, host, tail, back;
-    uint64_t elements;
+    buffer_id buffer;
+    struct view host, tail, back; /* tail: empty if all leaves */
+    int64_t elements;
 };
 
 struct ratio {
@@ -220,7 +221,7 @@ static void choose(struct ratio *r, const struct op_list *in)
                 continue;
             r->of_buffer[list[k].buffer] = r->moved_count;
             r->moved[r->moved_count++] =
-                (struct moved){.buffer = {list[k].buffer}, .elements = bytes / each};
+                (struct moved){.buffer = {list[k].buffer}, .elements = (int64_t)(bytes / each)};
         }
         run->count = r->moved_count - run->first;
     }
@@ -230,31 +231,22 @@ static void choose(struct ratio *r, const struct op_list *in)
 
 /* ---- copies ---- */
 
-static buffer_id like(struct ratio *r, buffer_id buffer, const char *stem, enum memory memory,
-                      uint64_t elements)
-{
-    buffer_id copy = emit_buffer(r->e, stem, (enum category)r->ir->buffer.category[buffer.i],
-                                 (enum dtype)r->ir->buffer.dtype[buffer.i], (int64_t)elements, 0);
-    r->ir->buffer.memory[copy.i] = (uint8_t)memory;
-    return copy;
-}
-
 static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to,
                   struct op_list *out)
 {
-    struct emit *e = r->e;
-    uint64_t each = dtype_bytes((enum dtype)r->ir->buffer.dtype[from.buffer.i]);
-    struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)(from.count * each), 0}};
-    uint8_t stream = kind == WORK_D2H   ? e->stream.d2h
-                     : kind == WORK_H2D ? e->stream.h2d
-                                        : e->stream.compute;
-    if (kind == WORK_PACK)
-        work.pack.rows = (int64_t)from.count, work.pack.parts = 1, work.pack.w[0] = 1;
-    op_id op = emit_op(e, stream, &work, &from, 1, &to, 1);
-    if (stream == e->stream.compute)
-        r->last_compute = op;
+    op_id op = emit_copy(r->e, kind, false, from, to);
     op_list_push(out, op);
     return op;
+}
+
+/* Copies the elements of a buffer that stay on the device. */
+static void copy_rest(struct ratio *r, struct view from, struct view to, struct op_list *out)
+{
+    if (to.count == 0)
+        return;
+    emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
+    r->last_compute = r->e->last_compute;
+    op_list_push(out, r->last_compute);
 }
 
 static void set_tags(struct ratio *r, const struct unit_run *run, enum phase phase)
@@ -270,15 +262,12 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
         struct moved *m = &r->moved[i];
         struct view whole = ir_whole(r->ir, m->buffer);
-        m->host = like(r, m->buffer, "on_host", MEMORY_PINNED, m->elements);
-        if (m->elements < whole.count) {
-            uint64_t rest = whole.count - m->elements;
-            m->tail = like(r, m->buffer, "tail", MEMORY_HBM, rest);
-            copy(r, WORK_PACK, view_part(whole, (int64_t)m->elements, (int64_t)rest),
-                 ir_whole(r->ir, m->tail), out);
-        }
-        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, (int64_t)m->elements),
-                              ir_whole(r->ir, m->host), out);
+        int64_t rest = (int64_t)whole.count - m->elements;
+        m->host = emit_like(r->e, whole, m->elements, "on_host", MEMORY_PINNED);
+        if (rest > 0)
+            m->tail = emit_like(r->e, whole, rest, "tail", MEMORY_HBM);
+        copy_rest(r, view_part(whole, m->elements, rest), m->tail, out);
+        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, m->elements), m->host, out);
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -293,16 +282,12 @@ static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
     set_tags(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
         struct moved *m = &r->moved[i];
-        uint64_t all = ir_buffer_elements(r->ir, m->buffer);
-        m->back = like(r, m->buffer, "back", MEMORY_HBM, all);
-        struct view whole = ir_whole(r->ir, m->back);
-        run->last_copy = copy(r, WORK_H2D, ir_whole(r->ir, m->host),
-                              view_part(whole, 0, (int64_t)m->elements), out);
+        int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
+        m->back = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
+        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->back, 0, m->elements), out);
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        if (m->elements < all)
-            copy(r, WORK_PACK, ir_whole(r->ir, m->tail),
-                 view_part(whole, (int64_t)m->elements, (int64_t)(all - m->elements)), out);
+        copy_rest(r, m->tail, view_part(m->back, m->elements, all - m->elements), out);
     }
     run->loaded = true;
 }
@@ -340,7 +325,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list 
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
         uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
-            op_list_redirect(ir, op, k, r->moved[row].back);
+            op_list_redirect(ir, op, k, r->moved[row].back.buffer);
     }
     if (computes && r->before_next.i != IR_NONE) {
         emit_add_dependency(r->e, (op_id){op}, r->before_next);

@@ -45,6 +45,15 @@ struct view emit_computed(struct emit *e, const char *stem, enum category catego
     return emit_tensor(e, stem, category, (enum dtype)e->choices->dtype, d0, d1);
 }
 
+struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                      enum memory memory)
+{
+    enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
+    struct view y = emit_tensor(e, stem, category, dtype_of(e, x), count, 0);
+    e->ir->buffer.memory[y.buffer.i] = (uint8_t)memory;
+    return y;
+}
+
 buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
                      enum category category, enum dtype dtype, int64_t count)
 {
@@ -196,6 +205,12 @@ struct view emit_zeros(struct emit *e, struct view x)
     struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count, 0}};
     emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
     return x;
+}
+
+op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y)
+{
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, x), blocking}};
+    return emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &x, 1, &y, 1);
 }
 
 struct view emit_cast(struct emit *e, struct view x, struct view y)

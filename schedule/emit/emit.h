@@ -325,6 +325,9 @@ struct view emit_tensor(struct emit *e, const char *stem, enum category category
 /* As emit_tensor(), in the dtype of computation. */
 struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
                           int64_t d1);
+/* Returns the whole of a new buffer in a memory, of `count` elements of the category and dtype of x. */
+struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                      enum memory memory);
 /* Returns a new buffer of `count` elements that exists during the whole step and is bound to data of it. */
 buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
                      enum category category, enum dtype dtype, int64_t count);
@@ -361,6 +364,8 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
 
 /* Zeroes x and returns it. */
 struct view emit_zeros(struct emit *e, struct view x);
+/* Copies x to y, on the host (D2H) or on the device (H2D); blocking: the host waits for the end. */
+op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
 /* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
