@@ -77,8 +77,8 @@ struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, cons
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
 
-/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; one rank may
- * do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes;
+/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; if chunks are
+ * not offloaded, they stay on the device. One rank may do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes;
  * it is empty before the first call. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` per token. */
 void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
                struct view *host, size_t stride);

@@ -26,8 +26,6 @@ struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id 
 {
     struct fpdt_chunk *chunk = &f->chunk[k];
     struct fpdt_pair early = chunk->early_pair;
-    if (!f->offload)
-        return (struct fpdt_pair){chunk->part.in.k, chunk->part.in.v};
     chunk->early_pair = (struct fpdt_pair){0};
     if (early.k.count > 0)
         return early;
@@ -38,8 +36,6 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
 {
     struct fpdt_chunk *chunk = &f->chunk[q];
     struct fpdt_queries early = chunk->early_queries;
-    if (!f->offload)
-        return (struct fpdt_queries){chunk->part.in.q, chunk->part.o, chunk->part.lse};
     chunk->early_queries = (struct fpdt_queries){0};
     if (early.q.count > 0)
         return early;
@@ -113,19 +109,16 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     op_id after = k == 0 && q == 0 ? f->e->before_wo : f->e->last_compute;
     struct set set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
-        set.d_o = state->d_o = fpdt_d_o(g, q);
-        if (f->offload && q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
+        set.d_o = fpdt_d_o(g, q);
+        if (q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
-            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o_host, sizeof *state);
+            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o, sizeof *state);
         }
     } else {
-        set.d_o =
-            f->offload ? fpdt_bring(f, f->load, after, q, state->d_o_host, "d_o") : state->d_o;
+        set.d_o = fpdt_bring(f, f->load, after, q, state->d_o, "d_o");
     }
-    if (!f->offload)
-        set.dq = state->dq;
-    else if (state->dq_host.count > 0 && !again && (reload || !first))
-        set.dq = fpdt_bring(f, f->load, after, q, state->dq_host, "dq_sum");
+    if (state->dq.count > 0 && !again && (reload || !first))
+        set.dq = fpdt_bring(f, f->load, after, q, state->dq, "dq_sum");
     return set;
 }
 
@@ -137,10 +130,8 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     const struct fpdt *f = g->f;
     struct query_state *state = &g->queries[q];
     bool reload = f->e->choices->profile->chunk_reload;
-    state->dq = set->dq;
-    if (!f->offload || stays || (q == k && !reload))
-        return;
-    fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
+    if (!stays && (q != k || reload))
+        fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
 
 static struct view zeros(const struct fpdt *f, const char *stem, enum category category,
@@ -156,9 +147,9 @@ static void zero_queries(struct gradients *g, struct set *set)
     const struct fpdt *f = g->f;
     set->dq = zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
     struct query_state *state = g->queries;
-    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq_host, sizeof *state);
+    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
-        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq_host, sizeof *state);
+        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
     fpdt_sync_stream(f, f->e->stream.host);
 }
 
@@ -199,7 +190,7 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
             sums.q = set->dq;
         if (more && again && reload)
             then.dq =
-                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq_host, "dq_sum");
+                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq, "dq_sum");
         if (more && (!again || reload))
             *set = then;
     }

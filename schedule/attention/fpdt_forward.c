@@ -64,13 +64,13 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         struct fpdt_pair next = {0};
         e->tags.step = (uint16_t)j;
         *ahead = (struct fpdt_pair){0};
-        if (f->offload && j + 1 < i)
+        if (j + 1 < i)
             next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
         else if (j < i)
             next = pair_on_device(f, j + 1);
-        else if (f->offload && j == i && then < i)
+        else if (then < i)
             *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
-        else if (f->offload && j == i && i + 1 == f->u && early)
+        else if (f->offload && i + 1 == f->u && early)
             fetch_for_backward(f);
         pair = fpdt_pair_part(f, pair, i, j);
         struct qkv in = {f->chunk[i].part.in.q, pair.k, pair.v};
@@ -105,19 +105,15 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct qkv in = exchange_in(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->part);
     chunk->part.in = in;
     fpdt_sync_ranks(f);
-    if (f->offload) {
-        fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
-        fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
-        fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
-    }
+    fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+    fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
+    fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
     struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
     exchange_out(e, &z, o, out);
-    if (f->offload) {
-        fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
-        fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
-    }
+    fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+    fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
 }
 
 /* Copies the list of the chunks' outputs into one tensor. */

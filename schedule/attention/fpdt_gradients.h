@@ -11,8 +11,7 @@ struct set {
 };
 
 struct query_state {
-    struct view d_o, dq; /* on the device; with offload, only as long as a tile reads them */
-    struct view d_o_host, dq_host; /* empty: not there yet */
+    struct view d_o, dq; /* as fpdt_keep() keeps them; empty: not there yet */
 };
 
 struct gradients {
