@@ -8,18 +8,10 @@
 
 #include <stddef.h>
 
-struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out)
-{
-    struct gradients g = {.f = f, .d_out = d_out};
-    g.queries = arena_array(&f->e->arena, (size_t)f->u, sizeof *g.queries);
-    return g;
-}
-
 struct view fpdt_d_o(const struct gradients *g, int64_t q)
 {
-    int64_t begin;
-    struct exchange z = fpdt_exchange(g->f, q, &begin);
-    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, begin, z.n, z.q_width));
+    struct exchange z = fpdt_exchange(g->f, q);
+    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.q_width));
 }
 
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
@@ -69,14 +61,14 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 {
     struct emit *e = f->e;
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    int64_t begin, h = e->choices->model->hidden;
-    struct exchange z = fpdt_exchange(f, i, &begin);
+    int64_t h = e->choices->model->hidden;
+    struct exchange z = fpdt_exchange(f, i);
     e->tags.chunk = (uint16_t)i;
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");
     grads.v = fpdt_cast(f, grads.v, dtype, "dv");
     struct view dqkv = to.dqkv.i != IR_NONE
-                           ? view_rows(to.dqkv, begin, z.n, z.width)
+                           ? view_rows(to.dqkv, z.begin, z.n, z.width)
                            : emit_computed(e, "dqkv", CATEGORY_ACTIVATION, z.n, z.width);
     exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
     fpdt_sync_stream(f, f->aside);
@@ -84,8 +76,8 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     if (to.dx.i == IR_NONE)
         return;
     if (norm.count == 0)
-        norm = view_rows(e->saved[f->layer].norm1, begin, z.n, h);
-    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, begin, z.n, h), z.n);
+        norm = view_rows(e->saved[f->layer].norm1, z.begin, z.n, h);
+    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, z.begin, z.n, h), z.n);
     e->tags.region = REGION_ATTENTION;
 }
 
@@ -228,7 +220,8 @@ static void backward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id
 {
     e->tags.region = REGION_ATTENTION;
     struct fpdt f = fpdt_of(e, layer, sequence);
-    struct gradients g = fpdt_gradients(&f, d_out);
+    struct gradients g = {.f = &f, .d_out = d_out};
+    g.queries = arena_array(&e->arena, (size_t)f.u, sizeof *g.queries);
     if (e->choices->chunk_order == ORDER_QUERY_OUTER)
         fpdt_by_query(&g, to);
     else

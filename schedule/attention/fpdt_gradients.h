@@ -20,8 +20,6 @@ struct gradients {
     struct query_state *queries; /* per chunk */
 };
 
-struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
-
 /* Returns the gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct gradients *g, int64_t q);
 /* fpdt_pair_of() returns the keys and values of chunk k that the queries of chunk q attend to, fpdt_queries_of() the

@@ -18,16 +18,25 @@ static struct exchange shape_of(const struct emit *e)
     return z;
 }
 
+/* Returns the work of the causal core on a whole sequence of the micro-batch. */
+static struct work core_work(const struct emit *e, uint32_t layer, int64_t sequence,
+                             const struct exchange *z, enum work_kind kind)
+{
+    struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
+    return attention_masked(e, layer, sequence, work, 0);
+}
+
 void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                      struct view out)
 {
     struct exchange z = shape_of(e);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    struct qkv in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
+    saved->in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
     struct view o = exchange_output(e, &z, out);
     if (z.ranks > 1)
         core_sync(e);
-    attention_core(e, layer, sequence, in, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
+    attention_save(e, saved, o, z.s, z.heads / z.ranks);
+    attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->in, o, saved->lse);
     if (z.ranks > 1)
         core_sync(e);
     exchange_out(e, &z, o, out);
@@ -39,7 +48,8 @@ void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct v
     struct exchange z = shape_of(e);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    struct qkv grads = attention_core_backward(e, layer, sequence, d_o, z.s, z.heads / z.ranks,
-                                               z.kv_sent / z.ranks);
+    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, z.s, z.kv_width / z.ranks);
+    attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
+                            &saved->in, saved->o, saved->lse, d_o, &grads);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }
