@@ -1,7 +1,6 @@
 #include "schedule/emit/emit.h"
 
 #include "schedule/config/derived.h"
-#include "schedule/emit/wide_sum.h"
 
 #include <assert.h>
 #include <string.h>
@@ -253,68 +252,6 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
     emit_op(e, e->stream.compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
-}
-
-static void defer(struct emit *e, struct deferred what)
-{
-    struct deferrals *to = e->weights.defers;
-    struct deferred *row = arena_alloc(&e->arena, sizeof *row);
-    *row = what;
-    row->tags = e->tags;
-    if (to->end == NULL)
-        to->end = &to->first;
-    *to->end = row;
-    to->end = &row->next;
-}
-
-void emit_deferred(struct emit *e, struct deferrals *deferrals)
-{
-    struct op_tags tags = e->tags;
-    for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
-        e->tags = row->tags;
-        if (row->m > 0)
-            emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
-        else
-            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
-    }
-    *deferrals = (struct deferrals){0};
-    e->tags = tags;
-}
-
-void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                      struct view x, int64_t m, int64_t n, int64_t k)
-{
-    if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){
-                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
-        return;
-    }
-    if (e->weights.wide_sum[weight].count > 0) {
-        emit_wide_sum_add(e, weight, dy, x, m, n, k);
-        return;
-    }
-    bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
-    struct view read[3] = {dy, x, dw};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
-}
-
-void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
-                    int64_t cols)
-{
-    if (!has_weight(e, bias))
-        return;
-    if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
-        return;
-    }
-    bool accumulate;
-    struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
-    struct view read[2] = {dy, db};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)

@@ -388,6 +388,10 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
+/* Between emit_wide_sum_begin() and emit_wide_sum_end(), products add to an fp32 buffer instead of the weight's
+ * gradient, if the profile does so; the end casts it to the gradient. */
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the gradients of weights that were put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);

@@ -4,7 +4,6 @@
 #include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
-#include "schedule/emit/wide_sum.h"
 #include "schedule/step/layer.h"
 
 /* Returns the group over which the table is cut, as a parameter of work; 0: it is whole. */
