@@ -42,6 +42,7 @@ struct moved { /* [0, elements) of a buffer are on the host between its passes, 
 struct ratio {
     struct emit *e;
     struct ir *ir;
+    struct op_list out; /* the new list */
     struct unit_run *run;
     uint32_t run_count;
     struct moved *moved;
@@ -231,22 +232,21 @@ static void choose(struct ratio *r, const struct op_list *in)
 
 /* ---- copies ---- */
 
-static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to,
-                  struct op_list *out)
+static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
-    op_list_push(out, op);
+    op_list_push(&r->out, op);
     return op;
 }
 
 /* Copies the elements of a buffer that stay on the device. */
-static void copy_rest(struct ratio *r, struct view from, struct view to, struct op_list *out)
+static void copy_rest(struct ratio *r, struct view from, struct view to)
 {
     if (to.count == 0)
         return;
     emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
     r->last_compute = r->e->last_compute;
-    op_list_push(out, r->last_compute);
+    op_list_push(&r->out, r->last_compute);
 }
 
 static void set_tags(struct ratio *r, const struct unit_run *run, enum phase phase)
@@ -255,7 +255,7 @@ static void set_tags(struct ratio *r, const struct unit_run *run, enum phase pha
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
+static void store(struct ratio *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_FORWARD);
@@ -266,8 +266,8 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
         m->host = emit_like(r->e, whole, m->elements, "on_host", MEMORY_PINNED);
         if (rest > 0)
             m->tail = emit_like(r->e, whole, rest, "tail", MEMORY_HBM);
-        copy_rest(r, view_part(whole, m->elements, rest), m->tail, out);
-        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, m->elements), m->host, out);
+        copy_rest(r, view_part(whole, m->elements, rest), m->tail);
+        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, m->elements), m->host);
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -275,7 +275,7 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
 }
 
 /* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
-static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
+static void load(struct ratio *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
@@ -284,10 +284,10 @@ static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
         struct moved *m = &r->moved[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
         m->back = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
-        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->back, 0, m->elements), out);
+        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->back, 0, m->elements));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        copy_rest(r, m->tail, view_part(m->back, m->elements, all - m->elements), out);
+        copy_rest(r, m->tail, view_part(m->back, m->elements, all - m->elements));
     }
     run->loaded = true;
 }
@@ -301,24 +301,24 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
     return NULL;
 }
 
-static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
+static void begin_run(struct ratio *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* a forward starts when the one before the last is on the host */
     r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
-        store(r, before, out);
+        store(r, before);
     if (run->partner == IR_NONE)
         return;
     if (!run->loaded)
-        load(r, run, out);
+        load(r, run);
     if (r->e->choices->profile->offload_waits)
         r->before_next = run->last_copy;
     if ((ahead = next_backward(r, i)) != NULL)
-        load(r, ahead, out);
+        load(r, ahead);
 }
 
-static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list *out)
+static void pass_op(struct ratio *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
@@ -333,7 +333,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list 
     }
     if (computes)
         r->last_compute.i = op;
-    op_list_push(out, (op_id){op});
+    op_list_push(&r->out, (op_id){op});
 }
 
 void pass_offload_ratio(struct emit *e, struct op_list *list)
@@ -350,20 +350,19 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
     find_runs(&r, list);
     choose(&r, list);
-    struct op_list out = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         while (next < r.run_count && r.run[next].end <= i)
             next++;
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
-            begin_run(&r, next, &out);
-        pass_op(&r, list->op[i], inside && !r.run[next].forward, &out);
+            begin_run(&r, next);
+        pass_op(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);
     free(r.moved);
     free(r.of_buffer);
     free(r.chunk_of);
     op_list_release(list);
-    *list = out;
+    *list = r.out;
 }
