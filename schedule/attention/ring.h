@@ -34,8 +34,8 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and s % inner.size
- * ranks away from their own rank. */
+/* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and
+ * s % inner.size ranks away from their own rank. */
 uint32_t ring_steps(const struct emit *e);
 /* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
  * layer's window hides all keys from all ranks. */
