@@ -1,7 +1,5 @@
 #include "schedule/activations/classes.h"
 
-#include "schedule/emit/op_list.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +40,7 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
 {
     struct use *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t op = list[i], reads = ir->op.reads[op];
+        uint32_t op = list != NULL ? list[i] : i, reads = ir->op.reads[op];
         for (uint32_t k = 0; k < reads; k++)
             note_read(ir, op, &use[ir_touched(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++)
@@ -74,10 +72,8 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
     struct activation_row *row = NULL;
     size_t capacity = 0;
     uint32_t rows = 0;
-    struct op_list list;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    op_list_init(&list, ir);
-    activations_classify(ir, list.op, list.count, class);
+    activations_classify(ir, NULL, ir->op.count, class);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] != layer || ir->op.micro[op] != 0)
             continue;
@@ -100,7 +96,6 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
     }
     if (rows > 0)
         qsort(row, rows, sizeof *row, by_bytes);
-    op_list_release(&list);
     free(class);
     *count = rows;
     return row;

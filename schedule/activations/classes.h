@@ -22,7 +22,8 @@ enum activation_class {
 };
 extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
 
-/* Fills class (ir->buffer.count) with the class of every buffer, from `count` ops in list order. */
+/* Fills class (ir->buffer.count) with the class of every buffer, from `count` ops in list order; op NULL: the rows of
+ * the ir. */
 void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
 
 /* Bytes of one unit in one layer, by the stem of buffers' names. */

@@ -5,6 +5,7 @@
 #include "schedule/emit/op_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool copies(const struct ir *ir, uint32_t op)
 {
@@ -25,8 +26,7 @@ void pass_dead_copies(struct emit *e, struct op_list *list)
             read[ir_touched(ir, op, k)] = 1;
         list->op[--kept] = op;
     }
-    for (uint32_t i = kept; i < list->count; i++)
-        list->op[i - kept] = list->op[i];
     list->count -= kept;
+    memmove(list->op, list->op + kept, list->count * sizeof *list->op);
     free(read);
 }

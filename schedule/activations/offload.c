@@ -39,6 +39,7 @@ struct segment {          /* of one (unit, layer) */
 struct offload {
     struct emit *e;
     struct ir *ir;
+    struct op_list out; /* the new list */
     uint32_t layers;
     bool inputs;   /* items are inputs of layers; else outputs of attention's core */
     bool blocking; /* the host waits for each copy */
@@ -97,54 +98,49 @@ static void find_items(struct offload *o, const struct op_list *list, const bool
 }
 
 /* Returns the last op listed so far that computes; IR_NONE: there is none. */
-static op_id last_compute(const struct offload *o, const struct op_list *out)
+static op_id last_compute(const struct offload *o)
 {
-    uint32_t i = out->count;
-    while (i > 0 && o->ir->op.stream[out->op[i - 1]] != o->e->stream.compute)
+    uint32_t i = o->out.count;
+    while (i > 0 && o->ir->op.stream[o->out.op[i - 1]] != o->e->stream.compute)
         i--;
-    return (op_id){i > 0 ? out->op[i - 1] : IR_NONE};
+    return (op_id){i > 0 ? o->out.op[i - 1] : IR_NONE};
 }
 
 /* Copies a buffer of a segment, not before the op `after` has ended; IR_NONE: at once. */
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
-                  uint32_t segment, op_id after, struct op_list *out)
+                  uint32_t segment, op_id after)
 {
     struct emit *e = o->e;
-    struct work work = {.kind = (uint8_t)kind,
-                        .copy = {(int64_t)ir_buffer_bytes(o->ir, from), o->blocking}};
-    bool stores = kind == WORK_D2H;
-    e->tags = (struct op_tags){stores ? PHASE_FORWARD : PHASE_RECOMPUTE,
+    e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
                                REGION_OFFLOAD,
                                (uint16_t)(segment % o->layers),
                                IR_NONE16,
                                IR_NONE16,
                                (uint16_t)(segment / o->layers)};
-    op_id op =
-        emit_op(e, stores ? e->stream.d2h : e->stream.h2d, &work,
-                (struct view[]){ir_whole(o->ir, from)}, 1, (struct view[]){ir_whole(o->ir, to)}, 1);
+    op_id op = emit_copy(e, kind, o->blocking, view_all(e, from), view_all(e, to));
     if (o->blocking)
-        after = last_compute(o, out);
+        after = last_compute(o);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
-    op_list_push(out, op);
+    op_list_push(&o->out, op);
     return op;
 }
 
-static void store(struct offload *o, uint32_t which, struct op_list *out)
+static void store(struct offload *o, uint32_t which)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct item *item = &o->item[i];
         item->host = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE}, out);
+        segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE});
     }
     o->stored[0] = o->stored[1];
     o->stored[1] = segment->store;
 }
 
 /* Copies the items of a segment back to the device, unless they are there or none is on the host. */
-static void load(struct offload *o, uint32_t which, op_id after, struct op_list *out)
+static void load(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
     if (segment->loaded || segment->store.i == IR_NONE)
@@ -153,7 +149,7 @@ static void load(struct offload *o, uint32_t which, op_id after, struct op_list 
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct item *item = &o->item[i];
         item->back = ir_add_buffer_like(o->ir, item->buffer);
-        copy(o, WORK_H2D, item->host, item->back, which, after, out);
+        copy(o, WORK_H2D, item->host, item->back, which, after);
     }
 }
 
@@ -166,7 +162,7 @@ static void redirect(struct offload *o, uint32_t op)
     }
 }
 
-static void rewrite(struct offload *o, const struct op_list *in, struct op_list *out)
+static void rewrite(struct offload *o, const struct op_list *in)
 {
     const struct ir *ir = o->ir;
     op_id last = {IR_NONE}; /* op of the layer before, in the backward's order */
@@ -174,7 +170,7 @@ static void rewrite(struct offload *o, const struct op_list *in, struct op_list 
     for (uint32_t i = 0; i < in->count; i++) {
         op_id op = {in->op[i]};
         if (ir->op.layer[op.i] == IR_NONE16) {
-            op_list_push(out, op);
+            op_list_push(&o->out, op);
             continue;
         }
         uint32_t which = segment_of(o, op.i);
@@ -184,21 +180,21 @@ static void rewrite(struct offload *o, const struct op_list *in, struct op_list 
             if (!o->blocking && o->stored[0].i != IR_NONE)
                 emit_add_dependency(o->e, op, o->stored[0]);
             if (o->inputs)
-                store(o, which, out);
+                store(o, which);
         }
         if (!forward && which != current) {
             if (current != IR_NONE && current / o->layers == which / o->layers)
                 last = (op_id){in->op[i - 1]};
             current = which;
-            load(o, which, (op_id){IR_NONE}, out);
+            load(o, which, (op_id){IR_NONE});
             if (!o->blocking && which % o->layers > 0) /* one layer ahead, of the same unit */
-                load(o, which - 1, last, out);
+                load(o, which - 1, last);
         }
         if (!forward)
             redirect(o, op.i);
-        op_list_push(out, op);
+        op_list_push(&o->out, op);
         if (forward && !o->inputs && i == segment->end && segment->items > 0)
-            store(o, which, out);
+            store(o, which);
     }
 }
 
@@ -224,12 +220,11 @@ void pass_offload(struct emit *e, struct op_list *list)
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].begin = o.segment[i].store.i = IR_NONE;
     find_items(&o, list, kept);
-    struct op_list out = {0};
-    rewrite(&o, list, &out);
+    rewrite(&o, list);
     free(kept);
     free(o.segment);
     free(o.item);
     free(o.of_buffer);
     op_list_release(list);
-    *list = out;
+    *list = o.out;
 }

@@ -34,13 +34,15 @@ struct
 };
 
 struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
-    buffer_id buffer, host, tail, back;
-    uint64_t elements;
+    buffer_id buffer;
+    struct view host, tail, back; /* tail: empty if all leaves */
+    int64_t elements;
 };
 
 struct ratio {
     struct emit *e;
     struct ir *ir;
+    struct op_list out; /* the new list */
     struct unit_run *run;
     uint32_t run_count;
     struct moved *moved;
@@ -220,7 +222,7 @@ static void choose(struct ratio *r, const struct op_list *in)
                 continue;
             r->of_buffer[list[k].buffer] = r->moved_count;
             r->moved[r->moved_count++] =
-                (struct moved){.buffer = {list[k].buffer}, .elements = bytes / each};
+                (struct moved){.buffer = {list[k].buffer}, .elements = (int64_t)(bytes / each)};
         }
         run->count = r->moved_count - run->first;
     }
@@ -230,31 +232,21 @@ static void choose(struct ratio *r, const struct op_list *in)
 
 /* ---- copies ---- */
 
-static buffer_id like(struct ratio *r, buffer_id buffer, const char *stem, enum memory memory,
-                      uint64_t elements)
+static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to)
 {
-    buffer_id copy = emit_buffer(r->e, stem, (enum category)r->ir->buffer.category[buffer.i],
-                                 (enum dtype)r->ir->buffer.dtype[buffer.i], (int64_t)elements, 0);
-    r->ir->buffer.memory[copy.i] = (uint8_t)memory;
-    return copy;
+    op_id op = emit_copy(r->e, kind, false, from, to);
+    op_list_push(&r->out, op);
+    return op;
 }
 
-static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to,
-                  struct op_list *out)
+/* Copies the elements of a buffer that stay on the device. */
+static void copy_rest(struct ratio *r, struct view from, struct view to)
 {
-    struct emit *e = r->e;
-    uint64_t each = dtype_bytes((enum dtype)r->ir->buffer.dtype[from.buffer.i]);
-    struct work work = {.kind = (uint8_t)kind, .copy = {(int64_t)(from.count * each), 0}};
-    uint8_t stream = kind == WORK_D2H   ? e->stream.d2h
-                     : kind == WORK_H2D ? e->stream.h2d
-                                        : e->stream.compute;
-    if (kind == WORK_PACK)
-        work.pack.rows = (int64_t)from.count, work.pack.parts = 1, work.pack.w[0] = 1;
-    op_id op = emit_op(e, stream, &work, &from, 1, &to, 1);
-    if (stream == e->stream.compute)
-        r->last_compute = op;
-    op_list_push(out, op);
-    return op;
+    if (to.count == 0)
+        return;
+    emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
+    r->last_compute = r->e->last_compute;
+    op_list_push(&r->out, r->last_compute);
 }
 
 static void set_tags(struct ratio *r, const struct unit_run *run, enum phase phase)
@@ -263,22 +255,19 @@ static void set_tags(struct ratio *r, const struct unit_run *run, enum phase pha
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
+static void store(struct ratio *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_FORWARD);
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
         struct moved *m = &r->moved[i];
         struct view whole = ir_whole(r->ir, m->buffer);
-        m->host = like(r, m->buffer, "on_host", MEMORY_PINNED, m->elements);
-        if (m->elements < whole.count) {
-            uint64_t rest = whole.count - m->elements;
-            m->tail = like(r, m->buffer, "tail", MEMORY_HBM, rest);
-            copy(r, WORK_PACK, view_part(whole, (int64_t)m->elements, (int64_t)rest),
-                 ir_whole(r->ir, m->tail), out);
-        }
-        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, (int64_t)m->elements),
-                              ir_whole(r->ir, m->host), out);
+        int64_t rest = (int64_t)whole.count - m->elements;
+        m->host = emit_like(r->e, whole, m->elements, "on_host", MEMORY_PINNED);
+        if (rest > 0)
+            m->tail = emit_like(r->e, whole, rest, "tail", MEMORY_HBM);
+        copy_rest(r, view_part(whole, m->elements, rest), m->tail);
+        run->last_copy = copy(r, WORK_D2H, view_part(whole, 0, m->elements), m->host);
         if (r->e->choices->profile->offload_waits && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -286,23 +275,19 @@ static void store(struct ratio *r, struct unit_run *run, struct op_list *out)
 }
 
 /* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
-static void load(struct ratio *r, struct unit_run *run, struct op_list *out)
+static void load(struct ratio *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
         struct moved *m = &r->moved[i];
-        uint64_t all = ir_buffer_elements(r->ir, m->buffer);
-        m->back = like(r, m->buffer, "back", MEMORY_HBM, all);
-        struct view whole = ir_whole(r->ir, m->back);
-        run->last_copy = copy(r, WORK_H2D, ir_whole(r->ir, m->host),
-                              view_part(whole, 0, (int64_t)m->elements), out);
+        int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
+        m->back = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
+        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->back, 0, m->elements));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        if (m->elements < all)
-            copy(r, WORK_PACK, ir_whole(r->ir, m->tail),
-                 view_part(whole, (int64_t)m->elements, (int64_t)(all - m->elements)), out);
+        copy_rest(r, m->tail, view_part(m->back, m->elements, all - m->elements));
     }
     run->loaded = true;
 }
@@ -316,31 +301,31 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
     return NULL;
 }
 
-static void begin_run(struct ratio *r, uint32_t i, struct op_list *out)
+static void begin_run(struct ratio *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* a forward starts when the one before the last is on the host */
     r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
-        store(r, before, out);
+        store(r, before);
     if (run->partner == IR_NONE)
         return;
     if (!run->loaded)
-        load(r, run, out);
+        load(r, run);
     if (r->e->choices->profile->offload_waits)
         r->before_next = run->last_copy;
     if ((ahead = next_backward(r, i)) != NULL)
-        load(r, ahead, out);
+        load(r, ahead);
 }
 
-static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list *out)
+static void pass_op(struct ratio *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
         uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
-            op_list_redirect(ir, op, k, r->moved[row].back);
+            op_list_redirect(ir, op, k, r->moved[row].back.buffer);
     }
     if (computes && r->before_next.i != IR_NONE) {
         emit_add_dependency(r->e, (op_id){op}, r->before_next);
@@ -348,7 +333,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward, struct op_list 
     }
     if (computes)
         r->last_compute.i = op;
-    op_list_push(out, (op_id){op});
+    op_list_push(&r->out, (op_id){op});
 }
 
 void pass_offload_ratio(struct emit *e, struct op_list *list)
@@ -365,20 +350,19 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
     find_runs(&r, list);
     choose(&r, list);
-    struct op_list out = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         while (next < r.run_count && r.run[next].end <= i)
             next++;
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
-            begin_run(&r, next, &out);
-        pass_op(&r, list->op[i], inside && !r.run[next].forward, &out);
+            begin_run(&r, next);
+        pass_op(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);
     free(r.moved);
     free(r.of_buffer);
     free(r.chunk_of);
     op_list_release(list);
-    *list = out;
+    *list = r.out;
 }

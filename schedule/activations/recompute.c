@@ -43,6 +43,7 @@ struct mark {         /* of a buffer */
 struct recompute {
     struct emit *e;
     struct ir *ir;
+    struct op_list out; /* the new list */
     uint32_t layers;
     struct segment *segment; /* unit * layers + layer */
     struct mark *mark;       /* per buffer of the first forward */
@@ -196,7 +197,7 @@ static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t
     }
 }
 
-static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
+static void repeat_op(struct recompute *r, uint32_t op)
 {
     struct ir *ir = r->ir;
     buffer_id of[16];
@@ -221,14 +222,13 @@ static void repeat_op(struct recompute *r, uint32_t op, struct op_list *out)
     }
     op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
     r->op[op] = copy.i;
-    op_list_push(out, copy);
+    op_list_push(&r->out, copy);
 }
 
 /* Inserts the repetition of a layer's forward before the first op of its backward, at position `begin` of the list.
  * Gradients of weights may be computed later than the rest of the backward; they read the buffers of the same
  * repetition. */
-static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin,
-                           struct op_list *out)
+static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin)
 {
     struct ir *ir = r->ir;
     uint32_t which = segment_of(r, in->op[begin]);
@@ -246,19 +246,18 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     drop_parts(r, in, which, keep);
     for (uint32_t i = segment.begin; i < segment.end; i++)
         if (keep[i - segment.begin])
-            repeat_op(r, in->op[i], out);
+            repeat_op(r, in->op[i]);
     free(keep);
     r->segment[which].repeated = true;
 }
 
 /* Lets an op of a layer's backward, at a position of the list, read the repeated forward. */
-static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t at,
-                             struct op_list *out)
+static void rewrite_backward(struct recompute *r, const struct op_list *in, uint32_t at)
 {
     struct ir *ir = r->ir;
     uint32_t op = in->op[at];
     if (!r->segment[segment_of(r, op)].repeated)
-        repeat_forward(r, in, at, out);
+        repeat_forward(r, in, at);
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
     for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
@@ -308,17 +307,16 @@ void pass_recompute(struct emit *e, struct op_list *list)
     find_segments(&r, list);
     find_arrivals(&r);
 
-    struct op_list out = {0};
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         if (in_backward(ir, op) && !keeps_layer(&r, ir->op.layer[op]))
-            rewrite_backward(&r, list, i, &out);
-        op_list_push(&out, (op_id){op});
+            rewrite_backward(&r, list, i);
+        op_list_push(&r.out, (op_id){op});
     }
     repeat_holds(&r);
     free(r.segment);
     free(r.mark);
     free(r.op);
     op_list_release(list);
-    *list = out;
+    *list = r.out;
 }

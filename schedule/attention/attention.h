@@ -7,43 +7,43 @@
 
 #include "schedule/emit/emit.h"
 
+/* Emits the attention of one sequence of a micro-batch between the projections: a forward makes to, out[n, heads
+ * head_dim], from qkv[n, W]; a backward makes to, dqkv, from d_out. */
+typedef void attention_operator(struct emit *e, uint32_t layer, int64_t sequence, struct view from,
+                                struct view to);
+
 /* The functions of an attention choice. `forward` computes the output [N, heads head_dim], before wo, from the normed
  * input [N, h]; `backward` computes the gradient of the normed input from that of the output. The operator functions
  * cover only the part between the projection qkv[N, W] and the output. */
 struct attention_emitter {
     void (*forward)(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
     void (*backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
-    void (*operator_forward)(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-    void (*operator_backward)(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+    attention_operator *operator_forward, *operator_backward;
 };
 extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
 
+/* Run the operator of the schedule's choice on all sequences of the micro-batch. */
+void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
+void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 /* Project all rows and run the operator of the schedule's choice. */
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
-/* Emit an attention operator: a forward makes out[N, heads head_dim] from qkv[N, W], a backward makes dqkv from
- * d_out. */
-void local_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-void local_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+/* Emit Ulysses; on a single rank, attention on its own tokens, with nothing to send. */
+attention_operator ulysses_forward, ulysses_backward;
 /* Emit Ulysses in stages of one query head a rank, each projected on its own. */
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width);
 /* Emit attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
-void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+attention_operator prefix_forward, prefix_backward;
 /* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */
-void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+attention_operator two_d_forward, two_d_backward;
 /* Emit FPDT, which takes a sequence chunk by chunk; its operator functions leave out the projection. */
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
-void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
-void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
+attention_operator fpdt_operator_forward, fpdt_operator_backward;
 
 /* Emits only the fetches of one chunk from the host for a forward tile and for a backward tile, each between two
  * synchronisations of the host. */

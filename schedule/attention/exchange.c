@@ -58,19 +58,25 @@ struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
 
 /* ---- all-to-alls ---- */
 
-/* Sends `send` over the head group and returns what is received, of the same shape [P * n, w]. */
-static struct view all_to_all(struct emit *e, struct view send, const char *stem,
-                              enum category category, int64_t rows, int64_t width, bool sync,
-                              struct view to)
+/* Sends x[P * n, w] over the head group and returns what is received, of the same shape, after `after` copies; the last
+ * of these tensors has the stem and the category, or lies in `to`. */
+static struct view all_to_all(struct emit *e, const struct exchange *z, struct view x,
+                              const char *stem, enum category category, int64_t width, bool sync,
+                              int after, struct view to)
 {
-    int64_t bytes = rows * width * (int64_t)dtype_bytes(e->choices->dtype);
+    struct view none = view_none();
+    struct view send = copies(e, x, e->choices->profile->copies_before - 1, "send",
+                              CATEGORY_COMMUNICATION, z->s, width, none);
     struct work work = {.kind = WORK_ALL_TO_ALL,
-                        .collective = {e->group.hp, bytes, ALGORITHM_AUTO, 0}};
-    struct view recv = to.count > 0 ? to : emit_computed(e, stem, category, rows, width);
+                        .collective = {e->group.hp, bytes_of(e, send), ALGORITHM_AUTO, 0}};
+    struct view recv = after > 0 ? none : to;
+    if (recv.count == 0)
+        recv = emit_computed(e, after > 0 ? "recv" : stem,
+                             after > 0 ? CATEGORY_COMMUNICATION : category, z->s, width);
     op_id op = emit_op(e, e->stream.comm, &work, &send, 1, &recv, 1);
     if (sync)
         e->sync = op;
-    return recv;
+    return copies(e, recv, after, stem, category, z->s, width, to);
 }
 
 /* Scatters heads: packed[P, n, w] becomes [s, w]. */
@@ -78,28 +84,18 @@ struct view scatter_heads(struct emit *e, const struct exchange *z, struct view 
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to)
 {
-    const struct profile *profile = e->choices->profile;
-    bool copied = profile->copies_after > 0;
-    struct view send = copies(e, packed, profile->copies_before - 1, "send", CATEGORY_COMMUNICATION,
-                              z->s, width, view_none());
-    struct view recv =
-        all_to_all(e, send, copied ? "recv" : stem, copied ? CATEGORY_COMMUNICATION : category,
-                   z->s, width, sync, copied ? view_none() : to);
-    return copies(e, recv, profile->copies_after, stem, category, z->s, width, to);
+    int after = e->choices->profile->copies_after;
+    return all_to_all(e, z, packed, stem, category, width, sync, after, to);
 }
 
 /* Gathers heads: x[s, w] becomes [P, n, w], still to be unpacked. */
 struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
                          bool sync)
 {
-    const struct profile *profile = e->choices->profile;
-    enum category category = CATEGORY_COMMUNICATION;
+    int after = e->choices->profile->copies_after - 1;
     if (z->ranks == 1)
         return x;
-    struct view send =
-        copies(e, x, profile->copies_before - 1, "send", category, z->s, width, view_none());
-    struct view recv = all_to_all(e, send, "recv", category, z->s, width, sync, view_none());
-    return copies(e, recv, profile->copies_after - 1, "recv", category, z->s, width, view_none());
+    return all_to_all(e, z, x, "recv", CATEGORY_COMMUNICATION, width, sync, after, view_none());
 }
 
 /* ---- q, k and v ---- */
@@ -275,5 +271,5 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
 void core_sync(struct emit *e)
 {
     if (e->choices->profile->core_sync)
-        emit_host_sync(e);
+        emit_wait(e, e->stream.compute);
 }

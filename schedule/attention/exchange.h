@@ -12,6 +12,7 @@
 #include "schedule/attention/project.h"
 
 struct exchange {
+    int64_t begin;                    /* of a chunk (FPDT): its first row among the rank's rows */
     int64_t n, s, dim;                /* tokens of a rank, and of its head group, of a sequence */
     int64_t ranks;                    /* P */
     int64_t heads, kv_heads, kv_sent; /* of the model; kv heads that take part in the core */

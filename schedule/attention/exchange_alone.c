@@ -7,7 +7,7 @@
 static void synchronize(struct emit *e)
 {
     set_region(e, REGION_NONE);
-    emit_host_sync(e);
+    emit_wait(e, e->stream.compute);
     set_region(e, REGION_ATTENTION);
 }
 

@@ -43,7 +43,7 @@ static int64_t own_tokens(const struct fpdt *f, int64_t i)
     return left < size ? left : size;
 }
 
-struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
+struct exchange fpdt_exchange(const struct fpdt *f, int64_t i)
 {
     struct exchange z = exchange_of(f->e);
     int64_t first = first_token(f, i);
@@ -51,7 +51,7 @@ struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin)
     z.s = z.n * z.ranks;
     z.positions = view_part(z.positions, first, z.n);
     z.positions_all = view_part(z.positions_all, first * z.ranks, z.s);
-    *begin = f->sequence * f->e->unit.n + first;
+    z.begin = f->sequence * f->e->unit.n + first;
     return z;
 }
 

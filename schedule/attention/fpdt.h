@@ -29,8 +29,8 @@ struct fpdt_pair {
 /* The data of a chunk that is kept for later chunks and for the backward. */
 struct fpdt_chunk {
     struct attention_saved part; /* on the device; its q, k, v, o, lse when nothing is offloaded */
-    struct view norm; /* norm, queries and pair are in pinned memory; empty: still on the device */
-    struct fpdt_queries queries;
+    struct view norm;            /* in pinned memory; empty: still on the device */
+    struct fpdt_queries queries; /* queries and pair: as fpdt_keep() keeps them */
     struct fpdt_pair pair;
     struct fpdt_queries early_queries; /* fetched for the backward already, by the forward */
     struct fpdt_pair early_pair;
@@ -52,8 +52,8 @@ struct fpdt {
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 
-/* Returns the exchange of chunk i, whose n and s are c and C; *begin: its first row among the rank's rows. */
-struct exchange fpdt_exchange(const struct fpdt *f, int64_t i, int64_t *begin);
+/* Returns the exchange of chunk i, whose n and s are c and C. */
+struct exchange fpdt_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
 /* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or attention
@@ -77,9 +77,10 @@ struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, cons
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem);
 
-/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; one rank may
- * do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk i's view in an array of structs of `stride` bytes;
- * it is empty before the first call. In fpdt_keep_zeros() the host writes fp32 zeros, `cols` per token. */
+/* fpdt_keep() stores on the host the tensors of chunk i that tiles read, and fpdt_bring() fetches them; if chunks are
+ * not offloaded, they stay on the device. One rank may do both for all ranks (FETCH_ONE; see fpdt_host.c). *host: chunk
+ * i's view in an array of structs of `stride` bytes; it is empty before the first call. In fpdt_keep_zeros() the host
+ * writes fp32 zeros, `cols` per token. */
 void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, const char *stem,
                struct view *host, size_t stride);
 void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *stem,

@@ -8,26 +8,16 @@
 
 #include <stddef.h>
 
-struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out)
-{
-    struct gradients g = {.f = f, .d_out = d_out};
-    g.queries = arena_array(&f->e->arena, (size_t)f->u, sizeof *g.queries);
-    return g;
-}
-
 struct view fpdt_d_o(const struct gradients *g, int64_t q)
 {
-    int64_t begin;
-    struct exchange z = fpdt_exchange(g->f, q, &begin);
-    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, begin, z.n, z.q_width));
+    struct exchange z = fpdt_exchange(g->f, q);
+    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.q_width));
 }
 
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[k];
     struct fpdt_pair early = chunk->early_pair;
-    if (!f->offload)
-        return (struct fpdt_pair){chunk->part.in.k, chunk->part.in.v};
     chunk->early_pair = (struct fpdt_pair){0};
     if (early.k.count > 0)
         return early;
@@ -38,8 +28,6 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
 {
     struct fpdt_chunk *chunk = &f->chunk[q];
     struct fpdt_queries early = chunk->early_queries;
-    if (!f->offload)
-        return (struct fpdt_queries){chunk->part.in.q, chunk->part.o, chunk->part.lse};
     chunk->early_queries = (struct fpdt_queries){0};
     if (early.q.count > 0)
         return early;
@@ -73,14 +61,14 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 {
     struct emit *e = f->e;
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    int64_t begin, h = e->choices->model->hidden;
-    struct exchange z = fpdt_exchange(f, i, &begin);
+    int64_t h = e->choices->model->hidden;
+    struct exchange z = fpdt_exchange(f, i);
     e->tags.chunk = (uint16_t)i;
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");
     grads.v = fpdt_cast(f, grads.v, dtype, "dv");
     struct view dqkv = to.dqkv.i != IR_NONE
-                           ? view_rows(to.dqkv, begin, z.n, z.width)
+                           ? view_rows(to.dqkv, z.begin, z.n, z.width)
                            : emit_computed(e, "dqkv", CATEGORY_ACTIVATION, z.n, z.width);
     exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
     fpdt_sync_stream(f, f->aside);
@@ -88,8 +76,8 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     if (to.dx.i == IR_NONE)
         return;
     if (norm.count == 0)
-        norm = view_rows(e->saved[f->layer].norm1, begin, z.n, h);
-    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, begin, z.n, h), z.n);
+        norm = view_rows(e->saved[f->layer].norm1, z.begin, z.n, h);
+    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, z.begin, z.n, h), z.n);
     e->tags.region = REGION_ATTENTION;
 }
 
@@ -113,19 +101,16 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     op_id after = k == 0 && q == 0 ? f->e->before_wo : f->e->last_compute;
     struct set set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
     if (first) {
-        set.d_o = state->d_o = fpdt_d_o(g, q);
-        if (f->offload && q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
+        set.d_o = fpdt_d_o(g, q);
+        if (q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
-            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o_host, sizeof *state);
+            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o, sizeof *state);
         }
     } else {
-        set.d_o =
-            f->offload ? fpdt_bring(f, f->load, after, q, state->d_o_host, "d_o") : state->d_o;
+        set.d_o = fpdt_bring(f, f->load, after, q, state->d_o, "d_o");
     }
-    if (!f->offload)
-        set.dq = state->dq;
-    else if (state->dq_host.count > 0 && !again && (reload || !first))
-        set.dq = fpdt_bring(f, f->load, after, q, state->dq_host, "dq_sum");
+    if (state->dq.count > 0 && !again && (reload || !first))
+        set.dq = fpdt_bring(f, f->load, after, q, state->dq, "dq_sum");
     return set;
 }
 
@@ -137,10 +122,8 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     const struct fpdt *f = g->f;
     struct query_state *state = &g->queries[q];
     bool reload = f->e->choices->profile->chunk_reload;
-    state->dq = set->dq;
-    if (!f->offload || stays || (q == k && !reload))
-        return;
-    fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq_host, sizeof *state);
+    if (!stays && (q != k || reload))
+        fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
 
 static struct view zeros(const struct fpdt *f, const char *stem, enum category category,
@@ -156,9 +139,9 @@ static void zero_queries(struct gradients *g, struct set *set)
     const struct fpdt *f = g->f;
     set->dq = zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
     struct query_state *state = g->queries;
-    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq_host, sizeof *state);
+    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
-        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq_host, sizeof *state);
+        fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
     fpdt_sync_stream(f, f->e->stream.host);
 }
 
@@ -199,7 +182,7 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
             sums.q = set->dq;
         if (more && again && reload)
             then.dq =
-                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq_host, "dq_sum");
+                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq, "dq_sum");
         if (more && (!again || reload))
             *set = then;
     }
@@ -232,25 +215,28 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     e->tags.chunk = IR_NONE16;
 }
 
-static void backward(struct emit *e, uint32_t layer, buffer_id d_out, struct fpdt_target to)
+static void backward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id d_out,
+                     struct fpdt_target to)
 {
     e->tags.region = REGION_ATTENTION;
-    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
-        struct fpdt f = fpdt_of(e, layer, s);
-        struct gradients g = fpdt_gradients(&f, d_out);
-        if (e->choices->chunk_order == ORDER_QUERY_OUTER)
-            fpdt_by_query(&g, to);
-        else
-            by_keys(&g, to);
-    }
+    struct fpdt f = fpdt_of(e, layer, sequence);
+    struct gradients g = {.f = &f, .d_out = d_out};
+    g.queries = arena_array(&e->arena, (size_t)f.u, sizeof *g.queries);
+    if (e->choices->chunk_order == ORDER_QUERY_OUTER)
+        fpdt_by_query(&g, to);
+    else
+        by_keys(&g, to);
 }
 
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
-    backward(e, layer, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
+    for (int64_t s = 0; s < e->choices->micro_batch; s++)
+        backward(e, layer, s, d_out, (struct fpdt_target){.dx = dx, .dqkv = {IR_NONE}});
 }
 
-void fpdt_operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+void fpdt_operator_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
+                            struct view dqkv)
 {
-    backward(e, layer, d_out, (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv});
+    backward(e, layer, sequence, d_out.buffer,
+             (struct fpdt_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
 }

@@ -7,8 +7,7 @@
 #include <stddef.h>
 
 struct key_state {
-    struct view dk, dv, dq;                /* on the device, without offload */
-    struct view dk_host, dv_host, dq_host; /* empty: not there yet */
+    struct view dk, dv, dq; /* as fpdt_keep() keeps them; empty: not there yet */
 };
 
 struct keys {
@@ -19,10 +18,10 @@ struct keys {
 static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t q,
                            int64_t k, op_id after)
 {
-    struct keys keys = {.pair = fpdt_pair_of(f, q, k, after), .dk = state->dk, .dv = state->dv};
-    if (state->dk_host.count > 0) {
-        keys.dk = fpdt_bring(f, f->load, after, k, state->dk_host, "dk_sum");
-        keys.dv = fpdt_bring(f, f->load, after, k, state->dv_host, "dv_sum");
+    struct keys keys = {.pair = fpdt_pair_of(f, q, k, after)};
+    if (state->dk.count > 0) {
+        keys.dk = fpdt_bring(f, f->load, after, k, state->dk, "dk_sum");
+        keys.dv = fpdt_bring(f, f->load, after, k, state->dv, "dv_sum");
     }
     return keys;
 }
@@ -31,13 +30,8 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
 static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
                      const struct keys *keys)
 {
-    if (f->offload) {
-        fpdt_keep(f, f->store, k, keys->dk, "dk_host", &state->dk_host, sizeof *state);
-        fpdt_keep(f, f->store, k, keys->dv, "dv_host", &state->dv_host, sizeof *state);
-    } else {
-        state->dk = keys->dk;
-        state->dv = keys->dv;
-    }
+    fpdt_keep(f, f->store, k, keys->dk, "dk_host", &state->dk, sizeof *state);
+    fpdt_keep(f, f->store, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
@@ -46,8 +40,7 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
                    int64_t k, struct view dq, struct fpdt_target to)
 {
     if (dq.count == 0)
-        dq = f->offload ? fpdt_bring(f, f->load, f->e->last_compute, k, state->dq_host, "dq")
-                        : state->dq;
+        dq = fpdt_bring(f, f->load, f->e->last_compute, k, state->dq, "dq");
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fpdt_fetch_norm(f, k, to), to);
 }
 
@@ -91,10 +84,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
     if (last || !fpdt_sees(f, q + 1, q))
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
-    if (f->offload)
-        fpdt_keep(f, f->store, q, dq, "dq_host", &state[q].dq_host, sizeof *state);
-    else
-        state[q].dq = dq;
+    fpdt_keep(f, f->store, q, dq, "dq_host", &state[q].dq, sizeof *state);
 }
 
 void fpdt_by_query(struct gradients *g, struct fpdt_target to)

@@ -64,13 +64,13 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
         struct fpdt_pair next = {0};
         e->tags.step = (uint16_t)j;
         *ahead = (struct fpdt_pair){0};
-        if (f->offload && j + 1 < i)
+        if (j + 1 < i)
             next = fpdt_bring_pair(f, e->last_compute, i, j + 1);
         else if (j < i)
             next = pair_on_device(f, j + 1);
-        else if (f->offload && j == i && then < i)
+        else if (then < i)
             *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
-        else if (f->offload && j == i && i + 1 == f->u && early)
+        else if (f->offload && i + 1 == f->u && early)
             fetch_for_backward(f);
         pair = fpdt_pair_part(f, pair, i, j);
         struct qkv in = {f->chunk[i].part.in.q, pair.k, pair.v};
@@ -90,12 +90,11 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct emit *e = f->e;
     const struct profile *profile = e->choices->profile;
     struct fpdt_chunk *chunk = &f->chunk[i];
-    int64_t begin;
-    struct exchange z = fpdt_exchange(f, i, &begin);
-    struct view qkv = view_rows(x, begin, z.n, z.width);
+    struct exchange z = fpdt_exchange(f, i);
+    struct view qkv = view_rows(x, z.begin, z.n, z.width);
     *chunk = (struct fpdt_chunk){0};
     if (projects) {
-        struct view rows = view_rows(x, begin, z.n, e->choices->model->hidden);
+        struct view rows = view_rows(x, z.begin, z.n, e->choices->model->hidden);
         qkv = project_qkv(e, f->layer, rows, z.n);
         e->tags.region = REGION_ATTENTION;
         if (f->offload && profile->chunk_norm)
@@ -105,19 +104,15 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct qkv in = exchange_in(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->part);
     chunk->part.in = in;
     fpdt_sync_ranks(f);
-    if (f->offload) {
-        fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
-        fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
-        fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
-    }
+    fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+    fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
+    fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
     struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
     exchange_out(e, &z, o, out);
-    if (f->offload) {
-        fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
-        fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
-    }
+    fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+    fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
 }
 
 /* Copies the list of the chunks' outputs into one tensor. */
@@ -125,41 +120,40 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
 {
     struct emit *e = f->e;
     for (int64_t i = 0; i < f->u; i++) {
-        int64_t begin;
-        struct exchange z = fpdt_exchange(f, i, &begin);
-        struct view rows = view_rows(out, begin, z.n, z.q_width);
+        struct exchange z = fpdt_exchange(f, i);
+        struct view rows = view_rows(out, z.begin, z.n, z.q_width);
         emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.q_width);
     }
 }
 
-static void forward(struct emit *e, uint32_t layer, buffer_id x, bool projects, buffer_id out)
+static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x, bool projects,
+                    buffer_id out)
 {
     bool cat = e->choices->profile->chunk_cat && e->choices->chunks > 1;
-    for (int64_t s = 0; s < e->choices->micro_batch; s++) {
-        struct fpdt f = fpdt_of(e, layer, s);
-        struct fpdt_pair ahead = {0};
-        struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
-        for (int64_t i = 0; i < f.u; i++) {
-            int64_t begin;
-            struct exchange z = fpdt_exchange(&f, i, &begin);
-            e->tags.chunk = (uint16_t)i;
-            part[i] = view_rows(out, begin, z.n, z.q_width);
-            if (cat)
-                part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
-            chunk_forward(&f, i, x, projects, part[i], &ahead);
-        }
-        e->tags.chunk = IR_NONE16;
+    struct fpdt f = fpdt_of(e, layer, sequence);
+    struct fpdt_pair ahead = {0};
+    struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
+    for (int64_t i = 0; i < f.u; i++) {
+        struct exchange z = fpdt_exchange(&f, i);
+        e->tags.chunk = (uint16_t)i;
+        part[i] = view_rows(out, z.begin, z.n, z.q_width);
         if (cat)
-            concatenate(&f, part, out);
+            part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
+        chunk_forward(&f, i, x, projects, part[i], &ahead);
     }
+    e->tags.chunk = IR_NONE16;
+    if (cat)
+        concatenate(&f, part, out);
 }
 
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
-    forward(e, layer, x, true, out);
+    for (int64_t s = 0; s < e->choices->micro_batch; s++)
+        forward(e, layer, s, x, true, out);
 }
 
-void fpdt_operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+void fpdt_operator_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
+                           struct view out)
 {
-    forward(e, layer, qkv, false, out);
+    forward(e, layer, sequence, qkv.buffer, false, out.buffer);
 }

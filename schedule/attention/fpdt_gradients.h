@@ -11,8 +11,7 @@ struct set {
 };
 
 struct query_state {
-    struct view d_o, dq; /* on the device; with offload, only as long as a tile reads them */
-    struct view d_o_host, dq_host; /* empty: not there yet */
+    struct view d_o, dq; /* as fpdt_keep() keeps them; empty: not there yet */
 };
 
 struct gradients {
@@ -20,8 +19,6 @@ struct gradients {
     buffer_id d_out;
     struct query_state *queries; /* per chunk */
 };
-
-struct gradients fpdt_gradients(const struct fpdt *f, buffer_id d_out);
 
 /* Returns the gradient of chunk q's output, scattered over the heads. */
 struct view fpdt_d_o(const struct gradients *g, int64_t q);

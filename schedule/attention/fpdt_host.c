@@ -12,16 +12,6 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
 
-static struct view new_like(const struct fpdt *f, struct view x, int64_t count, const char *stem,
-                            enum memory memory)
-{
-    struct buffer_table *b = &f->e->ir->buffer;
-    struct view y = emit_tensor(f->e, stem, (enum category)b->category[x.buffer.i],
-                                dtype_of(f->e, x), count, 0);
-    b->memory[y.buffer.i] = (uint8_t)memory;
-    return y;
-}
-
 /* Emits an op of the traffic with the host, which only ranks that pass the guard run. */
 static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
                          struct work work, struct view from, struct view to)
@@ -45,7 +35,7 @@ static void copy(const struct fpdt *f, enum work_kind kind, uint16_t guard, op_i
 
 struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, const char *stem)
 {
-    struct view y = new_like(f, x, (int64_t)x.count, stem, MEMORY_PINNED);
+    struct view y = emit_like(f->e, x, (int64_t)x.count, stem, MEMORY_PINNED);
     copy(f, WORK_D2H, IR_NONE16, (op_id){IR_NONE}, stream, x, y);
     return y;
 }
@@ -53,7 +43,7 @@ struct view fpdt_store(const struct fpdt *f, uint8_t stream, struct view x, cons
 struct view fpdt_fetch(const struct fpdt *f, uint8_t stream, op_id after, struct view host,
                        const char *stem)
 {
-    struct view y = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
+    struct view y = emit_like(f->e, host, (int64_t)host.count, stem, MEMORY_HBM);
     copy(f, WORK_H2D, IR_NONE16, after, stream, host, y);
     return y;
 }
@@ -120,11 +110,15 @@ void fpdt_keep(const struct fpdt *f, uint8_t stream, int64_t i, struct view x, c
     struct emit *e = f->e;
     struct kept_part part = {(enum category)e->ir->buffer.category[x.buffer.i], dtype_of(e, x),
                              (int64_t)x.count, 0};
+    if (!f->offload) {
+        *host = x;
+        return;
+    }
     struct view to = place_on_host(f, i, part, stem, host, stride);
     if (by_one(f)) {
         struct work work = {.kind = WORK_ALL_GATHER,
                             .collective = {e->group.hp, bytes_of(f->e, x)}};
-        struct view all = new_like(f, x, (int64_t)to.count, stem, MEMORY_HBM);
+        struct view all = emit_like(e, x, (int64_t)to.count, stem, MEMORY_HBM);
         emit_traffic(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
         x = all;
     }
@@ -145,10 +139,12 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
                        struct view host, const char *stem)
 {
     struct emit *e = f->e;
+    if (!f->offload)
+        return host;
     if (!by_one(f))
         return fpdt_fetch(f, stream, after, host, stem);
-    struct view all = new_like(f, host, (int64_t)host.count, stem, MEMORY_HBM);
-    struct view own = new_like(f, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
+    struct view all = emit_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
+    struct view own = emit_like(e, host, (int64_t)host.count / ranks_of(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
                         .broadcast = {e->group.hp, bytes_of(f->e, all), keeper(f, i)}};
     copy(f, WORK_H2D, guard_of_keeper(f, i), after, stream, host, all);

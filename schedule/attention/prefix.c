@@ -94,7 +94,7 @@ static struct view copied(struct emit *e, struct view x, const char *stem, int64
     return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
 }
 
-static struct work tile_work(const struct emit *e, uint32_t layer, uint32_t sequence,
+static struct work tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
                              const struct exchange *z, enum work_kind kind, struct reach reach)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
@@ -104,13 +104,12 @@ static struct work tile_work(const struct emit *e, uint32_t layer, uint32_t sequ
 }
 
 /* Returns the row of a layer's sequence in e->prefix. */
-static uint32_t row_of(const struct emit *e, uint32_t layer, uint32_t sequence)
+static uint32_t row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 {
-    return layer * (uint32_t)e->choices->micro_batch + sequence;
+    return layer * (uint32_t)e->choices->micro_batch + (uint32_t)sequence;
 }
 
-/* Emits the forward of one sequence of a micro-batch. */
-static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct view qkv,
+void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                     struct view out)
 {
     struct exchange z = exchange_of(e);
@@ -145,14 +144,6 @@ static void forward(struct emit *e, uint32_t layer, uint32_t sequence, struct vi
     attention_save(e, saved, o, z.s, z.heads / z.ranks);
     attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
     exchange_out(e, &z, o, out);
-}
-
-void prefix_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
-{
-    struct exchange z = exchange_of(e);
-    for (uint32_t i = 0; i < (uint32_t)e->choices->micro_batch; i++)
-        forward(e, layer, i, view_rows(qkv, i * z.n, z.n, z.width),
-                view_rows(out, i * z.n, z.n, z.q_width));
 }
 
 static enum dtype sum_dtype(const struct emit *e)
@@ -206,7 +197,7 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
     return emit_as(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
 }
 
-static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct view d_out,
+void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                      struct view dqkv)
 {
     struct exchange z = exchange_of(e);
@@ -230,12 +221,4 @@ static void backward(struct emit *e, uint32_t layer, uint32_t sequence, struct v
     grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width);
     grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
-}
-
-void prefix_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
-{
-    struct exchange z = exchange_of(e);
-    for (uint32_t i = 0; i < (uint32_t)e->choices->micro_batch; i++)
-        backward(e, layer, i, view_rows(d_out, i * z.n, z.n, z.q_width),
-                 view_rows(dqkv, i * z.n, z.n, z.width));
 }

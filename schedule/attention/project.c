@@ -143,40 +143,22 @@ struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv
                         emit_computed(e, "dv", CATEGORY_KV, kv_rows, kv_width)};
 }
 
-void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct qkv in, struct view o,
-                    int64_t tokens, int64_t heads, int64_t kv_heads)
-{
-    struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    struct work work = attention_work(e, WORK_ATTENTION, tokens, heads, kv_heads);
-    saved->in = in;
-    attention_save(e, saved, o, tokens, heads);
-    attention_tile(e, attention_masked(e, layer, sequence, work, 0), &in, o, saved->lse);
-}
-
-struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
-                                   struct view d_o, int64_t tokens, int64_t heads, int64_t kv_heads)
-{
-    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    struct work work = attention_work(e, WORK_ATTENTION_BACKWARD, tokens, heads, kv_heads);
-    int64_t dim = e->choices->model->head_dim;
-    struct qkv grads = new_gradients(e, tokens, heads * dim, tokens, kv_heads * dim);
-    attention_tile_backward(e, attention_masked(e, layer, sequence, work, 0), &saved->in, saved->o,
-                            saved->lse, d_o, &grads);
-    return grads;
-}
-
 bool has_head_norms(const struct emit *e)
 {
     return e->choices->model->qk_norm;
 }
 
-static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
-                             buffer_id *rstd, int64_t rows, int64_t heads)
+/* Returns how many of a token's `width` columns one norm covers: those of a head, or all. */
+static int64_t norm_width(const struct emit *e, int64_t width)
 {
-    const struct transformer *model = e->choices->model;
-    int64_t cols = model->qk_norm_wide ? heads * model->head_dim : model->head_dim;
-    int64_t norms = rows * heads * model->head_dim / cols;
-    struct view y = view_all(e, emit_activation(e, "head_norm", rows, heads * model->head_dim));
+    return e->choices->model->qk_norm_wide ? width : e->choices->model->head_dim;
+}
+
+static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
+                             buffer_id *rstd, int64_t rows)
+{
+    int64_t cols = norm_width(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
+    struct view y = view_all(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
     *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, norms, 0);
     emit_norm(e, layer, weight, x, y, view_all(e, *rstd), norms, cols);
     return y;
@@ -185,33 +167,29 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows)
 {
-    const struct transformer *model = e->choices->model;
     saved->q_raw = parts->q;
     saved->k_raw = parts->k;
-    parts->q = head_norm(e, layer, WEIGHT_Q_NORM, parts->q, &saved->q_rstd, rows, model->heads);
-    parts->k = head_norm(e, layer, WEIGHT_K_NORM, parts->k, &saved->k_rstd, rows, model->kv_heads);
+    parts->q = head_norm(e, layer, WEIGHT_Q_NORM, parts->q, &saved->q_rstd, rows);
+    parts->k = head_norm(e, layer, WEIGHT_K_NORM, parts->k, &saved->k_rstd, rows);
 }
 
 static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                      struct view dy, struct view x, buffer_id rstd, int64_t rows,
-                                      int64_t heads)
+                                      struct view dy, struct view x, buffer_id rstd, int64_t rows)
 {
-    const struct transformer *model = e->choices->model;
-    int64_t cols = model->qk_norm_wide ? heads * model->head_dim : model->head_dim;
-    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, heads * model->head_dim));
-    emit_norm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx,
-                       rows * heads * model->head_dim / cols, cols);
+    int64_t width = (int64_t)x.count / rows, cols = norm_width(e, width);
+    struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, width));
+    emit_norm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx, (int64_t)x.count / cols,
+                       cols);
     return dx;
 }
 
 void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
                          const struct attention_saved *saved, int64_t rows)
 {
-    const struct transformer *model = e->choices->model;
-    grads->q = head_norm_backward(e, layer, WEIGHT_Q_NORM, grads->q, saved->q_raw, saved->q_rstd,
-                                  rows, model->heads);
-    grads->k = head_norm_backward(e, layer, WEIGHT_K_NORM, grads->k, saved->k_raw, saved->k_rstd,
-                                  rows, model->kv_heads);
+    grads->q =
+        head_norm_backward(e, layer, WEIGHT_Q_NORM, grads->q, saved->q_raw, saved->q_rstd, rows);
+    grads->k =
+        head_norm_backward(e, layer, WEIGHT_K_NORM, grads->k, saved->k_raw, saved->k_rstd, rows);
 }
 
 static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t rows,
@@ -242,16 +220,29 @@ void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t 
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }
 
-/* Returns the operator of the schedule's attention choice. Subsequences have an operator of their own, since they
- * also attend to the subsequences before them. */
-static struct attention_emitter operator_of(const struct emit *e)
+/* Runs an operator on all sequences of the micro-batch; or `pieces` instead, if there are subsequences, since they also
+ * attend to the subsequences before them. */
+static void on_sequences(struct emit *e, uint32_t layer, attention_operator *whole,
+                         attention_operator *pieces, struct view from, struct view to)
 {
-    struct attention_emitter emitter = attention_emitters[e->choices->attention];
-    if (e->choices->subsequences > 1) {
-        emitter.operator_forward = prefix_forward;
-        emitter.operator_backward = prefix_backward;
-    }
-    return emitter;
+    int64_t n = e->unit.n, rows = e->unit.rows;
+    int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
+    for (int64_t i = 0; i < e->choices->micro_batch; i++)
+        (e->choices->subsequences > 1 ? pieces : whole)(e, layer, i,
+                                                        view_rows(from.buffer, i * n, n, read),
+                                                        view_rows(to.buffer, i * n, n, written));
+}
+
+void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+{
+    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_forward,
+                 prefix_forward, view_all(e, qkv), view_all(e, out));
+}
+
+void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+{
+    on_sequences(e, layer, attention_emitters[e->choices->attention].operator_backward,
+                 prefix_backward, view_all(e, d_out), view_all(e, dqkv));
 }
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -262,14 +253,14 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     buffer_id qkv = project_qkv(e, layer, normed, rows).buffer;
     emit_mark_saved_product(e, qkv);
     e->tags.region = REGION_ATTENTION;
-    operator_of(e).operator_forward(e, layer, qkv, out);
+    operator_forward(e, layer, qkv, out);
 }
 
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
-    operator_of(e).operator_backward(e, layer, d_out, dqkv);
+    operator_backward(e, layer, d_out, dqkv);
     project_qkv_backward(e, layer, view_all(e, dqkv), view_all(e, e->saved[layer].norm1),
                          view_all(e, dx), e->unit.rows);
 }

@@ -6,7 +6,7 @@
 #ifndef SCHEDULE_ATTENTION_PROJECT_H
 #define SCHEDULE_ATTENTION_PROJECT_H
 
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 
 /* In the functions below `to` is the view that takes a result; view_none(): a new buffer does. */
 
@@ -63,16 +63,6 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
 /* Returns new tensors for the gradients of q[rows, width], k and v. */
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
                          int64_t kv_width);
-
-/* Emits the causal core on a whole sequence of the micro-batch: computes o[tokens, heads, head_dim] and its lse, and
- * saves both and what they are computed from in the sequence's row in e->saved. */
-void attention_core(struct emit *e, uint32_t layer, int64_t sequence, struct qkv in, struct view o,
-                    int64_t tokens, int64_t heads, int64_t kv_heads);
-/* Emits the backward of the core, with the kernel's hidden workspace; returns dq, dk, dv, made from d_o[tokens,
- * heads, head_dim]. */
-struct qkv attention_core_backward(struct emit *e, uint32_t layer, int64_t sequence,
-                                   struct view d_o, int64_t tokens, int64_t heads,
-                                   int64_t kv_heads);
 
 bool has_head_norms(const struct emit *e);
 /* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */

@@ -20,10 +20,20 @@ static const struct rule {
                                {1, 1, 2, MASK_FULL, 0}}, /* of one document */
 };
 
-static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t outer, uint32_t inner,
+uint32_t ring_steps(const struct emit *e)
+{
+    return e->group.outer.size * e->group.inner.size;
+}
+
+static bool has_two_rings(const struct emit *e)
+{
+    return e->group.outer.size > 1 && e->group.inner.size > 1;
+}
+
+static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t step,
                                struct ring_tile tile[2])
 {
-    uint32_t away = outer > 0 ? outer : inner, count = 0;
+    uint32_t outer = step / e->group.inner.size, away = outer > 0 ? outer : step, count = 0;
     uint16_t group = outer > 0 ? e->group.outer.group : e->group.inner.group;
     if (away == 0) {
         tile[0] =
@@ -69,8 +79,7 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
 {
     enum { UNKNOWN, SEEN, UNSEEN };
     if (e->group.ring_seen == NULL)
-        e->group.ring_seen =
-            arena_array(&e->arena, 2 * (size_t)e->group.outer.size * e->group.inner.size, 1);
+        e->group.ring_seen = arena_array(&e->arena, 2 * (size_t)ring_steps(e), 1);
     if (e->group.ring_seen[row] == UNKNOWN)
         e->group.ring_seen[row] = find_seen(e, z, tile) ? SEEN : UNSEEN;
     return e->group.ring_seen[row] == SEEN;
@@ -80,15 +89,15 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
  * all ranks (except where documents are cut one by one), and returns how many are left. The rows of a tile follow from
  * the layout, and the visible keys from their positions. In layouts of stripes, and of documents that are cut one by
  * one, rows are not halved. */
-static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer,
-                           uint32_t inner, const struct sequence_mask *mask,
-                           struct ring_tile tile[2], uint32_t count)
+static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
+                           const struct sequence_mask *mask, struct ring_tile tile[2],
+                           uint32_t count)
 {
-    bool two = e->group.outer.size > 1 && e->group.inner.size > 1, away = outer + inner > 0;
+    bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
     bool apart = layout == RING_ZIGZAG_DOCUMENTS && mask->documents;
     uint32_t seen = 0;
-    if (away && (layout == RING_STRIPED || apart)) {
+    if (step > 0 && (layout == RING_STRIPED || apart)) {
         tile[0] = (struct ring_tile){.rows = z->rows, .keys = z->rows, .guard = IR_NONE16};
         count = 1;
     }
@@ -97,23 +106,22 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
         tile[i].offset = 0;
         tile[i].window = mask->window;
         tile[i].sequence = mask->sequence;
-        tile[i].away = two ? inner : outer + inner;
-        tile[i].away_out = two ? outer : 0;
-        if (!away || mask->window == 0 || apart ||
-            is_seen(e, z, &tile[i], 2 * (outer * e->group.inner.size + inner) + i))
+        tile[i].away = two ? step % e->group.inner.size : step;
+        tile[i].away_out = two ? step / e->group.inner.size : 0;
+        if (step == 0 || mask->window == 0 || apart || is_seen(e, z, &tile[i], 2 * step + i))
             tile[seen++] = tile[i];
     }
     return seen;
 }
 
-uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
+uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                     struct ring_tile tile[2])
 {
-    uint32_t count = tiles_of_rules(e, z->rows, outer, inner, tile);
+    uint32_t count = tiles_of_rules(e, z->rows, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     if (!mask.documents && mask.window == 0)
         return count;
-    return mask_tiles(e, z, outer, inner, &mask, tile, count);
+    return mask_tiles(e, z, step, &mask, tile, count);
 }
 
 struct work ring_tile_work(const struct emit *e, enum work_kind kind, const struct ring_shape *z,
@@ -133,22 +141,11 @@ struct work ring_tile_work(const struct emit *e, enum work_kind kind, const stru
     return work;
 }
 
-uint32_t ring_next_outer(struct emit *e, const struct ring_shape *z, uint32_t outer)
+uint32_t ring_next(struct emit *e, const struct ring_shape *z, uint32_t step)
 {
     struct ring_tile tile[2];
-    uint32_t next = outer + 1;
-    while (e->group.inner.size == 1 && next < e->group.outer.size &&
-           ring_tiles(e, z, next, 0, tile) == 0)
-        next++;
-    return next;
-}
-
-uint32_t ring_next_inner(struct emit *e, const struct ring_shape *z, uint32_t inner)
-{
-    struct ring_tile tile[2];
-    uint32_t next = inner + 1;
-    while (e->group.outer.size == 1 && next < e->group.inner.size &&
-           ring_tiles(e, z, 0, next, tile) == 0)
+    uint32_t next = step + 1;
+    while (!has_two_rings(e) && next < ring_steps(e) && ring_tiles(e, z, next, tile) == 0)
         next++;
     return next;
 }
@@ -188,27 +185,27 @@ static struct view gather(struct emit *e, struct view kv, struct view message)
     return all;
 }
 
-void ring_step(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
-               struct ring_blocks *b)
+void ring_step(struct emit *e, const struct ring_shape *z, uint32_t step, struct ring_blocks *b)
 {
-    uint32_t next_outer = ring_next_outer(e, z, outer), next_inner = ring_next_inner(e, z, inner);
-    e->tags.step = (uint16_t)(outer * e->group.inner.size + inner);
+    const struct ring *outer_ring = &e->group.outer, *inner_ring = &e->group.inner;
+    uint32_t next = ring_next(e, z, step), outer = step / inner_ring->size;
+    uint32_t inner = step - outer * inner_ring->size, next_inner = next - outer * inner_ring->size;
+    uint32_t next_outer = inner_ring->size == 1 ? next : outer + 1;
+    e->tags.step = (uint16_t)step;
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* packed in every step, as PyTorch does, though only the first is sent */
-        int64_t next = next_outer, count = (int64_t)b->kv.count;
-        if (next < e->group.outer.size) {
+        int64_t count = (int64_t)b->kv.count;
+        if (next_outer < outer_ring->size) {
             struct view message = packed(e, b->kv);
             if (outer == 0)
                 b->gathered = gather(e, b->kv, message);
-            b->first = view_part(b->gathered, next * count, count);
+            b->first = view_part(b->gathered, next_outer * count, count);
         }
     } else {
-        if (inner == 0 && next_outer < e->group.outer.size)
-            b->first =
-                ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.kv, b->kv, "kv");
-        if (next_inner < e->group.inner.size)
-            b->next =
-                ring_pass(e, &e->group.inner, next_inner - inner, e->group.inner.kv, b->kv, "kv");
+        if (inner == 0 && next_outer < outer_ring->size)
+            b->first = ring_pass(e, outer_ring, next_outer - outer, outer_ring->kv, b->kv, "kv");
+        if (next_inner < inner_ring->size)
+            b->next = ring_pass(e, inner_ring, next_inner - inner, inner_ring->kv, b->kv, "kv");
     }
 }

@@ -34,16 +34,17 @@ struct ring_tile {
     int64_t window, sequence, away, away_out;
 };
 
-/* Fills the tiles of the step in which blocks are `outer` windows and `inner` ranks away from their own rank; a rank
- * passes the guard of at most one of them. Returns the number of tiles: 0 when the layer's window hides all keys from
- * all ranks. */
-uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
+/* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and
+ * s % inner.size ranks away from their own rank. */
+uint32_t ring_steps(const struct emit *e);
+/* Fills the tiles of a step; a rank passes the guard of at most one of them. Returns the number of tiles: 0 when the
+ * layer's window hides all keys from all ranks. */
+uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
-/* Return the next step that has tiles, or the number of steps when there is none and the blocks are back on their own
+/* Returns the next step that has tiles, or the number of steps when there is none and the blocks are back on their own
  * rank. With two rings no step is skipped, since a block of the next window may be visible from only one rank. */
-uint32_t ring_next_outer(struct emit *e, const struct ring_shape *shape, uint32_t outer);
-uint32_t ring_next_inner(struct emit *e, const struct ring_shape *shape, uint32_t inner);
+uint32_t ring_next(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after
  * all compute emitted so far. */
@@ -59,7 +60,7 @@ struct ring_blocks {
 };
 
 /* Begins a step: takes its block in hand, passes it on. */
-void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t outer, uint32_t inner,
+void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                struct ring_blocks *blocks);
 
 /* Returns the work of a tile. */
@@ -81,9 +82,8 @@ struct ring_gradients {
  * step by themselves; empty ones if it has no tiles. into: the view that receives their dkv; if it is empty, a new
  * buffer does. */
 struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *shape,
-                                         uint32_t outer, uint32_t inner,
-                                         const struct attention_saved *saved, struct view kv,
-                                         struct view d_o, struct view into,
+                                         uint32_t step, const struct attention_saved *saved,
+                                         struct view kv, struct view d_o, struct view into,
                                          struct ring_gradients sums);
 
 /* Makes o[c, heads, dim] and saved->lse from saved->q, k, v, where v lies after k. Keeps o in saved. */

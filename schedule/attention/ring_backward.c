@@ -35,23 +35,23 @@ static void add_to(struct emit *e, struct view sum, int64_t begin, struct view p
     emit_add(e, sum, part, sum);
 }
 
-struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *z, uint32_t outer,
-                                         uint32_t inner, const struct attention_saved *saved,
-                                         struct view kv, struct view d_o, struct view into,
+struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *z, uint32_t step,
+                                         const struct attention_saved *saved, struct view kv,
+                                         struct view d_o, struct view into,
                                          struct ring_gradients sums)
 {
     struct ring_tile tile[2];
     struct qkv grads[2];
-    uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
+    uint32_t tiles = ring_tiles(e, z, step, tile);
     if (tiles == 0)
         return (struct ring_gradients){0};
-    struct ring_gradients step = {
+    struct ring_gradients here = {
         .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width), .dkv = into};
     if (into.count == 0)
-        step.dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
+        here.dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
-        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, step.dq, step.dkv);
+        grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
         add_to(e, sums.dq, tile[i].begin * z->q_width, grads[i].q);
     }
     /* after all tiles: an op that a guard leaves out still waits for the block's dkv */
@@ -61,7 +61,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
         add_to(e, sums.dkv, z->rows * z->kv_width, grads[i].v);
     }
     e->guard = IR_NONE16;
-    return step;
+    return here;
 }
 
 /* Returns a buffer of zeros for this rank's contributions to the gradients of the gathered keys and values of all
@@ -87,7 +87,8 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
 {
     const struct choices *c = e->choices;
     enum dtype dtype = (enum dtype)c->dtype;
-    bool wide = c->profile->ring_grad_f32 || e->group.inner.size > 1;
+    const struct ring *outer = &e->group.outer, *inner = &e->group.inner;
+    bool wide = c->profile->ring_grad_f32 || inner->size > 1;
     /* of the block in hand, as its ranks so far have summed it; dq in fp32 */
     struct ring_gradients sums = {0};
     struct ring_blocks blocks = {.first = saved->in.k};
@@ -98,33 +99,28 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     if (reduced)
         all = all_gradients(e, z);
 
-    for (uint32_t outer = 0, next_outer; outer < e->group.outer.size; outer = next_outer) {
-        next_outer = ring_next_outer(e, z, outer);
-        for (uint32_t inner = 0, next; inner < e->group.inner.size; inner = next) {
-            next = ring_next_inner(e, z, inner);
-            ring_step(e, z, outer, inner, &blocks);
-            struct view into = {0};
-            if (reduced)
-                into = view_part(all, outer * 2 * half, 2 * half);
-            struct ring_gradients step =
-                ring_step_backward(e, z, outer, inner, saved, blocks.kv, d_o, into, sums);
-            if (outer + inner == 0) {
-                sums.dq = emit_as(e, step.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
-                if (!reduced)
-                    sums.dkv = emit_as(e, step.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum",
-                                       CATEGORY_ACTIVATION);
-            }
-            if (e->group.inner.size > 1)
-                sums.dkv = ring_pass(e, &e->group.inner, next - inner, e->group.inner.dkv, sums.dkv,
-                                     "dkv");
-        }
+    for (uint32_t step = 0, next; step < ring_steps(e); step = next) {
+        next = ring_next(e, z, step);
+        ring_step(e, z, step, &blocks);
+        struct view into = {0};
         if (reduced)
+            into = view_part(all, step * 2 * half, 2 * half);
+        struct ring_gradients here =
+            ring_step_backward(e, z, step, saved, blocks.kv, d_o, into, sums);
+        if (step == 0)
+            sums.dq = emit_as(e, here.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
+        if (step == 0 && !reduced)
+            sums.dkv =
+                emit_as(e, here.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum", CATEGORY_ACTIVATION);
+        if (inner->size > 1)
+            sums.dkv = ring_pass(e, inner, next - step, inner->dkv, sums.dkv, "dkv");
+        if (reduced || next % inner->size > 0) /* in the same window */
             continue;
         if (!c->profile->ring_grad_f32)
             sums.dkv = emit_as(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
-        if (e->group.outer.size > 1)
-            sums.dkv = ring_pass(e, &e->group.outer, next_outer - outer, e->group.outer.dkv,
-                                 sums.dkv, "dkv");
+        if (outer->size > 1)
+            sums.dkv = ring_pass(e, outer, (next - step + inner->size - 1) / inner->size,
+                                 outer->dkv, sums.dkv, "dkv");
     }
     if (reduced)
         sums.dkv = reduce_gradients(e, z, all);

@@ -30,11 +30,11 @@ void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_ti
 }
 
 /* Emits a step after the first: its tiles, merged into the sums. */
-static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t outer, uint32_t inner,
+static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t step,
                          const struct attention_saved *saved, struct view kv, struct view sum)
 {
     struct ring_tile tile[2];
-    uint32_t tiles = ring_tiles(e, z, outer, inner, tile);
+    uint32_t tiles = ring_tiles(e, z, step, tile);
     if (tiles == 0)
         return;
     struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
@@ -57,22 +57,19 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     blocks.first.count *= 2; /* v lies after k */
     attention_save(e, saved, o, z->rows, z->heads);
 
-    for (uint32_t outer = 0; outer < e->group.outer.size; outer = ring_next_outer(e, z, outer)) {
-        for (uint32_t inner = 0; inner < e->group.inner.size;
-             inner = ring_next_inner(e, z, inner)) {
-            ring_step(e, z, outer, inner, &blocks);
-            if (outer + inner > 0) {
-                step_forward(e, z, outer, inner, saved, blocks.kv, sum);
-            } else {
-                struct ring_tile tile[2];
-                ring_tiles(e, z, 0, 0, tile);
-                struct view block = o;
-                if (!f32)
-                    block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
-                ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
-                sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
-            }
+    for (uint32_t step = 0; step < ring_steps(e); step = ring_next(e, z, step)) {
+        ring_step(e, z, step, &blocks);
+        if (step > 0) {
+            step_forward(e, z, step, saved, blocks.kv, sum);
+            continue;
         }
+        struct ring_tile tile[2];
+        ring_tiles(e, z, 0, tile);
+        struct view block = o;
+        if (!f32)
+            block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+        ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
+        sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     }
     if (!f32)
         emit_cast(e, sum, o);

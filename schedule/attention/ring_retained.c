@@ -66,7 +66,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         struct partial *here = &partial[step];
         e->tags.step = (uint16_t)step;
         here->kv = kv;
-        here->tiles = ring_tiles(e, z, step, 0, here->tile);
+        here->tiles = ring_tiles(e, z, step, here->tile);
         if (step + 1 < steps) {
             kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z->rows, z->kv_width);
             shift(e, 1, here->kv, kv, last[step % 2]);
@@ -118,10 +118,10 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         else
             shift(e, -1, last ? view_part(message, block, block) : message, next, e->last_compute);
         if (first) /* where its tiles write nothing it stays zero; later steps add to it */
-            ring_step_backward(e, z, steps - 1, 0, saved, kv, d_o, emit_zeros(e, gradient),
+            ring_step_backward(e, z, steps - 1, saved, kv, d_o, emit_zeros(e, gradient),
                                (struct ring_gradients){.dq = dq});
         else
-            ring_step_backward(e, z, steps - 1 - step, 0, saved, kv, d_o, view_none(),
+            ring_step_backward(e, z, steps - 1 - step, saved, kv, d_o, view_none(),
                                (struct ring_gradients){dq, gradient});
         kv = view_part(next, 0, block);
         message = next;

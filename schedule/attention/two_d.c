@@ -24,39 +24,36 @@ static bool retains(const struct emit *e)
     return e->choices->profile->ring_retains && e->choices->rotation == ROTATE_P2P;
 }
 
-void two_d_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
+                   struct view out)
 {
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        e->unit.positions_of = i;
-        struct exchange z = exchange_of(e);
-        struct ring_shape shape = shape_of(&z, layer, i);
-        struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct view rows = view_rows(out, i * z.n, z.n, z.q_width);
-        int64_t half = z.s * shape.kv_width;
-        struct view kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z.s, shape.kv_width);
-        struct qkv to = {.k = view_part(kv, 0, half), .v = view_part(kv, half, half)};
-        saved->in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width), to, saved);
-        struct view o = exchange_output(e, &z, rows);
-        core_sync(e);
-        if (retains(e))
-            ring_retained_forward(e, &shape, saved, o);
-        else
-            ring_forward(e, &shape, saved, o);
-        core_sync(e);
-        exchange_out(e, &z, o, rows);
-    }
+    e->unit.positions_of = sequence;
+    struct exchange z = exchange_of(e);
+    struct ring_shape shape = shape_of(&z, layer, sequence);
+    struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    int64_t half = z.s * shape.kv_width;
+    struct view kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z.s, shape.kv_width);
+    struct qkv to = {.k = view_part(kv, 0, half), .v = view_part(kv, half, half)};
+    saved->in = exchange_in(e, layer, &z, qkv, to, saved);
+    struct view o = exchange_output(e, &z, out);
+    core_sync(e);
+    if (retains(e))
+        ring_retained_forward(e, &shape, saved, o);
+    else
+        ring_forward(e, &shape, saved, o);
+    core_sync(e);
+    exchange_out(e, &z, o, out);
 }
 
-void two_d_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
+                    struct view dqkv)
 {
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        e->unit.positions_of = i;
-        struct exchange z = exchange_of(e);
-        struct ring_shape shape = shape_of(&z, layer, i);
-        const struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
-        struct qkv grads = retains(e) ? ring_retained_backward(e, &shape, saved, d_o)
-                                      : ring_backward(e, &shape, saved, d_o);
-        exchange_in_backward(e, layer, &z, grads, view_rows(dqkv, i * z.n, z.n, z.width), saved);
-    }
+    e->unit.positions_of = sequence;
+    struct exchange z = exchange_of(e);
+    struct ring_shape shape = shape_of(&z, layer, sequence);
+    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    struct view d_o = exchange_out_backward(e, &z, d_out);
+    struct qkv grads = retains(e) ? ring_retained_backward(e, &shape, saved, d_o)
+                                  : ring_backward(e, &shape, saved, d_o);
+    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

@@ -1,31 +1,55 @@
 /* DeepSpeed-Ulysses (Jacobs et al., arXiv 2309.14509): outside the core, every rank holds a slice of the tokens with
- * all heads; all-to-alls before and after the core exchange that for all tokens with a slice of the heads. */
+ * all heads; all-to-alls before and after the core exchange that for all tokens with a slice of the heads. A single
+ * rank has nothing to send; it takes q, k and v apart, and then rotates them. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-void ulysses_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
+static struct exchange shape_of(const struct emit *e)
 {
     struct exchange z = exchange_of(e);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct qkv in = exchange_in(e, layer, &z, view_rows(qkv, i * z.n, z.n, z.width),
-                                    (struct qkv){0}, saved);
-        struct view o = emit_computed(e, "o", CATEGORY_ACTIVATION, z.s, z.q_width / z.ranks);
-        core_sync(e);
-        attention_core(e, layer, i, in, o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
-        core_sync(e);
-        exchange_out(e, &z, o, view_rows(out, i * z.n, z.n, z.q_width));
-    }
+    if (z.ranks > 1)
+        return z;
+    z.rope_after = z.rope_after || z.rope_before;
+    z.rope_before = false;
+    z.positions_all = z.positions;
+    z.kv_sent = z.kv_heads;
+    z.kv_width = z.kv_sent * z.dim;
+    z.apart = has_head_norms(e);
+    return z;
 }
 
-void ulysses_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
+/* Returns the work of the causal core on a whole sequence of the micro-batch. */
+static struct work core_work(const struct emit *e, uint32_t layer, int64_t sequence,
+                             const struct exchange *z, enum work_kind kind)
 {
-    struct exchange z = exchange_of(e);
-    for (int64_t i = 0; i < e->choices->micro_batch; i++) {
-        const struct attention_saved *saved = &e->saved[layer].attention[i];
-        struct view d_o = exchange_out_backward(e, &z, view_rows(d_out, i * z.n, z.n, z.q_width));
-        struct qkv grads =
-            attention_core_backward(e, layer, i, d_o, z.s, z.heads / z.ranks, z.kv_sent / z.ranks);
-        exchange_in_backward(e, layer, &z, grads, view_rows(dqkv, i * z.n, z.n, z.width), saved);
-    }
+    struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
+    return attention_masked(e, layer, sequence, work, 0);
+}
+
+void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
+                     struct view out)
+{
+    struct exchange z = shape_of(e);
+    struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    saved->in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
+    struct view o = exchange_output(e, &z, out);
+    if (z.ranks > 1)
+        core_sync(e);
+    attention_save(e, saved, o, z.s, z.heads / z.ranks);
+    attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->in, o, saved->lse);
+    if (z.ranks > 1)
+        core_sync(e);
+    exchange_out(e, &z, o, out);
+}
+
+void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
+                      struct view dqkv)
+{
+    struct exchange z = shape_of(e);
+    const struct attention_saved *saved = &e->saved[layer].attention[sequence];
+    struct view d_o = exchange_out_backward(e, &z, d_out);
+    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, z.s, z.kv_width / z.ranks);
+    attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
+                            &saved->in, saved->o, saved->lse, d_o, &grads);
+    exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

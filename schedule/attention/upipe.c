@@ -100,6 +100,21 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     return part;
 }
 
+/* True if the stage is the first of those that read the same keys and values. */
+static bool begins_keys(const struct upipe *u, int64_t g)
+{
+    return g % (u->heads[Q].count / u->heads[K].count) == 0;
+}
+
+/* Projects and scatters the parts of stage g; k and v only in the first stage that reads them. */
+static void scatter_stage(const struct upipe *u, struct view x, int64_t g,
+                          struct scattered part[PARTS])
+{
+    part[Q] = scatter_part(u, x, Q, g);
+    for (enum projection p = K; begins_keys(u, g) && p < PARTS; p++)
+        part[p] = scatter_part(u, x, p, g * u->heads[K].count / u->heads[Q].count);
+}
+
 /* Takes the gradient of part p on all tokens back into d_part[n, P head_dim]. */
 static void gather_part(const struct upipe *u, const struct scattered *part, struct view grad,
                         enum projection p, struct view d_part)
@@ -133,19 +148,13 @@ static struct work core_work(const struct upipe *u, enum work_kind kind)
                             0);
 }
 
-/* True if the stage is the first of those that read the same keys and values. */
-static bool begins_keys(const struct upipe *u, int64_t g)
-{
-    return g % (u->heads[Q].count / u->heads[K].count) == 0;
-}
-
 static void sequence_forward(const struct upipe *u, struct view x, struct view out,
                              struct attention_saved *saved)
 {
     struct emit *e = u->e;
     const struct exchange *z = &u->z;
-    int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count;
-    struct qkv in = {0};
+    int64_t stages = u->heads[Q].count;
+    struct scattered part[PARTS] = {0};
     attention_save(e, saved, emit_computed(e, "o", CATEGORY_ACTIVATION, stages * z->s, z->dim),
                    stages * z->s, 1);
     struct view staged = out;
@@ -154,11 +163,8 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         struct view o = stage_of(saved->o, g, z->s * z->dim);
-        in.q = scatter_part(u, x, Q, g).all;
-        if (begins_keys(u, g)) {
-            in.k = scatter_part(u, x, K, g / shared).all;
-            in.v = scatter_part(u, x, V, g / shared).all;
-        }
+        scatter_stage(u, x, g, part);
+        struct qkv in = {part[Q].all, part[K].all, part[V].all};
         core_sync(e);
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o, stage_of(saved->lse, g, z->s));
         core_sync(e);
@@ -183,11 +189,6 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
                          &e->saved[layer].attention[i]);
     }
 }
-
-/* The gradients of q, k and v of one sequence, in the order of the stages: [count, n, P head_dim]. */
-struct gradients {
-    struct view staged[PARTS];
-};
 
 /* Emits the backward of one stage, a group of heads. in: the stage's q, and the k and v, which the first stage that
  * reads them has made; sum: the gradients of k and v, summed over the stages so far. */
@@ -214,56 +215,49 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
     *sum = grads;
 }
 
-static struct gradients sequence_backward(const struct upipe *u, struct view x, struct view d_out,
-                                          const struct attention_saved *saved)
+/* Makes the gradients of q, k and v of one sequence, in the order of the stages: [count, n, P head_dim]. */
+static void sequence_backward(const struct upipe *u, struct view x, struct view d_out,
+                              const struct attention_saved *saved, struct view staged[PARTS])
 {
     struct emit *e = u->e;
     const struct exchange *z = &u->z;
     int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
     struct view d_staged = outermost(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
     struct scattered part[PARTS] = {0};
-    struct gradients to;
     struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)
-        to.staged[p] = emit_computed(e, "dqkv_staged", CATEGORY_ACTIVATION,
-                                     u->heads[p].count * z->n, u->width);
+        staged[p] = emit_computed(e, "dqkv_staged", CATEGORY_ACTIVATION, u->heads[p].count * z->n,
+                                  u->width);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
         e->tags.phase = PHASE_RECOMPUTE;
-        part[Q] = scatter_part(u, x, Q, g);
-        if (begins_keys(u, g)) {
-            part[K] = scatter_part(u, x, K, g / shared);
-            part[V] = scatter_part(u, x, V, g / shared);
-        }
+        scatter_stage(u, x, g, part);
         e->tags.phase = PHASE_BACKWARD;
         stage_backward(u, g, saved, d_staged, &(struct qkv){part[Q].all, part[K].all, part[V].all},
                        &sum);
-        gather_part(u, &part[Q], sum.q, Q, stage_of(to.staged[Q], g, n));
+        gather_part(u, &part[Q], sum.q, Q, stage_of(staged[Q], g, n));
         if (g + 1 == stages || begins_keys(u, g + 1)) {
-            gather_part(u, &part[K], sum.k, K, stage_of(to.staged[K], g / shared, n));
-            gather_part(u, &part[V], sum.v, V, stage_of(to.staged[V], g / shared, n));
+            gather_part(u, &part[K], sum.k, K, stage_of(staged[K], g / shared, n));
+            gather_part(u, &part[V], sum.v, V, stage_of(staged[V], g / shared, n));
         }
     }
     e->tags.step = IR_NONE16;
-    return to;
 }
 
 /* Writes dqkv[n, W] from the gradients by stage. */
-static void join_stages(const struct upipe *u, const struct gradients *from, struct view dqkv)
+static void join_stages(const struct upipe *u, struct view part[PARTS], struct view dqkv)
 {
     struct emit *e = u->e;
     const struct exchange *z = &u->z;
-    struct view y[PARTS];
     for (enum projection p = Q; p < PARTS; p++) {
         int64_t count = u->heads[p].count;
-        y[p] = from->staged[p];
-        if (count == 1)
-            continue;
-        y[p] = emit_pack(e, WORK_UNPACK, from->staged[p],
-                         emit_computed(e, "d_part", CATEGORY_ACTIVATION, z->n, count * u->width),
-                         z->n * z->ranks, count, z->dim);
+        if (count > 1)
+            part[p] =
+                emit_pack(e, WORK_UNPACK, part[p],
+                          emit_computed(e, "d_part", CATEGORY_ACTIVATION, z->n, count * u->width),
+                          z->n * z->ranks, count, z->dim);
     }
-    join_qkv(e, &(struct qkv){y[Q], y[K], y[V]}, dqkv, z->n, 1);
+    join_qkv(e, &(struct qkv){part[Q], part[K], part[V]}, dqkv, z->n, 1);
 }
 
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
@@ -279,10 +273,11 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     struct view dqkv = emit_computed(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
-        struct gradients staged = sequence_backward(&u, view_rows(x.buffer, i * z->n, z->n, h),
-                                                    view_rows(d_out, i * z->n, z->n, z->q_width),
-                                                    &e->saved[layer].attention[i]);
-        join_stages(&u, &staged, view_rows(dqkv.buffer, i * z->n, z->n, z->width));
+        struct view staged[PARTS];
+        sequence_backward(&u, view_rows(x.buffer, i * z->n, z->n, h),
+                          view_rows(d_out, i * z->n, z->n, z->q_width),
+                          &e->saved[layer].attention[i], staged);
+        join_stages(&u, staged, view_rows(dqkv.buffer, i * z->n, z->n, z->width));
     }
     project_qkv_backward(e, layer, dqkv, x, view_all(e, dx), e->unit.rows);
 }

@@ -1,7 +1,6 @@
 #include "schedule/emit/emit.h"
 
 #include "schedule/config/derived.h"
-#include "schedule/emit/wide_sum.h"
 
 #include <assert.h>
 #include <string.h>
@@ -31,6 +30,46 @@ buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_
 struct view view_all(const struct emit *e, buffer_id buffer)
 {
     return ir_whole(e->ir, buffer);
+}
+
+struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                        int64_t d0, int64_t d1)
+{
+    return view_all(e, emit_buffer(e, stem, category, dtype, d0, d1));
+}
+
+struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
+                          int64_t d1)
+{
+    return emit_tensor(e, stem, category, (enum dtype)e->choices->dtype, d0, d1);
+}
+
+struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                      enum memory memory)
+{
+    enum category category = (enum category)e->ir->buffer.category[x.buffer.i];
+    struct view y = emit_tensor(e, stem, category, dtype_of(e, x), count, 0);
+    e->ir->buffer.memory[y.buffer.i] = (uint8_t)memory;
+    return y;
+}
+
+buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
+                     enum category category, enum dtype dtype, int64_t count)
+{
+    buffer_id buffer = emit_buffer(e, stem, category, dtype, count, 0);
+    e->ir->buffer.binding[buffer.i] = ir_add_binding(e->ir, binding);
+    e->ir->buffer.flags[buffer.i] = BUFFER_PERSISTENT;
+    return buffer;
+}
+
+enum dtype dtype_of(const struct emit *e, struct view x)
+{
+    return (enum dtype)e->ir->buffer.dtype[x.buffer.i];
+}
+
+int64_t bytes_of(const struct emit *e, struct view x)
+{
+    return (int64_t)(x.count * dtype_bytes(dtype_of(e, x)));
 }
 
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols)
@@ -83,11 +122,9 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
 static void zero_gradient(struct emit *e, uint32_t bundle)
 {
-    struct view all = view_all(e, e->weights.bundle[bundle].grad);
-    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)all.count, 0}};
     uint8_t region = e->tags.region;
     e->tags.region = REGION_WEIGHTS;
-    emit_op(e, e->stream.compute, &work, NULL, 0, &all, 1);
+    emit_zeros(e, view_all(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
     for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++)
         if (e->weights.part[p].bundle == bundle)
@@ -141,10 +178,55 @@ op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const str
     return emit_op_after(e, (op_id){IR_NONE}, stream, work, read, reads, write, writes);
 }
 
-void emit_host_sync(struct emit *e)
+void emit_wait(struct emit *e, uint8_t stream)
 {
     struct work work = {.kind = WORK_HOST_SYNC};
-    emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
+    emit_op(e, stream, &work, NULL, 0, NULL, 0);
+}
+
+struct view emit_zeros(struct emit *e, struct view x)
+{
+    struct work work = {.kind = WORK_FILL, .elements = {(int64_t)x.count, 0}};
+    emit_op(e, e->stream.compute, &work, NULL, 0, &x, 1);
+    return x;
+}
+
+op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y)
+{
+    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, x), blocking}};
+    return emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &x, 1, &y, 1);
+}
+
+struct view emit_cast(struct emit *e, struct view x, struct view y)
+{
+    struct work work = {.kind = WORK_CAST, .elements = {(int64_t)x.count, 0}};
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category)
+{
+    if (dtype_of(e, x) == dtype)
+        return x;
+    return emit_cast(e, x, emit_tensor(e, stem, category, dtype, (int64_t)x.count, 0));
+}
+
+struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                      int64_t rows, int64_t parts, int64_t width)
+{
+    struct work work = {.kind = (uint8_t)kind, .pack = {rows, parts, {width, 0, 0}}};
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel)
+{
+    bool sends = kind == WORK_SEND;
+    struct work work = {.kind = (uint8_t)kind,
+                        .p2p = {e->group.pp, by, bytes_of(e, x), channel, 0}};
+    return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
@@ -155,68 +237,6 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
     emit_op(e, e->stream.compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
-}
-
-static void defer(struct emit *e, struct deferred what)
-{
-    struct deferrals *to = e->weights.defers;
-    struct deferred *row = arena_alloc(&e->arena, sizeof *row);
-    *row = what;
-    row->tags = e->tags;
-    if (to->end == NULL)
-        to->end = &to->first;
-    *to->end = row;
-    to->end = &row->next;
-}
-
-void emit_deferred(struct emit *e, struct deferrals *deferrals)
-{
-    struct op_tags tags = e->tags;
-    for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
-        e->tags = row->tags;
-        if (row->m > 0)
-            emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
-        else
-            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
-    }
-    *deferrals = (struct deferrals){0};
-    e->tags = tags;
-}
-
-void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                      struct view x, int64_t m, int64_t n, int64_t k)
-{
-    if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){
-                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
-        return;
-    }
-    if (e->weights.wide_sum[weight].on) {
-        emit_wide_sum_add(e, weight, dy, x, m, n, k);
-        return;
-    }
-    bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
-    struct view read[3] = {dy, x, dw};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
-}
-
-void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
-                    int64_t cols)
-{
-    if (!has_weight(e, bias))
-        return;
-    if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
-        return;
-    }
-    bool accumulate;
-    struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
-    struct view read[2] = {dy, db};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)

@@ -240,11 +240,8 @@ struct emit_weights {
     uint32_t remote_part_count;
     size_t remote_part_capacity;
     struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
-    struct {
-        bool on;
-        buffer_id buffer;
-    } wide_sum
-        [WEIGHT_COUNT]; /* where pieces of a weight's gradient are summed before it is written */
+    /* where pieces of a weight's gradient are summed before it is written; empty: nowhere */
+    struct view wide_sum[WEIGHT_COUNT];
 };
 
 /* The state of emission. */
@@ -288,8 +285,8 @@ struct emit {
     size_t dependency_capacity;
 };
 
-/* The host waits until the compute stream has done all that was emitted. */
-void emit_host_sync(struct emit *e);
+/* The host waits for everything issued before on a stream. */
+void emit_wait(struct emit *e, uint8_t stream);
 
 /* Sets the region of the step that the ops to come belong to. */
 static inline void set_region(struct emit *e, enum region region)
@@ -303,6 +300,20 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
 /* Makes an activation in the compute dtype. */
 buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_all(const struct emit *e, buffer_id buffer);
+/* Returns the whole of a new buffer; d1 = 0: it has one dimension. */
+struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
+                        int64_t d0, int64_t d1);
+/* As emit_tensor(), in the dtype of computation. */
+struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
+                          int64_t d1);
+/* Returns the whole of a new buffer in a memory, of `count` elements of the category and dtype of x. */
+struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
+                      enum memory memory);
+/* Returns a new buffer of `count` elements that exists during the whole step and is bound to data of it. */
+buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
+                     enum category category, enum dtype dtype, int64_t count);
+enum dtype dtype_of(const struct emit *e, struct view x);
+int64_t bytes_of(const struct emit *e, struct view x);
 /* Returns the empty view, which stands for an operand that is not there. */
 static inline struct view view_none(void)
 {
@@ -330,6 +341,23 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
                     const struct view *read, uint32_t reads, const struct view *write,
                     uint32_t writes);
 
+/* Zeroes x and returns it. */
+struct view emit_zeros(struct emit *e, struct view x);
+/* Copies x to y, on the host (D2H) or on the device (H2D); blocking: the host waits for the end. */
+op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
+/* Casts x into y, element by element, and returns y. */
+struct view emit_cast(struct emit *e, struct view x, struct view y);
+/* Returns x in another dtype, in a new buffer of one dimension; x itself when it has that dtype. */
+struct view emit_as(struct emit *e, struct view x, enum dtype dtype, const char *stem,
+                    enum category category);
+/* Emits a PACK, which writes x[rows, parts width] to y as [parts, rows, width], or an UNPACK, its inverse, and returns
+ * y. With parts = 1 it is a copy. */
+struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                      int64_t rows, int64_t parts, int64_t width);
+/* Sends x to the rank of the same place `by` stages after this one (before it: negative), or receives x from it. */
+op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
+                   int64_t channel);
+
 /* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
@@ -339,6 +367,10 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
+/* Between emit_wide_sum_begin() and emit_wide_sum_end(), products add to an fp32 buffer instead of the weight's
+ * gradient, if the profile does so; the end casts it to the gradient. */
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Computes the gradients of weights that were put off. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);

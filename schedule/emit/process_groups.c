@@ -23,7 +23,7 @@
 #include <stdio.h>
 
 struct axes {
-    uint8_t along[MESH_AXES_MAX], order[MESH_AXES_MAX]; /* of each axis of the mesh */
+    struct mesh_part part[MESH_AXES_MAX]; /* to which each axis of the mesh belongs */
     uint32_t count;
 };
 
@@ -33,8 +33,7 @@ static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *p
     struct mesh_axis *axis = &ir->mesh.axis[ir->mesh.axis_count++];
     snprintf(axis->name, sizeof axis->name, "%s%s", part->name, suffix);
     axis->size = size;
-    axes->along[axes->count] = part->along;
-    axes->order[axes->count++] = part->order;
+    axes->part[axes->count++] = *part;
 }
 
 /* Adds a group of axes, those of lower order first; IR_NONE16 when it has one rank. */
@@ -44,7 +43,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct axes *ax
     uint32_t size = 1, count = 0;
     for (uint32_t order = 0; order < 4; order++)
         for (uint32_t i = 0; i < axes->count; i++)
-            if ((mask >> i & 1) && axes->order[i] == order) {
+            if ((mask >> i & 1) && axes->part[i].order == order) {
                 set[count++].axis = (uint8_t)i;
                 size *= ir->mesh.axis[i].size;
             }
@@ -55,31 +54,27 @@ static uint32_t along(const struct axes *axes, enum along what)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)
-        mask |= (uint32_t)(axes->along[i] == what) << i;
+        mask |= (uint32_t)(axes->part[i].along == what) << i;
     return mask;
 }
 
-/* Adds the group of the first and the last stage, where both have a tied embedding. */
-static void add_stages(struct emit *e)
+/* Returns `count` stages, each `apart` stages after the one before it. */
+static struct axis_set stages_from(struct emit *e, uint32_t first, uint32_t count, uint32_t apart)
 {
-    const struct choices *c = e->choices;
-    uint32_t *ends = arena_array(&e->arena, 2, sizeof *ends);
-    ends[1] = c->pp - 1;
-    struct axis_set set = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), 2, ends};
-    e->group.ends = IR_NONE16;
-    if (pipeline_ends_tied(c))
-        e->group.ends = ir_add_group(e->ir, "ends", &set, 1);
+    uint32_t *set = arena_array(&e->arena, count, sizeof *set);
+    for (uint32_t i = 0; i < count; i++)
+        set[i] = first + i * apart;
+    return (struct axis_set){(uint8_t)mesh_find_axis(&e->ir->mesh, "pp"), count, set};
 }
 
 void emit_role(struct emit *e, uint32_t stage)
 {
     char name[MESH_NAME_MAX];
-    struct axis_set set = {.count = 1, .set = &stage};
     e->stage = stage;
     e->role = 0;
     if (e->choices->pp == 1)
         return; /* the role of all ranks */
-    set.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp");
+    struct axis_set set = stages_from(e, stage, 1, 0);
     snprintf(name, sizeof name, "stage%u", stage);
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
@@ -149,7 +144,7 @@ void emit_mesh(struct emit *e)
         e->tensor.copy_group = e->tensor.group;
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
-        plain.order[i] = 0;
+        plain.part[i].order = 0;
     e->group.all = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
         e->group.all = add_group(ir, "all", &plain, e->group.all_axes);
@@ -164,20 +159,18 @@ void emit_mesh(struct emit *e)
                                      : add_group(ir, "hp_tp", &plain, hp | tp);
     e->group.shard_size = shard;
     e->group.replica_size = c->ranks / stages / c->tp / shard;
-    add_stages(e);
+    struct axis_set ends = stages_from(e, 0, 2, c->pp - 1);
+    e->group.ends = IR_NONE16;
+    if (pipeline_ends_tied(c)) /* the first and the last stage have the embedding */
+        e->group.ends = ir_add_group(ir, "ends", &ends, 1);
 }
 
 uint16_t multiplex_group(struct emit *e, const char *what, struct share share)
 {
     char name[MESH_NAME_MAX];
-    struct axis_set axis = {.axis = (uint8_t)mesh_find_axis(&e->ir->mesh, "pp")};
-    if (share.count < e->choices->pp) {
-        uint32_t *set = arena_array(&e->arena, share.count, sizeof *set);
-        for (uint32_t i = 0; i < share.count; i++)
-            set[i] = share.first + i;
-        axis.count = share.count;
-        axis.set = set;
-    }
+    struct axis_set axis = stages_from(e, share.first, share.count, 1);
+    if (share.count == e->choices->pp) /* the whole axis */
+        axis = (struct axis_set){.axis = axis.axis};
     snprintf(name, sizeof name, "%s%u-%u", what, share.first, share.first + share.count - 1);
     return ir_add_group(e->ir, name, &axis, 1);
 }

@@ -37,7 +37,7 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 {
     int64_t pieces = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
-    int64_t each = (int64_t)dtype_bytes((enum dtype)e->ir->buffer.dtype[x.buffer.i]);
+    int64_t each = (int64_t)dtype_bytes(dtype_of(e, x));
     struct work work = {.kind = (uint8_t)kind,
                         .collective = {e->tensor.group, from * each, ALGORITHM_AUTO, 0}};
     op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
@@ -58,8 +58,7 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     if (held && e->tensor.held.i != IR_NONE && e->weights.defers == NULL)
         y = view_rows(e->tensor.held, 0, rows, cols);
     else
-        y = view_all(e,
-                     emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype, rows, cols));
+        y = emit_computed(e, stem, CATEGORY_COMMUNICATION, rows, cols);
     collective(e, WORK_ALL_GATHER, x, y, order);
     return y;
 }
@@ -72,10 +71,9 @@ void tensor_gather_to(struct emit *e, struct view x, struct view y)
 
 struct view tensor_own(struct emit *e, struct view x, const char *stem)
 {
-    enum dtype dtype = (enum dtype)e->ir->buffer.dtype[x.buffer.i];
     assert(e->tensor.size > 1);
     struct view y =
-        view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, dtype, (int64_t)x.count, 0));
+        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0);
     collective(e, WORK_ALL_TO_ALL, x, y, TENSOR_ANY);
     return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
 }
@@ -84,8 +82,8 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 {
     if (e->tensor.size == 1)
         return y;
-    return view_all(e, emit_buffer(e, stem, CATEGORY_COMMUNICATION, e->choices->dtype,
-                                   (int64_t)y.count / cols * (int64_t)e->tensor.size, cols));
+    return emit_computed(e, stem, CATEGORY_COMMUNICATION,
+                         (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
 }
 
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)

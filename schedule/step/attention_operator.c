@@ -12,7 +12,6 @@ static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t 
 
 void emit_operator(struct emit *e)
 {
-    const struct attention_emitter *emitter = &attention_emitters[e->choices->attention];
     int64_t q = transformer_q_width(e->choices->model), width = qkv_width(e);
     e->saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
@@ -31,7 +30,7 @@ void emit_operator(struct emit *e)
         return;
     }
     set_region(e, REGION_ATTENTION);
-    emitter->operator_forward(e, 0, qkv, out);
+    operator_forward(e, 0, qkv, out);
     if (scope == SCOPE_ATTENTION_FORWARD)
         return;
     e->tags.phase = PHASE_BACKWARD;
@@ -41,5 +40,5 @@ void emit_operator(struct emit *e)
         set_region(e, REGION_ATTENTION);
     }
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
-    emitter->operator_backward(e, 0, d_out, dqkv);
+    operator_backward(e, 0, d_out, dqkv);
 }

@@ -1,11 +1,11 @@
 /* compose_build(): streams and inputs, emission, passes. */
 #include "schedule/step/build.h"
 #include "schedule/activations/passes.h"
-#include "schedule/attention/elementwise.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/emit/tensor_parallel.h"

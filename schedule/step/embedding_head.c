@@ -1,10 +1,9 @@
 /* Before and after the layers: embedding, head and loss, forward and backward. */
 #include "schedule/step/embedding_head.h"
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
-#include "schedule/emit/wide_sum.h"
 #include "schedule/step/layer.h"
 
 /* Returns the group over which the table is cut, as a parameter of work; 0: it is whole. */

@@ -7,7 +7,7 @@
  * subsequence, each a few units before the owner needs it, so that one chunk's do not delay another's; until then the
  * owner keeps the sums of its own queries separately. */
 #include "schedule/attention/attention.h"
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/step/stage.h"
 

@@ -6,7 +6,6 @@
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
-#include "schedule/emit/wide_sum.h"
 
 /* ---- feed-forward ---- */
 

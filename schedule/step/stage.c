@@ -15,8 +15,8 @@
  * tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/pieces.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/weights/remote_weights.h"

@@ -5,10 +5,10 @@
  * bundle. A bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every
  * stage's) is a multiple of 8 elements (16 bytes in bf16). docs/strategies.md, "Weights". */
 #include "schedule/weights/bundles.h"
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/remote_weights.h"

@@ -8,9 +8,9 @@
  * The factor max_norm / (norm + 1e-6), at most 1, then scales what AdamW reads, or, in a pass of its own, the
  * gradients. Megatron-LM makes that pass only if the factor is below 1, which a schedule cannot know: here its
  * gradients are scaled by AdamW, at no cost. */
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"

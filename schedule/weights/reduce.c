@@ -1,8 +1,8 @@
 /* The reduction of weight gradients, sharded or replicated: they are padded, summed over tensor ranks, reduced over
  * the ranks that share a copy of the weights, and sent back to the stage that owns them. */
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"

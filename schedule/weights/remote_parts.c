@@ -3,7 +3,7 @@
  *
  * The owner's part lies in buffers that the owner has anyway: in its parameters, from which it sends, and in its
  * gradients, to which its part of each sum is added. */
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/bundles.h"

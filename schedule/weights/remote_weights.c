@@ -1,6 +1,6 @@
 #include "schedule/weights/remote_weights.h"
 
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 

@@ -9,9 +9,9 @@
  * computation waits for the reduction anyway; directly after the reduction, the addition would stall computation
  * until the reduction has ended. */
 #include "schedule/weights/shard.h"
-#include "schedule/attention/elementwise.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
+#include "schedule/emit/emit.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"

@@ -1,6 +1,6 @@
 /* The optimizer's step on a stage's part of its bundles: clipping, then AdamW on each bundle, on the device or on the
  * host, and copies of the new parameters to the buffers from which they are read. */
-#include "schedule/attention/elementwise.h"
+#include "schedule/emit/emit.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 

@@ -1,0 +1,110 @@
+/* The gradients of weights and biases, computed at once or put off.
+ *
+ * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own: the
+ * buffer is filled with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to
+ * the gradient (DeepSpeed's fpdt_layer.py: grad_w1.add_(torch.matmul(...)), grad_w1.to(dtype)). */
+#include "schedule/choices/profile.h"
+#include "schedule/emit/emit.h"
+
+#include <assert.h>
+
+void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight)
+{
+    const struct choices *c = e->choices;
+    if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->chunk_grad_f32 ||
+        e->weights.defers != NULL)
+        return;
+    assert(e->weights.wide_sum[weight].count == 0);
+    int64_t count = (int64_t)weight_view(e, part, weight).count;
+    e->weights.wide_sum[weight] =
+        emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
+}
+
+/* Adds one piece: a product in the compute dtype, and its sum. */
+static void add_piece(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
+                      int64_t n, int64_t k)
+{
+    struct view sum = e->weights.wide_sum[weight];
+    struct view piece = emit_computed(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
+    struct work product = {.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, 0}};
+    emit_op(e, e->stream.compute, &product, (struct view[]){dy, x}, 2, &piece, 1);
+    emit_add(e, sum, piece, sum);
+}
+
+void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight)
+{
+    struct view sum = e->weights.wide_sum[weight];
+    bool accumulate;
+    if (sum.count == 0)
+        return;
+    struct view dw = grad_view(e, part, weight, &accumulate), to = dw;
+    if (accumulate)
+        to = emit_tensor(e, "grad_piece", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
+                         (int64_t)dw.count, 0);
+    emit_cast(e, sum, to);
+    if (accumulate)
+        emit_add(e, dw, to, dw);
+    e->weights.wide_sum[weight] = view_none();
+}
+
+static void defer(struct emit *e, struct deferred what)
+{
+    struct deferrals *to = e->weights.defers;
+    struct deferred *row = arena_alloc(&e->arena, sizeof *row);
+    *row = what;
+    row->tags = e->tags;
+    if (to->end == NULL)
+        to->end = &to->first;
+    *to->end = row;
+    to->end = &row->next;
+}
+
+void emit_deferred(struct emit *e, struct deferrals *deferrals)
+{
+    struct op_tags tags = e->tags;
+    for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
+        e->tags = row->tags;
+        if (row->m > 0)
+            emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
+        else
+            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
+    }
+    *deferrals = (struct deferrals){0};
+    e->tags = tags;
+}
+
+void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, int64_t k)
+{
+    if (e->weights.defers != NULL) {
+        defer(e, (struct deferred){
+                     .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
+        return;
+    }
+    if (e->weights.wide_sum[weight].count > 0) {
+        add_piece(e, weight, dy, x, m, n, k);
+        return;
+    }
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate}};
+    struct view read[3] = {dy, x, dw};
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
+}
+
+void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
+                    int64_t cols)
+{
+    if (!has_weight(e, bias))
+        return;
+    if (e->weights.defers != NULL) {
+        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
+        return;
+    }
+    bool accumulate;
+    struct view db = grad_view(e, part, bias, &accumulate);
+    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
+    struct view read[2] = {dy, db};
+    emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
+}
