@@ -12,16 +12,28 @@
 struct coming {
     const struct ir *ir;
     const struct role *role;
-    uint32_t *first; /* per buffer: the first op that touches it; IR_NONE */
+    uint32_t begin, end; /* its buffers lie among these */
+    uint32_t *first;     /* per buffer: the first op that touches it; IR_NONE */
     uint32_t *buffer,
         *op; /* those that do not stay throughout, and their first ops, in their order */
     uint32_t count;
 };
 
+static void find_range(struct coming *c)
+{
+    const struct buffer_table *table = &c->ir->buffer;
+    uint16_t role = (uint16_t)(c->role - c->ir->role);
+    c->end = table->count;
+    while (c->begin < c->end && table->role[c->begin] != role)
+        c->begin++;
+    while (c->end > c->begin && table->role[c->end - 1] != role)
+        c->end--;
+}
+
 static void find_coming(struct coming *c)
 {
     const struct ir *ir = c->ir;
-    size_t buffers = (size_t)ir->buffer.count + 1;
+    size_t buffers = (size_t)(c->end - c->begin) + 1;
     c->first = heap_alloc(buffers, sizeof *c->first);
     c->buffer = heap_alloc(buffers, sizeof *c->buffer);
     c->op = heap_alloc(buffers, sizeof *c->op);
@@ -29,10 +41,10 @@ static void find_coming(struct coming *c)
     for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
         uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
         for (uint32_t k = 0; k < operands; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
-            if (c->first[buffer] != IR_NONE)
+            uint32_t buffer = ir_touched(ir, op, k), at = buffer - c->begin;
+            if (at >= c->end - c->begin || c->first[at] != IR_NONE)
                 continue;
-            c->first[buffer] = op;
+            c->first[at] = op;
             if (lifetimes_held(ir, buffer))
                 continue;
             c->buffer[c->count] = buffer;
@@ -56,14 +68,14 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
  * sample leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
 {
-    for (uint32_t b = 0, end; b < c->ir->buffer.count; b = end) {
+    for (uint32_t b = c->begin, end; b < c->end; b = end) {
         uint32_t times = repeats_of_state(c->ir, b);
         end = b + 1;
-        while (times > 1 && end < c->ir->buffer.count && repeats_of_state(c->ir, end) > 1)
+        while (times > 1 && end < c->end && repeats_of_state(c->ir, end) > 1)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
-                if (c->first[i] != IR_NONE && lifetimes_held(c->ir, i))
+                if (c->first[i - c->begin] != IR_NONE && lifetimes_held(c->ir, i))
                     r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE, false};
     }
 }
@@ -73,6 +85,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
     struct coming c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
     uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
+    find_range(&c);
     find_coming(&c);
     struct repeat_row *row =
         repeats_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
@@ -81,7 +94,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
                          .begin = begin,
                          .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
+    for (uint32_t b = c.begin; b < c.end; b++)
         held += lifetimes_held(ir, b) ? repeats_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
     add_held(r, &c);
