@@ -79,7 +79,7 @@ static enum status run_row(size_t row, struct diag *diag)
         status = compose_build(&ir, &choices, diag);
         repeat_add(&times.build, processor_s() - begin_s);
         begin_s = processor_s();
-        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        lifetimes_plan(&ir, &figures);
         repeat_add(&times.plan, processor_s() - begin_s);
         begin_s = processor_s();
         if (status == STATUS_OK)

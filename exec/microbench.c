@@ -313,7 +313,7 @@ static void build(struct bench *b)
     else
         emit_repeats(b);
     lifetimes_free_sets(ir);
-    lifetimes_plan(ir, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan(ir, NULL);
 }
 
 /* ---- what buffers hold ---- */

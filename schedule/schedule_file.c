@@ -36,6 +36,6 @@ enum status schedule_load(struct ir *ir, const char *path, struct diag *diag)
 {
     enum status status = ir_load(ir, path, diag);
     if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
-        lifetimes_plan(ir, LIFETIMES_ALIGNMENT, NULL);
+        lifetimes_plan(ir, NULL);
     return status;
 }

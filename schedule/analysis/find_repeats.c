@@ -6,12 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BLOCKS_MAX = 16, /* of an iteration */
-    LAYERS_MIN = 3,  /* iterations of a run of layers */
-    UNITS_MIN = 5,   /* of one of units: a pipeline that fills and drains has shorter ones too */
-    BEFORE_MIN = 2   /* iterations of a run in front of its gap */
-};
+enum { BEFORE_MIN = 2 }; /* iterations of a run in front of its gap */
 
 struct finder {
     struct ir *ir;
@@ -24,24 +19,12 @@ struct finder {
 
 /* ---- runs ---- */
 
-/* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
- * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. */
-static bool is_run(const void *context, const struct iterations *run)
-{
-    int32_t layers = ((const struct repeats *)context)->layers, at = run->first % layers;
-    bool update = run->optimizer; /* a bundle of all the layers of a period */
-    return run->first >= 0 && (run->step == layers || run->step == -layers) &&
-           at == (run->step > 0 || update ? 0 : layers - 1);
-}
-
 /* Adds the runs of a role after those of the roles before. */
 static bool find_runs(struct finder *f)
 {
     struct repeats *r = &f->ir->repeats;
-    struct iterations_wanted wanted = {r->of_units, r->of_units ? UNITS_MIN : LAYERS_MIN,
-                                       BLOCKS_MAX, is_run, r};
     uint32_t count;
-    struct iterations *found = find_iterations(f->ir, f->index, &wanted, &count);
+    struct iterations *found = find_iterations(f->ir, f->index, &count);
     struct repeat_run *row = arena_array(&f->ir->arena, r->run_count + count + 1u, sizeof *row);
     if (r->run_count > 0)
         memcpy(row, r->run, r->run_count * sizeof *row);

@@ -3,6 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    BLOCKS_MAX = 16, /* of an iteration */
+    LAYERS_MIN = 3,  /* iterations of a run of layers */
+    UNITS_MIN = 5    /* of one of units: a pipeline that fills and drains has shorter ones too */
+};
+
 struct block {
     uint32_t begin, ops;
     int32_t label; /* layer or unit; -1: none */
@@ -146,38 +152,47 @@ static void find_step(struct iterations *run, const struct block *block, bool of
     }
 }
 
-/* Returns the iterations that begin with block `at`; none: count is 0. */
-static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at,
-                                       const struct iterations_wanted *wanted)
+/* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
+ * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. */
+static bool is_run(const struct repeats *r, const struct iterations *run)
 {
-    for (uint32_t length = 1; length <= wanted->blocks_max; length++) {
+    int32_t layers = r->layers, at = run->first % layers;
+    bool update = run->optimizer; /* a bundle of all the layers of a period */
+    return run->first >= 0 && (run->step == layers || run->step == -layers) &&
+           at == (run->step > 0 || update ? 0 : layers - 1);
+}
+
+/* Returns the iterations that begin with block `at`; none: count is 0. */
+static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at)
+{
+    const struct repeats *r = &ir->repeats;
+    for (uint32_t length = 1; length <= BLOCKS_MAX; length++) {
         uint32_t equal = 0;
         while (at + equal + length < b->count &&
                same_block(ir, &b->row[at + equal], &b->row[at + equal + length]))
             equal++;
         struct iterations run = {
             .begin = b->row[at].begin, .count = equal / length + 1, .blocks = length};
-        if (run.count < wanted->least)
+        if (run.count < (r->of_units ? UNITS_MIN : LAYERS_MIN))
             continue;
         for (uint32_t i = 0; i < length; i++)
             run.ops += b->row[at + i].ops;
-        find_step(&run, &b->row[at], wanted->of_units);
-        if (wanted->begins == NULL || wanted->begins(wanted->context, &run))
+        find_step(&run, &b->row[at], r->of_units);
+        if (is_run(r, &run))
             return run;
         break;
     }
     return (struct iterations){0};
 }
 
-struct iterations *find_iterations(const struct ir *ir, uint32_t role,
-                                   const struct iterations_wanted *wanted, uint32_t *count)
+struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count)
 {
-    struct blocks b = find_blocks(ir, &ir->role[role], wanted->of_units);
+    struct blocks b = find_blocks(ir, &ir->role[role], ir->repeats.of_units);
     struct iterations *runs = NULL;
     size_t capacity = 0;
     *count = 0;
     for (uint32_t at = 0; at < b.count;) {
-        struct iterations run = iterations_at(ir, &b, at, wanted);
+        struct iterations run = iterations_at(ir, &b, at);
         at += run.count > 0 ? run.count * run.blocks : 1;
         if (run.count == 0)
             continue;

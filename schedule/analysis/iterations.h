@@ -20,19 +20,10 @@ struct iterations {
     bool optimizer;
 };
 
-struct iterations_wanted {
-    bool of_units;       /* blocks are units, else layers */
-    uint32_t least;      /* iterations in a row */
-    uint32_t blocks_max; /* of an iteration */
-    /* Returns true if iterations may begin where these do; NULL: they may begin anywhere. */
-    bool (*begins)(const void *context, const struct iterations *iterations);
-    const void *context;
-};
-
-/* Returns all iterations of a role's list, in list order. Where several periods are possible, it takes the shortest
- * that repeats often enough. The array is on the heap; *count is set to its length. */
-struct iterations *find_iterations(const struct ir *ir, uint32_t role,
-                                   const struct iterations_wanted *wanted, uint32_t *count);
+/* Returns all iterations of a role's list that can be a run (schedule/ir/repeats.h), in list order. Where several
+ * periods are possible, it takes the shortest that repeats often enough. Blocks are of units if ir->repeats.of_units.
+ * The array is on the heap; *count is set to its length. */
+struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
 
 /* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */
 int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);

@@ -1,6 +1,7 @@
 #include "schedule/memory_plan/live_ranges.h"
 
 #include "schedule/analysis/liveness.h"
+#include "schedule/memory_plan/plan_offsets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@ void live_ranges_release(struct live_ranges *t)
     free(t->class_of);
     free(t->end);
     free(t->first_end);
-    free(t->last_end);
     free(t->size);
     free(t->offset);
     *t = (struct live_ranges){0};
@@ -29,7 +29,6 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->size = heap_realloc(t->size, rows, sizeof *t->size);
     t->offset = heap_realloc(t->offset, rows, sizeof *t->offset);
     t->first_end = heap_realloc(t->first_end, rows, sizeof *t->first_end);
-    t->last_end = heap_realloc(t->last_end, rows, sizeof *t->last_end);
 }
 
 /* A first use, and its clock (schedule/analysis/first_uses.h). */
@@ -57,15 +56,16 @@ struct survey {
     struct class class[CLASSES_MAX];
     struct first_use *first_use; /* class by class */
     uint32_t *lowered;           /* clocks of the class of CLASS_EARLY */
-    /* The ops that free sets name, each with a list of the live ranges whose sets it is in. */
-    uint32_t *head; /* per op: a row of `member`; IR_NONE: none */
-    struct member {
-        uint32_t live_range, next;
-    } * member;
-    uint32_t *freed; /* per live range: the op after the last of its set */
+    uint32_t *freed;             /* per live range: the op after the last of its set */
 };
 
-static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
+uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
+{
+    uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
+    return (bytes + LIFETIMES_ALIGNMENT - 1) / LIFETIMES_ALIGNMENT * LIFETIMES_ALIGNMENT;
+}
+
+static void collect(struct survey *s, uint8_t memory)
 {
     const struct ir *ir = s->ir;
     const struct first_uses *first_uses = s->first_uses;
@@ -81,12 +81,11 @@ static void collect(struct survey *s, uint8_t memory, uint64_t alignment)
         uint8_t *class = &s->class_of[early ? CLASS_EARLY : s->order->stream[op - s->order->begin]];
         if (*class == UINT8_MAX)
             *class = (uint8_t)t->classes++;
-        uint64_t size = (ir_buffer_bytes(ir, (buffer_id){buffer}) + alignment - 1) & -alignment;
         uint32_t row = t->count++;
         t->buffer[row] = buffer;
         t->first_use[row] = op;
         t->class_of[row] = *class;
-        t->size[row] = size != 0 ? size : alignment;
+        t->size[row] = live_ranges_size(ir, buffer);
     }
 }
 
@@ -131,36 +130,35 @@ static void sort_into_classes(struct survey *s)
 }
 
 /* Returns the op of the first row of class c that is ordered after op f of `stream`. For an op on the host it is enough
- * that the first use is listed after f; for other streams its clock must cover f. *at, where the search starts and
- * ends, only moves forward, because callers ask about ops in list order. */
-static uint32_t first_use_after(const struct survey *s, uint32_t *at, uint32_t c, uint32_t stream,
-                                uint32_t f)
+ * that the first use is listed after f; for other streams its clock must cover f. */
+static uint32_t first_use_after(const struct survey *s, uint32_t c, uint32_t stream, uint32_t f)
 {
     const struct first_use *row = s->first_use + s->class[c].begin;
-    uint32_t count = s->class[c].count;
-    while (*at < count && (stream == ORDER_ON_HOST ? row[*at].op : row[*at].clock[stream]) <= f)
-        ++*at;
-    if (*at < count)
-        return row[*at].op;
+    uint32_t low = 0, high = s->class[c].count, count = high;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if ((stream == ORDER_ON_HOST ? row[middle].op : row[middle].clock[stream]) <= f)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < count)
+        return row[low].op;
     return row[count - 1].op <= f ? f + 1
                                   : LIVE_RANGES_NEVER; /* f + 1: none comes after f at all */
 }
 
-/* Puts the members of all free sets on the lists of their ops; a live range without a correct set never ends. */
-static void list_members(struct survey *s)
+/* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
+ * range without a correct set never ends. */
+static void find_ends(struct survey *s)
 {
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
     struct live_ranges *t = s->t;
-    uint32_t count = 0, capacity = 0;
-    for (uint32_t i = 0; i < t->count; i++)
-        capacity += ir->buffer.free_count[t->buffer[i]];
-    s->head = heap_alloc(order->count, sizeof *s->head);
-    memset(s->head, 0xff, order->count * sizeof *s->head);
-    s->member = heap_alloc(capacity, sizeof *s->member);
     s->freed = heap_alloc(t->count, sizeof *s->freed);
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
+        uint32_t *end = t->end + (size_t)i * t->classes;
         const op_id *set = ir_free_set(ir, t->buffer[i]);
         bool right = set_count > 0;
         for (uint32_t k = 0; k < set_count; k++) {
@@ -169,32 +167,14 @@ static void list_members(struct survey *s)
         }
         right &= last >= t->first_use[i];
         s->freed[i] = right ? last + 1 : LIVE_RANGES_NEVER;
-        memset(t->end + (size_t)i * t->classes, right ? 0 : 0xff, t->classes * sizeof *t->end);
-        for (uint32_t k = 0; right && k < set_count; k++) {
-            uint32_t *list = &s->head[set[k].i - order->begin];
-            s->member[count] = (struct member){i, *list};
-            *list = count++;
-        }
+        memset(end, right ? 0 : 0xff, t->classes * sizeof *end);
+        for (uint32_t k = 0; right && k < set_count; k++)
+            for (uint32_t c = 0; c < t->classes; c++) {
+                uint32_t stream = order->stream[set[k].i - order->begin];
+                uint32_t after = first_use_after(s, c, stream, set[k].i);
+                end[c] = after > end[c] ? after : end[c];
+            }
     }
-}
-
-/* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. */
-static void find_ends(struct survey *s)
-{
-    struct live_ranges *t = s->t;
-    uint32_t begin = s->order->begin, after[CLASSES_MAX];
-    uint32_t *at = heap_zalloc((size_t)t->classes * CLASSES_MAX, sizeof *at); /* of each stream */
-    for (uint32_t op = begin; op < begin + s->order->count; op++) {
-        uint32_t first = s->head[op - begin], stream = s->order->stream[op - begin];
-        for (uint32_t c = 0; first != IR_NONE && c < t->classes; c++)
-            after[c] = first_use_after(s, &at[stream * t->classes + c], c, stream, op);
-        for (uint32_t m = first; m != IR_NONE; m = s->member[m].next) {
-            uint32_t *end = t->end + (size_t)s->member[m].live_range * t->classes;
-            for (uint32_t c = 0; c < t->classes; c++)
-                end[c] = after[c] > end[c] ? after[c] : end[c];
-        }
-    }
-    free(at);
 }
 
 void live_ranges_settle(struct live_ranges *t, uint32_t begin, uint32_t ops)
@@ -203,13 +183,9 @@ void live_ranges_settle(struct live_ranges *t, uint32_t begin, uint32_t ops)
     t->ops = ops;
     for (uint32_t i = 0; i < t->count; i++) {
         const uint32_t *end = live_ranges_ends(t, i);
-        uint32_t first = end[0], last = end[0];
-        for (uint32_t c = 1; c < t->classes; c++) {
-            first = end[c] < first ? end[c] : first;
-            last = end[c] > last ? end[c] : last;
-        }
-        t->first_end[i] = first;
-        t->last_end[i] = last;
+        t->first_end[i] = end[0];
+        for (uint32_t c = 1; c < t->classes; c++)
+            t->first_end[i] = end[c] < t->first_end[i] ? end[c] : t->first_end[i];
     }
 }
 
@@ -238,19 +214,16 @@ uint64_t live_ranges_held(const struct live_ranges *t)
 }
 
 void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct order *order,
-                    const struct first_uses *first_uses, uint8_t memory, uint64_t alignment)
+                    const struct first_uses *first_uses, uint8_t memory)
 {
     struct survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
-    collect(&s, memory, alignment);
+    collect(&s, memory);
     t->end = heap_realloc(t->end, (size_t)t->count * t->classes, sizeof *t->end);
     sort_into_classes(&s);
-    list_members(&s);
     find_ends(&s);
     live_ranges_settle(t, order->begin, order->count);
     t->live = most_live(t, s.freed);
     free(s.first_use);
     free(s.lowered);
-    free(s.head);
-    free(s.member);
     free(s.freed);
 }

@@ -28,9 +28,8 @@ struct live_ranges {
     uint32_t *buffer;
     uint32_t *first_use; /* op */
     uint8_t *class_of;
-    uint32_t *end; /* (count, classes); the op number after the last op is an end too */
-    uint32_t *first_end, *last_end; /* the least and the greatest end: from first_end on, some first
-                                       uses may reuse the bytes; from last_end on, all may */
+    uint32_t *end;       /* (count, classes); the op number after the last op is an end too */
+    uint32_t *first_end; /* the least end: from it on, some first uses may reuse the bytes */
     uint64_t *size;
     uint64_t *offset; /* what a planner fills in */
 
@@ -43,9 +42,12 @@ void live_ranges_release(struct live_ranges *live_ranges);
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
 /* Fills the rows with the buffers of one role in one memory that ops touch and that are not persistent. Sizes are
- * rounded up to multiples of alignment. */
+ * those of live_ranges_size(). */
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
-                    const struct first_uses *first_uses, uint8_t memory, uint64_t alignment);
+                    const struct first_uses *first_uses, uint8_t memory);
+
+/* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of LIFETIMES_ALIGNMENT. */
+uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a sample's role by those of the whole list, which repeats parts of the sample. Returns false
  * and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not in the
@@ -53,7 +55,7 @@ void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const 
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
 
-/* Fills first_end and last_end from the other columns; ops of the role: begin .. begin + ops. */
+/* Fills first_end from the other columns; ops of the role: begin .. begin + ops. */
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower

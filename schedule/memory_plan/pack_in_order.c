@@ -7,8 +7,7 @@
 
 struct hole {
     uint64_t begin, end;
-    uint32_t last;      /* the live range that had the bytes before */
-    uint32_t open_from; /* from this op on every first use may take them */
+    uint32_t last; /* the live range that had the bytes before */
 };
 
 struct holes {
@@ -18,33 +17,19 @@ struct holes {
     uint64_t top; /* bytes from here on were never taken */
 };
 
-static size_t hole_at(const struct holes *h, uint64_t begin)
-{
-    size_t low = 0, high = h->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (h->row[middle].begin < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void give(struct holes *h, uint32_t i)
 {
     uint64_t begin = h->t->offset[i];
-    size_t at = hole_at(h, begin);
-    h->row = heap_grow(h->row, &h->capacity, h->count + 1, sizeof *h->row);
-    memmove(h->row + at + 1, h->row + at, (h->count - at) * sizeof *h->row);
-    h->row[at] = (struct hole){begin, begin + h->t->size[i], i, h->t->last_end[i]};
-    h->count++;
+    size_t at = h->count++;
+    h->row = heap_grow(h->row, &h->capacity, h->count, sizeof *h->row);
+    for (; at > 0 && h->row[at - 1].begin > begin; at--)
+        h->row[at] = h->row[at - 1];
+    h->row[at] = (struct hole){begin, begin + h->t->size[i], i};
 }
 
 static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
 {
-    return hole->open_from <= t->first_use[i] ||
-           live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
+    return live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
 }
 
 struct run {

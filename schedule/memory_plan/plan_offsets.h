@@ -27,9 +27,9 @@ struct lifetimes_figures {
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->arena_bytes. Sizes are rounded up to a multiple of alignment, a power of two. A buffer that is not persistent
+ * ir->arena_bytes. Sizes are rounded up to a multiple of LIFETIMES_ALIGNMENT. A buffer that is not persistent
  * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
-void lifetimes_plan(struct ir *ir, uint64_t alignment, struct lifetimes_figures *figures);
+void lifetimes_plan(struct ir *ir, struct lifetimes_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
 struct plan_scope {
@@ -43,13 +43,12 @@ struct plan_scope {
  * other roles and ir->arena_bytes do not change. For a sample (ir->repeats) it plans the arena of the whole list; it
  * returns false if the sample does not represent that list. */
 bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, uint64_t alignment,
-                         struct plan_scope scope, struct lifetimes_figures *figures);
+                         const struct first_uses *first_uses, struct plan_scope scope,
+                         struct lifetimes_figures *figures);
 
 /* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again,
  * carefully, until the largest arena is one that was planned carefully, or one that wastes at most 1 part in 128. Sets
  * ir->arena_bytes. of: the figures of each role. */
-void lifetimes_tighten(struct ir *ir, uint64_t alignment, unsigned memories,
-                       struct lifetimes_figures *of);
+void lifetimes_tighten(struct ir *ir, unsigned memories, struct lifetimes_figures *of);
 
 #endif

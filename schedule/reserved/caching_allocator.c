@@ -54,12 +54,6 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* True if the block is a whole segment. */
-static bool is_segment(const struct caching_block *b)
-{
-    return b->before == NONE && b->after == NONE;
-}
-
 /* ---- free blocks, by size, then address ---- */
 
 /* Returns the place in a pool's list of the first free block that is not before (size, address). */
@@ -126,7 +120,7 @@ static void release_cached(struct caching_allocator *a)
         for (uint32_t i = 0; i < list->count; i++) {
             uint32_t row = list->row[i];
             const struct caching_block *b = &a->block[row];
-            if (!is_segment(b)) {
+            if (b->before != NONE || b->after != NONE) { /* a part of a segment */
                 list->row[kept++] = row;
                 continue;
             }

@@ -335,7 +335,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     }
     finalize(&e, out);
     if (c->pp > 1 && stands)
-        lifetimes_tighten(out, LIFETIMES_ALIGNMENT, planned, figures);
+        lifetimes_tighten(out, planned, figures);
     else
         memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
     free(figures);

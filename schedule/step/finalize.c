@@ -271,7 +271,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     }
     bool stands = out->repeats.copies == 0 || find_repeats(out, e->role);
     if (stands)
-        stands = lifetimes_plan_role(out, e->role, &order, &first_uses, LIFETIMES_ALIGNMENT,
+        stands = lifetimes_plan_role(out, e->role, &order, &first_uses,
                                      (struct plan_scope){e->planned, .tight = e->choices->pp == 1},
                                      figures);
     swap_tables(e->ir, out);

@@ -27,20 +27,17 @@ static uint32_t *list_of(const struct exchange_ops *e, const struct ir *ir, uint
                          uint32_t op)
 {
     enum work_kind kind = ir->op.kind[op];
-    if (is_message(kind))
-        return &e->message_begin[role];
-    if (!is_collective(kind))
+    if (!is_message(kind) && !is_collective(kind))
         return NULL;
-    uint32_t group = (uint32_t)work_group(ir_work(ir, op));
-    assert(group < ir->group_count);
-    return &e->collective_begin[(size_t)role * ir->group_count + group];
+    uint32_t group = is_message(kind) ? ir->group_count : (uint32_t)work_group(ir_work(ir, op));
+    assert(is_message(kind) || group < ir->group_count);
+    return &e->begin[(size_t)role * (ir->group_count + 1) + group];
 }
 
 static void make_ops(struct exchange_ops *e, const struct ir *ir)
 {
-    size_t lists = (size_t)ir->role_count * ir->group_count;
-    e->collective_begin = heap_zalloc(lists + 1, sizeof *e->collective_begin);
-    e->message_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *e->message_begin);
+    size_t lists = (size_t)ir->role_count * (ir->group_count + 1);
+    e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
     e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
     for (uint32_t r = 0; r < ir->role_count; r++) /* an op's ordinal is how many came before it */
         for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
@@ -49,17 +46,14 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
             if (list)
                 e->ordinal[op] = list[1]++;
         }
-    running_sums(e->collective_begin, lists);
-    running_sums(e->message_begin, ir->role_count);
-    e->collective = heap_alloc(e->collective_begin[lists], sizeof *e->collective);
-    e->message = heap_alloc(e->message_begin[ir->role_count], sizeof *e->message);
+    running_sums(e->begin, lists);
+    e->op = heap_alloc(e->begin[lists], sizeof *e->op);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
              op++) {
             const uint32_t *list = list_of(e, ir, r, op);
             if (list)
-                (is_message(ir->op.kind[op]) ? e->message : e->collective)[*list + e->ordinal[op]] =
-                    op;
+                e->op[*list + e->ordinal[op]] = op;
         }
 }
 
@@ -97,33 +91,29 @@ struct routes {
     uint32_t count;
 };
 
-static void add_route(struct routes *s, struct id_map *map, uint32_t role, struct route route)
+static void add_route(struct routes *s, uint32_t role, struct route route)
 {
-    uint64_t hash = hash_word(hash_word(role, (uint64_t)route.group), (uint64_t)route.by);
-    hash = hash_word(hash, route.guard);
-    for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
-        if (p.row >= s->begin[role] && s->route[p.row].group == route.group &&
-            s->route[p.row].by == route.by && s->route[p.row].guard == route.guard)
+    for (uint32_t i = s->begin[role]; i < s->count; i++)
+        if (s->route[i].group == route.group && s->route[i].by == route.by &&
+            s->route[i].guard == route.guard)
             return;
     s->route = heap_grow(s->route, &s->capacity, (size_t)s->count + 1, sizeof *s->route);
-    id_map_add(map, hash, s->count);
     s->route[s->count++] = route;
 }
 
 static void routes_make(struct routes *s, const struct ir *ir, const struct exchange_ops *ops)
 {
-    struct id_map map = {0};
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         s->begin[r] = s->count;
-        for (uint32_t m = ops->message_begin[r]; m < ops->message_begin[r + 1]; m++) {
-            const struct work *work = ir_work(ir, ops->message[m]);
-            add_route(s, &map, r,
-                      (struct route){work->p2p.group, work->p2p.by, ir->op.guard[ops->message[m]]});
+        struct sequence messages = sequence_of(ops, ir, r, ir->group_count);
+        for (uint32_t k = 0; k < messages.count; k++) {
+            const struct work *work = ir_work(ir, messages.op[k]);
+            add_route(s, r,
+                      (struct route){work->p2p.group, work->p2p.by, ir->op.guard[messages.op[k]]});
         }
     }
     s->begin[ir->role_count] = s->count;
-    id_map_release(&map);
 }
 
 static void routes_release(struct routes *s)
@@ -235,42 +225,41 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
 
 /* --- actors --- */
 
+/* Components seen so far that differ from each other. */
+struct kind_of_component {
+    size_t begin, end; /* its description */
+    uint32_t first_actor;
+};
+
+static bool same_description(const struct descriptions *descriptions,
+                             const struct kind_of_component *a, const struct kind_of_component *b)
+{
+    return a->end - a->begin == b->end - b->begin &&
+           memcmp(descriptions->word + a->begin, descriptions->word + b->begin,
+                  (a->end - a->begin) * sizeof *descriptions->word) == 0;
+}
+
 static void name_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
                         const struct routes *routes, bool fold)
 {
     struct components c = {0};
     components_make(&c, ir, ranks, routes, a->ranks);
 
-    /* Components seen so far that differ from each other. */
-    struct kind_of_component {
-        size_t begin, end; /* its description */
-        uint32_t first_actor;
-    } *kind = heap_alloc(c.count, sizeof *kind);
+    struct kind_of_component *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
-    struct id_map map = {0};
     struct descriptions descriptions = {0};
     for (uint32_t i = 0; i < c.count; i++) {
-        uint32_t size = c.begin[i + 1] - c.begin[i], found = IR_NONE;
+        uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
         struct kind_of_component new = {.begin = descriptions.count, .first_actor = a->count};
-        uint64_t hash = 0;
-        if (fold) {
+        if (fold)
             describe(&descriptions, ir, ranks, routes, &c, i);
-            new.end = descriptions.count;
-            size_t bytes = (new.end - new.begin) * sizeof *descriptions.word;
-            hash = hash_text((const char *)(descriptions.word + new.begin), bytes);
-            for (struct id_probe p = id_map_start(&map, hash); id_map_next(&map, &p);)
-                if (kind[p.row].end - kind[p.row].begin == new.end - new.begin &&
-                    memcmp(descriptions.word + kind[p.row].begin, descriptions.word + new.begin,
-                           bytes) == 0) {
-                    found = kind[p.row].first_actor;
-                    descriptions.count = new.begin;
-                    break;
-                }
-        }
-        if (found == IR_NONE) {
-            found = a->count;
-            kind[kinds] = new;
-            id_map_add(&map, hash, kinds++);
+        new.end = descriptions.count;
+        while (found < kinds && !same_description(&descriptions, &kind[found], &new))
+            found++;
+        if (found < kinds) {
+            descriptions.count = new.begin;
+        } else {
+            kind[kinds++] = new;
             for (uint32_t k = 0; k < size; k++) {
                 uint32_t rank = c.member[c.begin[i] + k];
                 a->rank[a->count] = rank;
@@ -278,9 +267,8 @@ static void name_actors(struct actors *a, const struct ir *ir, const struct rank
             }
         }
         for (uint32_t k = 0; k < size; k++)
-            a->of_rank[c.member[c.begin[i] + k]] = found + k;
+            a->of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor + k;
     }
-    id_map_release(&map);
     free(descriptions.word);
     free(kind);
     components_release(&c);
@@ -291,7 +279,7 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->count; i++)
-        total += ops->message_begin[a->role[i] + 1] - ops->message_begin[a->role[i]];
+        total += sequence_of(ops, ir, a->role[i], ir->group_count).count;
     a->too_many = total > MESSAGES_MAX;
     a->message_begin = heap_zalloc((size_t)a->count + 1, sizeof *a->message_begin);
     if (a->too_many)
@@ -299,16 +287,14 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
     a->message = heap_alloc(total, sizeof *a->message);
     uint32_t count = 0;
     for (uint32_t i = 0; i < a->count; i++) {
-        for (uint32_t m = ops->message_begin[a->role[i]]; m < ops->message_begin[a->role[i] + 1];
-             m++) {
-            uint32_t op = ops->message[m];
+        struct sequence messages = sequence_of(ops, ir, a->role[i], ir->group_count);
+        for (uint32_t k = 0; k < messages.count; k++) {
+            uint32_t op = messages.op[k];
             const struct work *work = ir_work(ir, op);
             struct message new = {.op = op, .actor = i, .peer = IR_NONE, .partner = IR_NONE};
             new.absent = !guard_holds(ranks, ir->op.guard[op], a->rank[i]);
-            uint32_t peer = IR_NONE;
-            if (!new.absent)
-                peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by);
-            if (peer != IR_NONE)
+            uint32_t peer = find_peer(ir, a->rank[i], work->p2p.group, work->p2p.by);
+            if (!new.absent && peer != IR_NONE)
                 new.peer = a->of_rank[peer];
             a->message[count++] = new;
         }
@@ -401,10 +387,8 @@ const struct exchange *verify_exchange(struct verifier *v)
 
 void exchange_release(struct exchange *exchange)
 {
-    free(exchange->ops.collective);
-    free(exchange->ops.collective_begin);
-    free(exchange->ops.message);
-    free(exchange->ops.message_begin);
+    free(exchange->ops.op);
+    free(exchange->ops.begin);
     free(exchange->ops.ordinal);
     actors_release(&exchange->actors);
     *exchange = (struct exchange){0};

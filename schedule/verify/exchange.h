@@ -14,14 +14,12 @@
 
 /* The communicating ops of each role, in list order. */
 struct exchange_ops {
-    uint32_t *collective;       /* op ids */
-    uint32_t *collective_begin; /* (roles * groups + 1): of role r in group g at r * groups + g */
-    uint32_t *message;          /* sends and receives */
-    uint32_t *message_begin;    /* (roles + 1) */
-    uint32_t *ordinal;          /* per op: its place in its list */
+    uint32_t *op;    /* of all lists, one after the other */
+    uint32_t *begin; /* (roles * (groups + 1) + 1): the lists of role r from r * (groups + 1) on */
+    uint32_t *ordinal; /* per op: its place in its list */
 };
 
-/* The collectives of a role in one group. */
+/* The collectives of a role in one group; its sends and receives have the number after the groups. */
 struct sequence {
     const uint32_t *op;
     uint32_t count;
@@ -30,8 +28,8 @@ struct sequence {
 static inline struct sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
                                           uint32_t role, uint32_t group)
 {
-    const uint32_t *begin = ops->collective_begin + (size_t)role * ir->group_count + group;
-    return (struct sequence){.op = ops->collective + begin[0], .count = begin[1] - begin[0]};
+    const uint32_t *begin = ops->begin + (size_t)role * (ir->group_count + 1) + group;
+    return (struct sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
 }
 
 /* A send or receive of an actor; the k-th of its role's list. */

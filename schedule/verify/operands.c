@@ -2,18 +2,9 @@
  * shape and then per op. */
 #include "schedule/verify/rules.h"
 
-#include "models/work_operands.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The requirements of one shape on its operands. */
-struct needs {
-    const char *fault; /* what is wrong with the shape itself, or NULL */
-    struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
-    uint32_t reads, reads_least, writes, writes_least;
-};
 
 static uint32_t members_of(const struct ir *ir, const struct work *work)
 {
@@ -89,13 +80,19 @@ static uint32_t least(const struct work_operand *operand, uint32_t count)
 static void needs_of(struct verifier *v, const struct work *work, struct needs *needs)
 {
     needs->fault = fault_of_shape(v, work);
-    if (needs->fault)
-        return;
-    uint32_t members = members_of(v->ir, work);
+    uint32_t members = needs->fault ? 1 : members_of(v->ir, work);
     needs->reads = work_operands(work, WORK_READS, members, needs->read);
     needs->writes = work_operands(work, WORK_WRITES, members, needs->write);
     needs->reads_least = least(needs->read, needs->reads);
     needs->writes_least = least(needs->write, needs->writes);
+}
+
+struct needs *needs_of_shapes(struct verifier *v)
+{
+    struct needs *all = heap_zalloc(v->ir->shape_count, sizeof *all);
+    for (uint32_t s = 0; s < v->ir->shape_count; s++)
+        needs_of(v, &v->ir->shape[s], &all[s]);
+    return all;
 }
 
 static const char *need_text(struct verifier *v, const struct work_operand *need)
@@ -131,9 +128,7 @@ static void check_count(struct verifier *v, uint32_t op, const char *what, uint3
 void check_operands(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct needs *all = heap_zalloc(ir->shape_count, sizeof *all);
-    for (uint32_t s = 0; s < ir->shape_count; s++)
-        needs_of(v, &ir->shape[s], &all[s]);
+    struct needs *all = needs_of_shapes(v);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct needs *n = &all[ir->op.shape[op]];
         uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op];

@@ -41,17 +41,14 @@ struct step {
 static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
-    const uint32_t *party = r->party + (size_t)group * r->actors->count;
+    const uint64_t *party = r->party + (size_t)group * r->actors->count;
     for (uint32_t i = 0; i < r->actors->count; i++) {
         struct sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
         if (party[i] != party[actor] || sequence.count <= k)
             continue;
-        uint32_t other = sequence.op[k];
-        uint32_t place =
-            r->lanes->place[other] == IR_NONE ? r->ir->stream_count : r->ir->op.stream[other];
-        bool turn = place == r->ir->stream_count ? run_host_op(r, i) == other
-                                                 : run_head_op(r, i, place) == other;
-        if (!turn || !r->at_head[(size_t)i * (r->ir->stream_count + 1) + place])
+        uint32_t other = sequence.op[k], place = run_place_of(r->ir, other);
+        if (run_head_op(r, i, place) != other ||
+            !r->at_head[(size_t)i * (r->ir->stream_count + 1) + place])
             return (struct step){.actor = i, .op = other};
     }
     assert(!"somebody is missing");
@@ -63,7 +60,7 @@ static struct step held_by(const struct untimed_run *r, struct step at, const ch
 {
     const struct ir *ir = r->ir;
     uint32_t host = run_host_op(r, at.actor), stream = ir->op.stream[at.op];
-    bool on_host = r->lanes->place[at.op] == IR_NONE;
+    bool on_host = run_place_of(ir, at.op) == ir->stream_count;
     struct step next = {.actor = at.actor};
     if (at.op > host) {
         *why = "is issued after";
@@ -138,11 +135,13 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;
-    if (v->forward_waits || exchange->ops.message_begin[ir->role_count] > 0)
+    if (v->forward_waits)
         return false;
-    if (ir->role_count <= 1)
-        return true;
-    return exchange->ops.collective_begin[(size_t)ir->role_count * ir->group_count] == 0;
+    for (uint32_t role = 0; role < ir->role_count; role++)
+        if (sequence_of(&exchange->ops, ir, role, ir->group_count).count > 0)
+            return false;
+    return ir->role_count <= 1 ||
+           exchange->ops.begin[(size_t)ir->role_count * (ir->group_count + 1)] == 0;
 }
 
 /* Ops that runs with every rank on its own may go through. */

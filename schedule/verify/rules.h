@@ -7,6 +7,7 @@
 #define SCHEDULE_VERIFY_RULES_H
 
 #include "base/arena.h"
+#include "models/work_operands.h"
 #include "schedule/analysis/happens_before.h"
 #include "schedule/ir/id_map.h"
 #include "schedule/verify/exchange.h"
@@ -90,6 +91,16 @@ uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index); /* of all its instances */
 uint32_t ranks_first(struct verifier *v, uint32_t set);                /* IR_NONE: it is empty */
 void rank_sets_release(struct rank_sets *sets);
+
+/* What a shape requires of its operands; with a fault, as in a group of one member. */
+struct needs {
+    const char *fault; /* what is wrong with the shape itself, or NULL */
+    struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
+    uint32_t reads, reads_least, writes, writes_least;
+};
+
+/* Returns the requirements of all shapes, on the heap. */
+struct needs *needs_of_shapes(struct verifier *v);
 
 /* Return texts for messages, in v->arena. */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */

@@ -5,45 +5,42 @@
 
 /* --- the lists of a role --- */
 
+uint32_t run_place_of(const struct ir *ir, uint32_t op)
+{
+    enum order_place place = order_place_of(ir, op);
+    bool in_stream = place == ORDER_STREAM || place == ORDER_BLOCKING;
+    return in_stream ? ir->op.stream[op] : ir->stream_count;
+}
+
 void lanes_make(struct lanes *l, const struct ir *ir)
 {
-    size_t lanes = (size_t)ir->role_count * ir->stream_count;
-    l->begin = heap_zalloc(lanes + 1, sizeof *l->begin);
-    l->op = heap_alloc(ir->op.count, sizeof *l->op);
-    l->place = heap_alloc(ir->op.count, sizeof *l->place);
-    l->blocker = heap_alloc(ir->op.count, sizeof *l->blocker);
-    l->blocker_begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *l->blocker_begin);
-    uint32_t blockers = 0;
+    uint32_t host = ir->stream_count;
+    size_t lanes = (size_t)ir->role_count * (host + 1);
+    l->first = heap_alloc(lanes, sizeof *l->first);
+    l->next = heap_alloc(ir->op.count, sizeof *l->next);
+    l->next_on_host = heap_alloc(ir->op.count, sizeof *l->next_on_host);
+    memset(l->first, 0xff, lanes * sizeof *l->first);
     for (uint32_t r = 0; r < ir->role_count; r++) {
-        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
-             op++) {
-            enum order_place place = order_place_of(ir, op);
-            if (place != ORDER_STREAM)
-                l->blocker[blockers++] = op;
-            if (place == ORDER_STREAM || place == ORDER_BLOCKING)
-                l->place[op] = l->begin[(size_t)r * ir->stream_count + ir->op.stream[op] + 1]++;
-            else
-                l->place[op] = IR_NONE;
+        uint32_t *first = l->first + (size_t)r * (host + 1), begin = ir->role[r].op_begin;
+        for (uint32_t op = begin + ir->role[r].op_count; op-- > begin;) {
+            uint32_t place = run_place_of(ir, op);
+            if (place != host) {
+                l->next[op] = first[place];
+                first[place] = op;
+            }
+            if (order_place_of(ir, op) != ORDER_STREAM) {
+                l->next_on_host[op] = first[host];
+                first[host] = op;
+            }
         }
-        l->blocker_begin[r + 1] = blockers;
     }
-    for (size_t i = 0; i < lanes; i++)
-        l->begin[i + 1] += l->begin[i];
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
-             op++)
-            if (l->place[op] != IR_NONE)
-                l->op[l->begin[(size_t)r * ir->stream_count + ir->op.stream[op]] + l->place[op]] =
-                    op;
 }
 
 void lanes_release(struct lanes *l)
 {
-    free(l->op);
-    free(l->begin);
-    free(l->place);
-    free(l->blocker);
-    free(l->blocker_begin);
+    free(l->first);
+    free(l->next);
+    free(l->next_on_host);
 }
 
 /* --- the run --- */
@@ -58,7 +55,8 @@ static void make_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
-    uint32_t *party = r->party + (size_t)group * a->count;
+    uint64_t *party = r->party + (size_t)group * a->count;
+    uint32_t longest = 0;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g);
     uint32_t *first = heap_alloc(instances, sizeof *first);
@@ -74,10 +72,15 @@ static void make_parties(struct untimed_run *r, uint32_t group)
         join_roots(parent, actor, first[instance]);
     }
     for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t length = run_sequence_length(r, i, group);
+        longest = length > longest ? length : longest;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
         if (run_sequence_length(r, i, group) == 0)
             continue;
         uint32_t root = root_of(parent, i);
-        party[i] = root == i ? r->parties++ : party[root];
+        party[i] = root == i ? r->meetings : party[root];
+        r->meetings += root == i ? longest : 0;
     }
     free(first);
     free(parent);
@@ -85,30 +88,19 @@ static void make_parties(struct untimed_run *r, uint32_t group)
 
 static void make_rendezvous(struct untimed_run *r)
 {
-    const struct actors *a = r->actors;
-    uint32_t groups = r->ir->group_count;
-    size_t cells = (size_t)groups * a->count;
+    uint32_t groups = r->ir->group_count, actors = r->actors->count;
+    size_t cells = (size_t)groups * actors;
     r->party = heap_alloc(cells, sizeof *r->party);
     memset(r->party, 0xff, cells * sizeof *r->party);
     for (uint32_t g = 0; g < groups; g++)
         make_parties(r, g);
-    r->party_begin = heap_zalloc((size_t)r->parties + 1, sizeof *r->party_begin);
-    for (size_t cell = 0; cell < cells; cell++) {
-        uint32_t party = r->party[cell];
-        uint32_t length =
-            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
-        if (party != IR_NONE && length > r->party_begin[party + 1])
-            r->party_begin[party + 1] = length;
-    }
-    for (uint32_t p = 0; p < r->parties; p++)
-        r->party_begin[p + 1] += r->party_begin[p];
-    r->expected = heap_zalloc(r->party_begin[r->parties], sizeof *r->expected);
-    r->arrived = heap_zalloc(r->party_begin[r->parties], sizeof *r->arrived);
+    r->expected = heap_zalloc(r->meetings, sizeof *r->expected);
+    r->arrived = heap_zalloc(r->meetings, sizeof *r->arrived);
     for (size_t cell = 0; cell < cells; cell++) {
         uint32_t length =
-            run_sequence_length(r, (uint32_t)(cell % a->count), (uint32_t)(cell / a->count));
-        for (uint32_t k = 0; r->party[cell] != IR_NONE && k < length; k++)
-            r->expected[r->party_begin[r->party[cell]] + k]++;
+            run_sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
+        for (uint32_t k = 0; k < length; k++)
+            r->expected[r->party[cell] + k]++;
     }
 }
 
@@ -116,53 +108,40 @@ void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_
                const struct actors *actors, const struct lanes *lanes)
 {
     *r = (struct untimed_run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
-    uint32_t streams = r->ir->stream_count, count = actors->count;
-    r->host = heap_alloc(count, sizeof *r->host);
-    r->head = heap_zalloc((size_t)count * streams, sizeof *r->head);
-    r->at_head = heap_zalloc((size_t)count * (streams + 1), sizeof *r->at_head);
+    uint32_t count = actors->count;
+    size_t places = (size_t)r->ir->stream_count + 1;
+    r->head = heap_alloc(count * places, sizeof *r->head);
+    r->at_head = heap_zalloc(count * places, sizeof *r->at_head);
     r->has_arrived = heap_zalloc(actors->message_begin[count], sizeof *r->has_arrived);
     for (uint32_t i = 0; i < count; i++)
-        r->host[i] = lanes->blocker_begin[actors->role[i]];
+        memcpy(r->head + i * places, lanes->first + actors->role[i] * places,
+               places * sizeof *r->head);
     make_rendezvous(r);
 }
 
 void run_release(struct untimed_run *r)
 {
-    free(r->host);
     free(r->head);
     free(r->at_head);
     free(r->party);
-    free(r->party_begin);
     free(r->expected);
     free(r->arrived);
     free(r->has_arrived);
 }
 
-uint32_t run_host_op(const struct untimed_run *r, uint32_t actor)
-{
-    uint32_t at = r->host[actor];
-    return at < r->lanes->blocker_begin[r->actors->role[actor] + 1] ? r->lanes->blocker[at]
-                                                                    : IR_NONE;
-}
-
-static size_t lane_of(const struct untimed_run *r, uint32_t actor, uint32_t stream)
-{
-    return (size_t)r->actors->role[actor] * r->ir->stream_count + stream;
-}
-
 uint32_t run_head_op(const struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
-    size_t lane = lane_of(r, actor, stream);
-    uint32_t at = r->lanes->begin[lane] + r->head[(size_t)actor * r->ir->stream_count + stream];
-    return at < r->lanes->begin[lane + 1] ? r->lanes->op[at] : IR_NONE;
+    return r->head[(size_t)actor * (r->ir->stream_count + 1) + stream];
+}
+
+uint32_t run_host_op(const struct untimed_run *r, uint32_t actor)
+{
+    return run_head_op(r, actor, r->ir->stream_count);
 }
 
 static bool has_ended(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
-    uint32_t place = r->lanes->place[op];
-    if (place == IR_NONE)
-        return run_host_op(r, actor) > op;
-    return r->head[(size_t)actor * r->ir->stream_count + r->ir->op.stream[op]] > place;
+    return run_head_op(r, actor, run_place_of(r->ir, op)) > op;
 }
 
 uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op)
@@ -181,8 +160,7 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
 static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
-    uint32_t party = r->party[(size_t)group * r->actors->count + actor];
-    return r->party_begin[party] + r->ops->ordinal[op];
+    return r->party[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
 }
 
 uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
@@ -219,14 +197,14 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
 /* Runs a stream as far as possible; true if an op has ended. */
 static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
-    uint32_t *head = &r->head[(size_t)actor * r->ir->stream_count + stream];
+    uint32_t *head = &r->head[(size_t)actor * (r->ir->stream_count + 1) + stream];
     bool moved = false;
     for (;;) {
-        uint32_t op = run_head_op(r, actor, stream);
+        uint32_t op = *head;
         if (op == IR_NONE || op > run_host_op(r, actor) ||
             run_unmet_wait(r, actor, op) != IR_NONE || !meet(r, actor, op, stream))
             return moved;
-        ++*head;
+        *head = r->lanes->next[op];
         moved = true;
     }
 }
@@ -249,15 +227,14 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
 /* Runs an actor as far as possible; true if an op has ended. */
 static bool run_actor(struct untimed_run *r, uint32_t actor)
 {
+    uint32_t streams = r->ir->stream_count;
+    uint32_t *host = &r->head[(size_t)actor * (streams + 1) + streams];
     bool moved = true, ever = false;
     for (; moved; ever |= moved) {
         moved = false;
-        uint32_t op;
-        while ((op = run_host_op(r, actor)) != IR_NONE && host_may_go_on(r, actor, op)) {
-            r->host[actor]++;
-            moved = true;
-        }
-        for (uint32_t s = 0; s < r->ir->stream_count; s++)
+        for (; *host != IR_NONE && host_may_go_on(r, actor, *host); moved = true)
+            *host = r->lanes->next_on_host[*host];
+        for (uint32_t s = 0; s < streams; s++)
             moved |= run_stream(r, actor, s);
     }
     return ever;
@@ -270,12 +247,9 @@ uint32_t run_all(struct untimed_run *r)
         for (uint32_t i = 0; i < r->actors->count; i++)
             moved |= run_actor(r, i);
     }
-    for (uint32_t i = 0; i < r->actors->count; i++) {
-        if (run_host_op(r, i) != IR_NONE)
-            return i;
-        for (uint32_t s = 0; s < r->ir->stream_count; s++)
-            if (run_head_op(r, i, s) != IR_NONE)
+    for (uint32_t i = 0; i < r->actors->count; i++)
+        for (uint32_t place = 0; place <= r->ir->stream_count; place++)
+            if (run_head_op(r, i, place) != IR_NONE)
                 return i;
-    }
     return IR_NONE;
 }

@@ -11,13 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The ops of each role by stream, and those that hold the host. */
+/* Lists of the ops of each role: those of each stream, and, numbered after the streams, those that hold the host. A
+ * blocking copy is in two lists. IR_NONE ends a list. */
 struct lanes {
-    uint32_t *op;            /* (ops) */
-    uint32_t *begin;         /* (roles * streams + 1) */
-    uint32_t *place;         /* per op: its place in its lane */
-    uint32_t *blocker;       /* ops that hold the host, of all roles */
-    uint32_t *blocker_begin; /* (roles + 1) */
+    uint32_t *first; /* (roles, streams + 1) */
+    uint32_t *next,
+        *next_on_host; /* per op: the next of its stream, and of those that hold the host */
 };
 
 struct untimed_run {
@@ -26,14 +25,12 @@ struct untimed_run {
     const struct exchange_ops *ops;
     const struct actors *actors;
     const struct lanes *lanes;
-    uint32_t *host; /* per actor: place of the op that holds the host, among the blockers */
-    uint32_t *head; /* (actors, streams): ops that have ended */
+    uint32_t *head; /* (actors, streams + 1): the first op of each list that has not ended */
     bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
-    uint32_t *
-        party; /* (groups, actors): the party in which an actor meets others; IR_NONE: not in the group */
-    uint64_t *party_begin;        /* per party: its first meeting */
+    uint64_t *
+        party; /* (groups, actors): the first meeting of the party in which an actor meets others; UINT64_MAX: not in the group */
     uint32_t *expected, *arrived; /* per meeting: actors that must come, and that have come */
-    uint32_t parties;
+    uint64_t meetings;
     bool *has_arrived; /* per message */
 };
 
@@ -50,6 +47,8 @@ uint32_t run_all(struct untimed_run *run);
 
 /* --- where an actor stands --- */
 
+/* Returns the stream in whose list an op is, or the number after the streams for one that is only on the host. */
+uint32_t run_place_of(const struct ir *ir, uint32_t op);
 /* Returns the op that holds the actor's host; nothing after it has been issued. IR_NONE: all has been issued. */
 uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
 /* Returns the op at the head of a stream, or IR_NONE when all have ended. */

@@ -1,16 +1,8 @@
 /* operand-type: the dtypes that each kind asks of its operands (models/work_operands.h), and that of the step. */
 #include "schedule/verify/rules.h"
 
-#include "models/work_operands.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
-
-/* The operands of one shape. */
-struct operand_types {
-    uint32_t reads, writes;
-    struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
-};
 
 /* Ops that compute in another dtype than the schedule's. */
 struct other_dtype {
@@ -59,7 +51,7 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
                     type == WORK_TYPE_SUM ? ", or f32" : "");
 }
 
-static void check_op(struct verifier *v, uint32_t op, const struct operand_types *types,
+static void check_op(struct verifier *v, uint32_t op, const struct needs *types,
                      struct other_dtype *other)
 {
     const struct ir *ir = v->ir;
@@ -82,12 +74,8 @@ static void check_op(struct verifier *v, uint32_t op, const struct operand_types
 void check_types(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct operand_types *all = heap_zalloc(ir->shape_count + 1, sizeof *all);
+    struct needs *all = needs_of_shapes(v);
     struct other_dtype other = {0};
-    for (uint32_t s = 0; s < ir->shape_count; s++) {
-        all[s].reads = work_operands(&ir->shape[s], WORK_READS, 1, all[s].read);
-        all[s].writes = work_operands(&ir->shape[s], WORK_WRITES, 1, all[s].write);
-    }
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op(v, op, &all[ir->op.shape[op]], &other);
     /* without a line 'tokens' all of these are 0 */

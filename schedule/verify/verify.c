@@ -97,15 +97,10 @@ static int by_value(const void *a, const void *b)
 /* Returns the slot of `buffer` that starts at the element, or the last one's end. */
 static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
 {
-    uint32_t low = s->first[buffer], high = s->first[buffer + 1];
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (s->begin[middle] < element)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    uint32_t first = s->first[buffer], end = s->first[buffer + 1];
+    const uint64_t *found =
+        bsearch(&element, s->begin + first, end - first, sizeof element, by_value);
+    return found ? (uint32_t)(found - s->begin) : end;
 }
 
 const struct slots *verify_slots(struct verifier *v)
@@ -138,17 +133,12 @@ const struct slots *verify_slots(struct verifier *v)
     for (uint32_t b = 0; b < buffers; b++) {
         uint64_t *row = edge + first_edge[b];
         s->first[b] = s->count;
-        if (filled[b] == 1) {
-            edge[s->count++] = 0;
-            continue;
-        }
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
         qsort(row, filled[b], sizeof *row, by_value);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
                 /* first_edge[b] + i >= s->count: the kept ones move down inside the array */
-                uint64_t kept = row[i];
-                edge[s->count++] = kept;
+                edge[s->count++] = row[i];
                 assert(s->count < UINT32_MAX);
             }
     }

@@ -33,7 +33,7 @@ static inline bool hand_load(struct hand *h, const char *text)
     }
     if (h->ir.arena_bytes[MEMORY_HBM] == 0) {
         lifetimes_free_sets(&h->ir);
-        lifetimes_plan(&h->ir, LIFETIMES_ALIGNMENT, NULL);
+        lifetimes_plan(&h->ir, NULL);
     }
     return true;
 }

@@ -143,7 +143,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
     }
     if (m->renew) {
         lifetimes_free_sets(to);
-        lifetimes_plan(to, LIFETIMES_ALIGNMENT, NULL);
+        lifetimes_plan(to, NULL);
     } else {
         copy_memory(&w);
     }

@@ -94,7 +94,7 @@ static inline bool one_op_build(struct one_op *o)
     desc.work.reads = desc.work.writes = 0;
     ir_add_op(ir, &desc);
     lifetimes_free_sets(ir);
-    lifetimes_plan(ir, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan(ir, NULL);
     return true;
 }
 

@@ -222,7 +222,7 @@ static void fewer_activations_take_less_memory(void)
         request.activations = a;
         build(&ir, &c, &request, activations_names[a]);
         struct lifetimes_figures figures;
-        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        lifetimes_plan(&ir, &figures);
         CHECK(activations_names[a], figures.live[MEMORY_HBM] < before);
         before = figures.live[MEMORY_HBM];
         CHECK(activations_names[a],
@@ -270,7 +270,7 @@ static void copies_to_the_host_make_room(void)
             request.seq = 6144;
             request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
-            lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+            lifetimes_plan(&ir, &figures);
             waste[deep] = figures.arena[MEMORY_HBM] - figures.live[MEMORY_HBM];
             ir_release(&ir);
         }

@@ -120,7 +120,7 @@ static void live_buffers_never_overlap(void)
         random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
         struct lifetimes_figures figures;
         lifetimes_free_sets(&ir);
-        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        lifetimes_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             CHECK("an arena holds what is live", figures.live[m] <= figures.arena[m]);
             CHECK_INT("arena", (int64_t)ir.arena_bytes[m], (int64_t)figures.arena[m]);
@@ -171,7 +171,7 @@ static void a_chain_packs_without_loss(void)
     }
     struct lifetimes_figures figures;
     lifetimes_free_sets(&ir);
-    lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+    lifetimes_plan(&ir, &figures);
     CHECK_INT("live", (int64_t)figures.live[MEMORY_HBM], 4096 + 1024);
     CHECK_INT("arena", (int64_t)figures.arena[MEMORY_HBM], 4096 + 1024);
     ir_release(&ir);
@@ -190,7 +190,7 @@ static void a_schedule_without_ops_is_planned(void)
                                .dims = {.count = 1, .size = {1000}}};
     ir_add_buffer(&ir, &desc);
     lifetimes_free_sets(&ir);
-    lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, NULL);
+    lifetimes_plan(&ir, NULL);
     CHECK_INT("arena", (int64_t)ir.arena_bytes[MEMORY_HBM], 4096);
     ir_release(&ir);
 }

@@ -52,18 +52,17 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
     return wrong;
 }
 
-/* Returns how many live ranges have a first_end or last_end that is not the least or greatest of their ends. */
+/* Returns how many live ranges have a first_end that is not the least of their ends. */
 static uint32_t count_beside_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t first = LIVE_RANGES_NEVER, last = 0;
+        uint32_t first = LIVE_RANGES_NEVER;
         for (uint32_t c = 0; c < t->classes; c++) {
             uint32_t end = live_ranges_ends(t, i)[c];
             first = end < first ? end : first;
-            last = end > last ? end : last;
         }
-        wrong += t->first_end[i] != first || t->last_end[i] != last;
+        wrong += t->first_end[i] != first;
     }
     return wrong;
 }
@@ -86,11 +85,11 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
         order_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
-            live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory, LIFETIMES_ALIGNMENT);
+            live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
             CHECK("held is not less than live", live_ranges_held(&t) >= t.live);
             CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
                       0);
-            CHECK_INT("least and greatest ends", count_beside_ends(&t), 0);
+            CHECK_INT("least ends", count_beside_ends(&t), 0);
             for (int way = 0; t.count > 0 && way < WAYS; way++) {
                 uint64_t top = pack(&t, way);
                 CHECK("no plan is smaller than what is held", top >= live_ranges_held(&t));
@@ -109,16 +108,14 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
     }
 }
 
-/* Fills first_end and last_end from the ends. */
+/* Fills first_end from the ends. */
 static void settle_ends(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->count; i++) {
         t->first_end[i] = LIVE_RANGES_NEVER;
-        t->last_end[i] = 0;
         for (uint32_t c = 0; c < t->classes; c++) {
             uint32_t end = live_ranges_ends(t, i)[c];
             t->first_end[i] = end < t->first_end[i] ? end : t->first_end[i];
-            t->last_end[i] = end > t->last_end[i] ? end : t->last_end[i];
         }
     }
 }
@@ -156,7 +153,6 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
     enum { LATER = 3 };
     draw_live_ranges(t, random, count);
     t->first_end = heap_alloc(count, sizeof *t->first_end);
-    t->last_end = heap_alloc(count, sizeof *t->last_end);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = t->first_use[i], middle = count / 4,
                  *end = t->end + (size_t)i * t->classes;
@@ -283,7 +279,6 @@ static void rounds_and_order_by_size_waste_less(void)
         uint64_t size;
     } of[] = {{0, 2, 2}, {1, 6, 2}, {2, 3, 1}, {3, 6, 3}, {4, 6, 1}};
     t.first_end = heap_alloc(t.count, sizeof *t.first_end);
-    t.last_end = heap_alloc(t.count, sizeof *t.last_end);
     t.ops = 6;
     for (uint32_t i = 0; i < t.count; i++) {
         t.first_use[i] = of[i].first_use;
@@ -359,7 +354,7 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     struct live_ranges t = {0};
     order_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
-    live_ranges_of(&t, ir, &order, &first_uses, memory, LIFETIMES_ALIGNMENT);
+    live_ranges_of(&t, ir, &order, &first_uses, memory);
     uint64_t floor = t.count > 0 ? held - live_ranges_held(&t) + floor_of(&t) : held;
     live_ranges_release(&t);
     first_uses_release(&first_uses);
@@ -395,7 +390,7 @@ static void products_waste_little(void)
         struct lifetimes_figures figures;
         CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
                          compose_build(&ir, &choices, &diag) == STATUS_OK);
-        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, &figures);
+        lifetimes_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             uint64_t floor = ir.role_count == 1 ? floor_of_role(&ir, (uint8_t)m, figures.held[m])
                                                 : figures.held[m];

@@ -105,8 +105,8 @@ static void exchanges_are_repeated(void)
         build(&core, &c, &request, rows[i].profile);
         CHECK(rows[i].profile, count(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
         struct lifetimes_figures a, b;
-        lifetimes_plan(&keep, LIFETIMES_ALIGNMENT, &a);
-        lifetimes_plan(&core, LIFETIMES_ALIGNMENT, &b);
+        lifetimes_plan(&keep, &a);
+        lifetimes_plan(&core, &b);
         CHECK(rows[i].profile, (double)b.live[MEMORY_HBM] <= 1.05 * (double)a.live[MEMORY_HBM]);
         ir_release(&keep);
         ir_release(&core);

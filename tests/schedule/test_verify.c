@@ -504,7 +504,7 @@ static void plans_agree_with_brute_force(void)
                                           .host_percent = 5,
                                           .range_percent = 20});
         lifetimes_free_sets(&ir);
-        lifetimes_plan(&ir, LIFETIMES_ALIGNMENT, NULL);
+        lifetimes_plan(&ir, NULL);
         verify(&ir, NULL, "", &report, NULL);
         CHECK_INT("a plan of ours overlaps", (int64_t)report.result[overlap].failures, 0);
         CHECK_INT("a free set of ours is early", (int64_t)report.result[after].failures, 0);
