@@ -306,7 +306,7 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {
     struct id_map *map = &ir_index(ir)->shape;
-    uint32_t *last = &ir->index->last_shape[desc->work.kind], params = info->param_count;
+    uint32_t params = info->param_count;
     struct work key = desc->work;
     key.in = key.out = 0;
     key.reads = desc->read_count;
@@ -317,40 +317,30 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
         key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
     if (!desc->read_count)
         key.in = key.out;
-    if (*last < ir->shape_count && same_shape(&ir->shape[*last], &key, params))
-        return *last;
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
     for (struct id_probe at = id_map_start(map, hash); id_map_next(map, &at);)
         if (same_shape(&ir->shape[at.row], &key, params))
-            return *last = at.row;
+            return at.row;
     memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
     RESERVE(ir, shape, 1);
     id_map_add(map, hash, ir->shape_count);
     ir->shape[ir->shape_count] = key;
-    return *last = ir->shape_count++;
-}
-
-static bool same_extent(struct ir_extent a, struct ir_extent b)
-{
-    return a.begin == b.begin && a.count == b.count;
+    return ir->shape_count++;
 }
 
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
-    uint32_t *last = &ir->index->last_extent;
-    if (*last < ir->extent_count && same_extent(ir->extent[*last], extent))
-        return *last;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
-        if (same_extent(ir->extent[p.row], extent))
-            return *last = p.row;
+        if (ir->extent[p.row].begin == extent.begin && ir->extent[p.row].count == extent.count)
+            return p.row;
     RESERVE(ir, extent, 1);
     id_map_add(map, hash, ir->extent_count);
     ir->extent[ir->extent_count] = extent;
-    return *last = ir->extent_count++;
+    return ir->extent_count++;
 }
 
 uint32_t ir_add_range(struct ir *ir, struct ir_range range)
