@@ -191,17 +191,14 @@ static uint32_t add_word(struct ir *ir, const char *text, size_t size)
     return ir->word_count++;
 }
 
-static bool same_dims(const struct dims *a, const struct dims *b)
-{
-    return a->count == b->count && memcmp(a->size, b->size, a->count * sizeof *a->size) == 0;
-}
-
 static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
 {
     struct id_map *map = &ir_index(ir)->dims;
-    uint64_t hash = hash_text((const char *)dims->size, dims->count * sizeof *dims->size);
+    size_t bytes = dims->count * sizeof *dims->size;
+    uint64_t hash = hash_text((const char *)dims->size, bytes);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
-        if (same_dims(&ir->dims[p.row], dims))
+        if (ir->dims[p.row].count == dims->count &&
+            memcmp(ir->dims[p.row].size, dims->size, bytes) == 0)
             return p.row;
     struct dims row = *dims;
     bool fits = dims_elements(dims, &row.elements);
@@ -374,14 +371,6 @@ static inline uint32_t operand_of(struct ir *ir, const struct view *view)
     return IR_RANGE | range_row(ir, (struct ir_range){view->buffer, extent});
 }
 
-static void add_operands(struct ir *ir, const struct op_desc *desc)
-{
-    for (uint32_t i = 0; i < desc->read_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
-    for (uint32_t i = 0; i < desc->write_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
-}
-
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
 {
     struct op_table *t = &ir->op;
@@ -412,7 +401,10 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->guard[row] = desc->guard;
     t->shape[row] = intern_shape(ir, desc, info);
     t->operand_begin[row] = ir->operand_count;
-    add_operands(ir, desc);
+    for (uint32_t i = 0; i < desc->read_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
+    for (uint32_t i = 0; i < desc->write_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)
