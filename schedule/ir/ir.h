@@ -332,10 +332,14 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
 }
 
 /* Makes room after the rows that are there, for passes that write columns themselves. */
-struct ir_room {
-    uint64_t ops, buffers, operands, waits, ranges, free_ops;
-};
-void ir_reserve(struct ir *ir, const struct ir_room *room);
+void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands);
+
+/* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no
+ * offset yet, and the caller sets its number. */
+uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in, uint32_t from);
+/* Copies `rows` rows of a table over those from row `to` on of another one, which has room for them. */
+void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
+                 uint32_t rows);
 
 /* --- reading --- */
 struct view ir_view(const struct ir *ir, uint32_t operand);

@@ -191,17 +191,14 @@ static uint32_t add_word(struct ir *ir, const char *text, size_t size)
     return ir->word_count++;
 }
 
-static bool same_dims(const struct dims *a, const struct dims *b)
-{
-    return a->count == b->count && memcmp(a->size, b->size, a->count * sizeof *a->size) == 0;
-}
-
 static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
 {
     struct id_map *map = &ir_index(ir)->dims;
-    uint64_t hash = hash_text((const char *)dims->size, dims->count * sizeof *dims->size);
+    size_t bytes = dims->count * sizeof *dims->size;
+    uint64_t hash = hash_text((const char *)dims->size, bytes);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
-        if (same_dims(&ir->dims[p.row], dims))
+        if (ir->dims[p.row].count == dims->count &&
+            memcmp(ir->dims[p.row].size, dims->size, bytes) == 0)
             return p.row;
     struct dims row = *dims;
     bool fits = dims_elements(dims, &row.elements);
@@ -306,7 +303,7 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
                              const struct work_kind_info *info)
 {
     struct id_map *map = &ir_index(ir)->shape;
-    uint32_t *last = &ir->index->last_shape[desc->work.kind], params = info->param_count;
+    uint32_t params = info->param_count;
     struct work key = desc->work;
     key.in = key.out = 0;
     key.reads = desc->read_count;
@@ -317,40 +314,30 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
         key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
     if (!desc->read_count)
         key.in = key.out;
-    if (*last < ir->shape_count && same_shape(&ir->shape[*last], &key, params))
-        return *last;
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
     for (struct id_probe at = id_map_start(map, hash); id_map_next(map, &at);)
         if (same_shape(&ir->shape[at.row], &key, params))
-            return *last = at.row;
+            return at.row;
     memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
     RESERVE(ir, shape, 1);
     id_map_add(map, hash, ir->shape_count);
     ir->shape[ir->shape_count] = key;
-    return *last = ir->shape_count++;
-}
-
-static bool same_extent(struct ir_extent a, struct ir_extent b)
-{
-    return a.begin == b.begin && a.count == b.count;
+    return ir->shape_count++;
 }
 
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
-    uint32_t *last = &ir->index->last_extent;
-    if (*last < ir->extent_count && same_extent(ir->extent[*last], extent))
-        return *last;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
     for (struct id_probe p = id_map_start(map, hash); id_map_next(map, &p);)
-        if (same_extent(ir->extent[p.row], extent))
-            return *last = p.row;
+        if (ir->extent[p.row].begin == extent.begin && ir->extent[p.row].count == extent.count)
+            return p.row;
     RESERVE(ir, extent, 1);
     id_map_add(map, hash, ir->extent_count);
     ir->extent[ir->extent_count] = extent;
-    return *last = ir->extent_count++;
+    return ir->extent_count++;
 }
 
 uint32_t ir_add_range(struct ir *ir, struct ir_range range)
@@ -384,14 +371,6 @@ static inline uint32_t operand_of(struct ir *ir, const struct view *view)
     return IR_RANGE | range_row(ir, (struct ir_range){view->buffer, extent});
 }
 
-static void add_operands(struct ir *ir, const struct op_desc *desc)
-{
-    for (uint32_t i = 0; i < desc->read_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
-    for (uint32_t i = 0; i < desc->write_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
-}
-
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
 {
     struct op_table *t = &ir->op;
@@ -422,7 +401,10 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->guard[row] = desc->guard;
     t->shape[row] = intern_shape(ir, desc, info);
     t->operand_begin[row] = ir->operand_count;
-    add_operands(ir, desc);
+    for (uint32_t i = 0; i < desc->read_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
+    for (uint32_t i = 0; i < desc->write_count; i++)
+        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)

@@ -18,8 +18,6 @@ struct ir_index {
 
     uint32_t *next_number; /* per word: the number of the next buffer of this stem */
 
-    uint32_t last_extent;                    /* row of the last range's extent */
-    uint32_t last_shape[WORK_KIND_COUNT];    /* row of the last op's shape */
     uint32_t recent_range[IR_RECENT_RANGES]; /* rows of ranges by their hash */
 
     uint32_t open_role; /* where ops go: the last role added, or the one the parser is in */

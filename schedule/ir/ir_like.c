@@ -4,25 +4,32 @@
 
 #include <assert.h>
 
+uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in, uint32_t from)
+{
+    uint32_t row = out->count++;
+    out->memory[row] = in->memory[from];
+    out->dtype[row] = in->dtype[from];
+    out->category[row] = in->category[from];
+    out->flags[row] = in->flags[from];
+    out->role[row] = in->role[from];
+    out->layer[row] = in->layer[from];
+    out->binding[row] = in->binding[from];
+    out->dims[row] = in->dims[from];
+    out->stem[row] = in->stem[from];
+    out->free_op[row].i = 0;
+    out->free_count[row] = 0;
+    out->offset[row] = UINT64_MAX;
+    return row;
+}
+
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
 {
     struct buffer_table *t = &ir->buffer;
     assert(t->count < IR_RANGE && buffer.i < t->count);
     ir_grow_buffers(t, 1);
-    uint32_t row = t->count++, from = buffer.i;
-    t->memory[row] = t->memory[from];
-    t->dtype[row] = t->dtype[from];
-    t->category[row] = t->category[from];
-    t->flags[row] = t->flags[from];
-    t->role[row] = t->role[from];
-    t->layer[row] = t->layer[from];
-    t->dims[row] = t->dims[from];
-    t->stem[row] = t->stem[from];
+    uint32_t row = ir_copy_buffer(t, t, buffer.i);
     t->binding[row] = IR_NONE16;
     t->number[row] = ir_index(ir)->next_number[t->stem[row]]++;
-    t->free_op[row].i = 0;
-    t->free_count[row] = 0;
-    t->offset[row] = UINT64_MAX;
     return (buffer_id){row};
 }
 
@@ -37,17 +44,7 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
 
     ir_grow_ops(t, 1);
     uint32_t row = t->count++;
-    t->kind[row] = t->kind[op];
-    t->stream[row] = t->stream[op];
-    t->region[row] = t->region[op];
-    t->reads[row] = t->reads[op];
-    t->writes[row] = t->writes[op];
-    t->layer[row] = t->layer[op];
-    t->chunk[row] = t->chunk[op];
-    t->step[row] = t->step[op];
-    t->micro[row] = t->micro[op];
-    t->guard[row] = t->guard[op];
-    t->shape[row] = t->shape[op];
+    ir_copy_ops(t, row, t, op, 1);
     t->phase[row] = phase;
     t->operand_begin[row] = ir->operand_count;
     for (uint32_t k = 0; k < operands; k++) {

@@ -19,7 +19,7 @@ static int quoted(struct word word)
     return word.size < QUOTED ? (int)word.size : QUOTED;
 }
 
-enum status parse_error(struct parser *p, const char *at, const char *format, ...)
+bool parse_error(struct parser *p, const char *at, const char *format, ...)
 {
     struct loc loc = {.name = p->cursor.name,
                       .line = p->cursor.line,
@@ -28,7 +28,7 @@ enum status parse_error(struct parser *p, const char *at, const char *format, ..
     va_start(args, format);
     diag_verror(p->diag, loc, STATUS_BAD_INPUT, format, args);
     va_end(args);
-    return STATUS_BAD_INPUT;
+    return false;
 }
 
 /* The names in a sentence: "a, b or c". */
@@ -40,8 +40,8 @@ static void put_choices(struct text *out, const char *const *names, size_t count
     }
 }
 
-enum status parse_unknown(struct parser *p, struct word word, const char *what,
-                          const char *const *names, size_t count)
+bool parse_unknown(struct parser *p, struct word word, const char *what, const char *const *names,
+                   size_t count)
 {
     char copy[QUOTED + 1];
     memcpy(copy, word.at, (size_t)quoted(word));
@@ -56,16 +56,16 @@ enum status parse_unknown(struct parser *p, struct word word, const char *what,
     put_choices(&choices, names, count);
     parse_error(p, word.at, "unknown %s '%s': expected %s", what, copy, choices.data);
     text_release(&choices);
-    return STATUS_BAD_INPUT;
+    return false;
 }
 
-enum status parse_choice(struct parser *p, struct word word, const char *what,
-                         const char *const *names, size_t count, uint8_t *found)
+bool parse_choice(struct parser *p, struct word word, const char *what, const char *const *names,
+                  size_t count, uint8_t *found)
 {
     for (size_t i = 0; i < count; i++)
         if (word_is(word, names[i])) {
             *found = (uint8_t)i;
-            return STATUS_OK;
+            return true;
         }
     return parse_unknown(p, word, what, names, count);
 }
@@ -82,21 +82,21 @@ struct word parse_word(struct parser *p)
     return cursor_next(&p->cursor);
 }
 
-enum status parse_expect(struct parser *p, struct word *word, const char *what)
+bool parse_expect(struct parser *p, struct word *word, const char *what)
 {
     *word = parse_word(p);
     if (word->size == 0)
         return parse_error(p, word->at, "expected %s at the end of the line", what);
-    return STATUS_OK;
+    return true;
 }
 
-enum status parse_line_end(struct parser *p)
+bool parse_line_end(struct parser *p)
 {
     struct word word = parse_word(p);
     if (word.size > 0)
         return parse_error(p, word.at, "unexpected '%.*s' behind the end of the statement",
                            quoted(word), word.at);
-    return STATUS_OK;
+    return true;
 }
 
 struct word word_cut(struct word *word, char c)
@@ -116,11 +116,11 @@ bool word_split(struct word *rest, char c, struct word *item)
     return item->at != NULL;
 }
 
-enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
-                         int64_t high, int64_t *value)
+bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
+                  int64_t *value)
 {
     if (parse_i64(word.at, word.size, value) && *value >= low && *value <= high)
-        return STATUS_OK;
+        return true;
     if (high == INT64_MAX && low != INT64_MIN)
         return parse_error(p, word.at,
                            "%s: expected a whole number of at least %" PRId64
@@ -131,7 +131,7 @@ enum status parse_number(struct parser *p, struct word word, const char *what, i
                        low, high, quoted(word), word.at);
 }
 
-enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word)
+bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word)
 {
     if (word->size == 0)
         return parse_error(p, word->at, "expected the name of a %s", what);
@@ -143,7 +143,7 @@ enum status parse_name(struct parser *p, const char *what, bool is_short, struct
     if (is_short && word->size >= MESH_NAME_MAX)
         return parse_error(p, word->at, "the name '%.*s' of a %s is longer than %d letters",
                            quoted(*word), word->at, what, MESH_NAME_MAX - 1);
-    return STATUS_OK;
+    return true;
 }
 
 /* Does the word name this attribute? Flags end in '!'. */
@@ -156,8 +156,8 @@ static bool is_attribute(struct word key, const char *name)
     return key.size == size && memcmp(key.at, name, size) == 0;
 }
 
-enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
-                             size_t count, uint32_t required, struct word *value)
+bool parse_attributes(struct parser *p, const char *what, const char *const *names, size_t count,
+                      uint32_t required, struct word *value)
 {
     char kind[64];
     for (size_t i = 0; i < count; i++)
@@ -185,16 +185,16 @@ enum status parse_attributes(struct parser *p, const char *what, const char *con
     for (size_t i = 0; i < count; i++)
         if ((required >> i & 1) && !value[i].at)
             return parse_error(p, p->cursor.at, "a %s needs %s=", what, names[i]);
-    return STATUS_OK;
+    return true;
 }
 
-enum status parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
-                      uint16_t *row)
+bool parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
+               uint16_t *row)
 {
     uint32_t found = ir_find(p->ir, table, word.at, word.size);
     *row = (uint16_t)found;
     if (found != IR_NONE)
-        return STATUS_OK;
+        return true;
     uint32_t count = p->ir->index ? p->ir->index->name[table].count : 0;
     const char **names = arena_array(&p->scratch, count, sizeof *names);
     for (uint32_t i = 0; i < count; i++)
@@ -202,23 +202,22 @@ enum status parse_row(struct parser *p, enum ir_table table, struct word word, c
     return parse_unknown(p, word, what, names, count);
 }
 
-enum status parse_op_list(struct parser *p, struct word word, const char *what)
+bool parse_op_list(struct parser *p, struct word word, const char *what)
 {
     p->list_count = 0;
     for (struct word item; word_split(&word, ',', &item);) {
         int64_t op;
-        enum status status = parse_number(p, item, what, 0, (int64_t)IR_NONE - 1, &op);
-        if (status != STATUS_OK)
-            return status;
+        if (!parse_number(p, item, what, 0, (int64_t)IR_NONE - 1, &op))
+            return false;
         if (p->list_count == UINT16_MAX)
             return parse_error(p, item.at, "%s: more than %d ops", what, UINT16_MAX);
         p->list = heap_grow(p->list, &p->list_capacity, p->list_count + 1, sizeof *p->list);
         p->list[p->list_count++] = (op_id){(uint32_t)op};
     }
-    return STATUS_OK;
+    return true;
 }
 
-enum status parse_dims(struct parser *p, struct word word, struct dims *dims)
+bool parse_dims(struct parser *p, struct word word, struct dims *dims)
 {
     *dims = (struct dims){0};
     if (word.size < 2 || word.at[0] != '[' || word.at[word.size - 1] != ']')
@@ -229,16 +228,14 @@ enum status parse_dims(struct parser *p, struct word word, struct dims *dims)
         if (dims->count == ARRAY_LEN(dims->size))
             return parse_error(p, item.at, "a shape has at most %d sizes",
                                (int)ARRAY_LEN(dims->size));
-        enum status status =
-            parse_number(p, item, "a size of a shape", 1, INT64_MAX, &dims->size[dims->count++]);
-        if (status != STATUS_OK)
-            return status;
+        if (!parse_number(p, item, "a size of a shape", 1, INT64_MAX, &dims->size[dims->count++]))
+            return false;
     }
     uint64_t elements;
     if (!dims_elements(dims, &elements))
         return parse_error(p, word.at, "the shape %.*s has more than %" PRId64 " elements",
                            quoted(word), word.at, (int64_t)IR_ELEMENTS_MAX);
-    return STATUS_OK;
+    return true;
 }
 
 /* ---- the whole text ---- */
@@ -254,16 +251,14 @@ static const struct {
     {"ops", parse_ops},       {"documents", parse_documents},
 };
 
-enum status parse_statement(struct parser *p)
+bool parse_statement(struct parser *p)
 {
     struct word word = parse_word(p);
     if (word.size == 0)
-        return STATUS_OK;
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(statements); i++)
-        if (word_is(word, statements[i].name)) {
-            enum status status = statements[i].parse(p);
-            return status == STATUS_OK ? parse_line_end(p) : status;
-        }
+        if (word_is(word, statements[i].name))
+            return statements[i].parse(p) && parse_line_end(p);
     const char *names[ARRAY_LEN(statements)];
     for (size_t i = 0; i < ARRAY_LEN(statements); i++)
         names[i] = statements[i].name;
@@ -271,7 +266,7 @@ enum status parse_statement(struct parser *p)
 }
 
 /* The first line that is not empty. */
-static enum status parse_header(struct parser *p)
+static bool parse_header(struct parser *p)
 {
     struct word word = parse_word(p);
     while (word.size == 0 && cursor_next_line(&p->cursor))
@@ -282,13 +277,11 @@ static enum status parse_header(struct parser *p)
                            "not a schedule: its first line must be 'longhaul schedule %d'",
                            IR_TEXT_FLAT);
     struct word version;
-    enum status status = parse_expect(p, &version, "the version of the schedule format");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &version, "the version of the schedule format"))
+        return false;
     int64_t number;
-    status = parse_number(p, version, "the version of the schedule format", 0, INT64_MAX, &number);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_number(p, version, "the version of the schedule format", 0, INT64_MAX, &number))
+        return false;
     if (number != IR_TEXT_FLAT && number != IR_TEXT_LOOPS)
         return parse_error(p, version.at,
                            "version %" PRId64 " of the schedule format: this program reads "
@@ -298,46 +291,48 @@ static enum status parse_header(struct parser *p)
     return parse_line_end(p);
 }
 
-static enum status check_pending(struct parser *p)
+static bool check_pending(struct parser *p)
 {
     for (size_t i = 0; i < p->pending_count; i++) {
         const struct pending *at = &p->pending[i];
         struct loc loc = {p->cursor.name, at->line, at->column};
-        if (at->op >= p->ir->op.count)
-            return diag_error(p->diag, loc, STATUS_BAD_INPUT,
-                              "free: there is no op %" PRIu32 "; the schedule has %" PRIu32 " ops",
-                              at->op, p->ir->op.count);
+        if (at->op >= p->ir->op.count) {
+            diag_error(p->diag, loc, STATUS_BAD_INPUT,
+                       "free: there is no op %" PRIu32 "; the schedule has %" PRIu32 " ops", at->op,
+                       p->ir->op.count);
+            return false;
+        }
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* A NUL would end a message that quotes the word around it, so NULs are found first. */
-static enum status check_nul(struct parser *p)
+static bool check_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);
     const char *nul = left > 0 ? memchr(p->cursor.at, '\0', left) : NULL;
     if (!nul)
-        return STATUS_OK;
+        return true;
     while (memchr(p->cursor.at, '\n', (size_t)(nul - p->cursor.at)))
         cursor_next_line(&p->cursor);
     return parse_error(p, nul, "a NUL byte: this is not text");
 }
 
-static enum status parse_all(struct parser *p)
+static bool parse_all(struct parser *p)
 {
-    enum status status = parse_header(p);
-    if (status == STATUS_OK)
-        status = check_nul(p);
-    if (status == STATUS_OK && p->has_loops)
-        status = loops_read(p);
-    while (status == STATUS_OK && !p->has_loops && cursor_next_line(&p->cursor))
-        status = parse_statement(p);
-    if (status == STATUS_OK)
-        status = check_pending(p);
-    if (status == STATUS_OK && p->ir->index) /* roles after the open one have no ops */
+    if (!parse_header(p) || !check_nul(p))
+        return false;
+    if (p->has_loops && !loops_read(p))
+        return false;
+    while (!p->has_loops && cursor_next_line(&p->cursor))
+        if (!parse_statement(p))
+            return false;
+    if (!check_pending(p))
+        return false;
+    if (p->ir->index) /* roles after the open one have no ops */
         for (uint32_t r = p->ir->index->open_role + 1; r < p->ir->role_count; r++)
             p->ir->role[r].op_begin = p->ir->op.count;
-    return status;
+    return true;
 }
 
 enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t size,
@@ -345,7 +340,7 @@ enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t s
 {
     assert(ir->op.count == 0 && ir->buffer.count == 0 && !ir->index);
     struct parser p = {.ir = ir, .cursor = cursor_make(name, text, size), .diag = diag};
-    enum status status = parse_all(&p);
+    enum status status = parse_all(&p) ? STATUS_OK : STATUS_BAD_INPUT;
     arena_release(&p.scratch);
     free(p.pending);
     free(p.list);

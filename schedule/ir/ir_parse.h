@@ -41,33 +41,34 @@ struct parser {
 enum clause { CLAUSE_READS, CLAUSE_WRITES, CLAUSE_WAITS, CLAUSE_GUARD, CLAUSE_COUNT };
 extern const char *const clause_names[CLAUSE_COUNT];
 
-/* Parses a statement whose first word was read: reads the rest of the line. */
-typedef enum status parse_function(struct parser *p);
+/* Parses a statement whose first word was read: reads the rest of the line. This and every function below that returns
+ * a bool and is passed the parser returns false once it has reported a fault. */
+typedef bool parse_function(struct parser *p);
 
 /* Reads the statement of the line at the cursor. */
-enum status parse_statement(struct parser *p);
+bool parse_statement(struct parser *p);
 
 parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_group, parse_role,
     parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
-/* Reports "name:line:column: error: ..." at a word of the current line; returns STATUS_BAD_INPUT. */
-enum status parse_error(struct parser *p, const char *at, const char *format, ...)
+/* Reports "name:line:column: error: ..." at a word of the current line; returns false. */
+bool parse_error(struct parser *p, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Reports "unknown WHAT 'x'", with the nearest of the names that would be right, or all of them when they are few. */
-enum status parse_unknown(struct parser *p, struct word word, const char *what,
-                          const char *const *names, size_t count);
+bool parse_unknown(struct parser *p, struct word word, const char *what, const char *const *names,
+                   size_t count);
 
 /* Finds a word in a table of names, or reports it as unknown. */
-enum status parse_choice(struct parser *p, struct word word, const char *what,
-                         const char *const *names, size_t count, uint8_t *found);
+bool parse_choice(struct parser *p, struct word word, const char *what, const char *const *names,
+                  size_t count, uint8_t *found);
 
 /* Return the next word of the line; size 0 at its end. */
 struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word, which must be there; the error is "expected WHAT". */
-enum status parse_expect(struct parser *p, struct word *word, const char *what);
-enum status parse_line_end(struct parser *p);
+bool parse_expect(struct parser *p, struct word *word, const char *what);
+bool parse_line_end(struct parser *p);
 
 static inline bool word_is(struct word word, const char *text)
 {
@@ -82,26 +83,26 @@ struct word word_cut(struct word *word, char c);
 bool word_split(struct word *rest, char c, struct word *item);
 
 /* Parses a decimal in low..high; what: its name in messages, such as "layer". */
-enum status parse_number(struct parser *p, struct word word, const char *what, int64_t low,
-                         int64_t high, int64_t *value);
+bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
+                  int64_t *value);
 
 /* Reads a new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
-enum status parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
+bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
 /* Reads KEY=VALUE words to the line's end. value[i] receives the value of names[i]; its `at` is NULL when the word is
  * missing. Flags (names ending in '!') are given as the bare name. The names whose bits are set in `required` must be
  * there. what: the kind of row for messages, such as "buffer". */
-enum status parse_attributes(struct parser *p, const char *what, const char *const *names,
-                             size_t count, uint32_t required, struct word *value);
+bool parse_attributes(struct parser *p, const char *what, const char *const *names, size_t count,
+                      uint32_t required, struct word *value);
 
 /* Finds a row by name, or reports it as unknown. */
-enum status parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
-                      uint16_t *row);
+bool parse_row(struct parser *p, enum ir_table table, struct word word, const char *what,
+               uint16_t *row);
 /* Parses "cp,hp" as a bit mask of mesh axes. */
-enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
+bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
 /* Parses "12,14" into p->list; at most 65535 ids. */
-enum status parse_op_list(struct parser *p, struct word word, const char *what);
+bool parse_op_list(struct parser *p, struct word word, const char *what);
 /* Parses the sizes of dimensions, "[6144,4096]". */
-enum status parse_dims(struct parser *p, struct word word, struct dims *dims);
+bool parse_dims(struct parser *p, struct word word, struct dims *dims);
 
 #endif

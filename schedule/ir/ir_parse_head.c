@@ -6,21 +6,20 @@
 #include <string.h>
 
 /* Finds an axis that is not yet in the mask *seen, and adds it there. */
-static enum status parse_axis(struct parser *p, struct word word, uint32_t *seen, uint8_t *axis)
+static bool parse_axis(struct parser *p, struct word word, uint32_t *seen, uint8_t *axis)
 {
     const char *names[MESH_AXES_MAX];
     for (uint32_t a = 0; a < p->ir->mesh.axis_count; a++)
         names[a] = p->ir->mesh.axis[a].name;
-    enum status status =
-        parse_choice(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis);
-    if (status == STATUS_OK && *seen >> *axis & 1)
+    if (!parse_choice(p, word, "axis of the mesh", names, p->ir->mesh.axis_count, axis))
+        return false;
+    if (*seen >> *axis & 1)
         return parse_error(p, word.at, "the axis '%s' is given twice", names[*axis]);
-    if (status == STATUS_OK)
-        *seen |= 1u << *axis;
-    return status;
+    *seen |= 1u << *axis;
+    return true;
 }
 
-enum status parse_mesh(struct parser *p)
+bool parse_mesh(struct parser *p)
 {
     struct mesh *mesh = &p->ir->mesh;
     struct word word;
@@ -30,12 +29,12 @@ enum status parse_mesh(struct parser *p)
         return parse_error(p, p->cursor.line_start,
                            "the mesh must come before groups, roles, tensors and ops");
     p->has_mesh = true;
-    enum status status = parse_expect(p, &word, "an axis such as cp=4");
-    for (; status == STATUS_OK && word.size > 0; word = parse_word(p)) {
+    if (!parse_expect(p, &word, "an axis such as cp=4"))
+        return false;
+    for (; word.size > 0; word = parse_word(p)) {
         struct word size = word_cut(&word, '=');
-        status = parse_name(p, "mesh axis", true, &word);
-        if (status != STATUS_OK)
-            return status;
+        if (!parse_name(p, "mesh axis", true, &word))
+            return false;
         if (!size.at)
             return parse_error(p, word.at, "the axis needs a size: %.*s=SIZE", (int)word.size,
                                word.at);
@@ -47,13 +46,14 @@ enum status parse_mesh(struct parser *p)
         if (mesh_find_axis(mesh, axis->name) >= 0)
             return parse_error(p, word.at, "the axis '%s' is given twice", axis->name);
         int64_t value, ranks = mesh_ranks(mesh);
-        status = parse_number(p, size, axis->name, 1, MESH_RANKS_MAX, &value);
-        if (status == STATUS_OK && ranks * value > MESH_RANKS_MAX)
+        if (!parse_number(p, size, axis->name, 1, MESH_RANKS_MAX, &value))
+            return false;
+        if (ranks * value > MESH_RANKS_MAX)
             return parse_error(p, size.at, "a mesh has at most %u ranks", MESH_RANKS_MAX);
         axis->size = (uint32_t)value;
         mesh->axis_count++;
     }
-    return status;
+    return true;
 }
 
 static uint32_t count_items(struct word list, char separator)
@@ -65,20 +65,20 @@ static uint32_t count_items(struct word list, char separator)
 }
 
 /* Parses a list of numbers in low..high into *number, which the ir's arena holds. */
-static enum status parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
-                                 int64_t high, const int64_t **number, uint32_t *count)
+static bool parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
+                          int64_t high, const int64_t **number, uint32_t *count)
 {
-    enum status status = STATUS_OK;
     *count = count_items(list, ',');
     int64_t *next = arena_array(&p->ir->arena, *count, sizeof *next);
     *number = next;
-    for (struct word item; status == STATUS_OK && word_split(&list, ',', &item);)
-        status = parse_number(p, item, what, low, high, next++);
-    return status;
+    for (struct word item; word_split(&list, ',', &item);)
+        if (!parse_number(p, item, what, low, high, next++))
+            return false;
+    return true;
 }
 
 /* Parses one length for each of the layout's chunks. */
-static enum status parse_lengths(struct parser *p, struct word list)
+static bool parse_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
     uint32_t count = count_items(list, ',');
@@ -88,7 +88,7 @@ static enum status parse_lengths(struct parser *p, struct word list)
     return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->length, &count);
 }
 
-enum status parse_tokens(struct parser *p)
+bool parse_tokens(struct parser *p)
 {
     enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, LENGTHS, DTYPE, COUNT };
     static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",  "chunk",
@@ -98,9 +98,8 @@ enum status parse_tokens(struct parser *p)
     if (p->has_tokens)
         return parse_error(p, start, "a second tokens line: there is only one");
     p->has_tokens = true;
-    enum status status = parse_attributes(p, "tokens line", keys, COUNT, 1u << DTYPE, value);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_attributes(p, "tokens line", keys, COUNT, 1u << DTYPE, value))
+        return false;
     enum dtype dtype;
     if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) || dtype == DTYPE_I32 ||
         dtype == DTYPE_U8) /* nothing is computed in these */
@@ -112,39 +111,34 @@ enum status parse_tokens(struct parser *p)
     int64_t number[COUNT] = {[CP] = 1, [HP] = 1, [CHUNKS] = 1};
     for (int i = CP; i <= MICRO_BATCH; i++) {
         int64_t high = i <= CHUNKS ? UINT32_MAX : INT64_MAX;
-        if (value[i].at)
-            status = parse_number(p, value[i], keys[i], 1, high, &number[i]);
-        if (status != STATUS_OK)
-            return status;
+        if (value[i].at && !parse_number(p, value[i], keys[i], 1, high, &number[i]))
+            return false;
         if (i <= SEQ && value[i].at && !value[LAYOUT].at)
             return parse_error(p, value[i].at, "%s is of a layout: give layout=KIND too", keys[i]);
     }
     p->ir->global_batch = number[BATCH];
     p->ir->micro_batch = number[MICRO_BATCH];
     if (!value[LAYOUT].at)
-        return STATUS_OK;
+        return true;
     if (!value[SEQ].at)
         return parse_error(p, value[LAYOUT].at, "a layout needs seq=TOKENS");
     uint8_t kind = 0;
-    status = parse_choice(p, value[LAYOUT], "layout", layout_names, LAYOUT_KIND_COUNT, &kind);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_choice(p, value[LAYOUT], "layout", layout_names, LAYOUT_KIND_COUNT, &kind))
+        return false;
     p->ir->layout = (struct token_layout){.kind = kind,
                                           .cp = (uint32_t)number[CP],
                                           .hp = (uint32_t)number[HP],
                                           .chunks = (uint32_t)number[CHUNKS],
                                           .chunk = number[CHUNK],
                                           .tokens = number[SEQ]};
-    if (value[LENGTHS].at)
-        status = parse_lengths(p, value[LENGTHS]);
-    if (status != STATUS_OK)
-        return status;
+    if (value[LENGTHS].at && !parse_lengths(p, value[LENGTHS]))
+        return false;
     struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
-    return layout_check(&p->ir->layout, at, p->diag);
+    return layout_check(&p->ir->layout, at, p->diag) == STATUS_OK;
 }
 
 /* documents [of=SEQUENCE,...] lengths=TOKENS,... */
-enum status parse_documents(struct parser *p)
+bool parse_documents(struct parser *p)
 {
     enum { OF, LENGTHS, COUNT, SEQUENCES_MAX = 1 << 20 };
     static const char *const keys[COUNT] = {"of", "lengths"};
@@ -153,22 +147,19 @@ enum status parse_documents(struct parser *p)
     const int64_t *length, *sequence = NULL;
     int64_t sum = 0;
     uint32_t lengths, sequences = 0;
-    enum status status = parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value))
+        return false;
     if (ir->layout.tokens == 0 || ir->global_batch > SEQUENCES_MAX)
         return parse_error(
             p, p->cursor.line_start,
             "documents need a tokens line before them with layout=, seq= and a batch of "
             "at most %d sequences",
             SEQUENCES_MAX);
-    status =
-        parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length, &lengths);
-    if (status == STATUS_OK && value[OF].at)
-        status = parse_numbers(p, value[OF], "a sequence of the batch", 0, ir->global_batch - 1,
-                               &sequence, &sequences);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length, &lengths))
+        return false;
+    if (value[OF].at && !parse_numbers(p, value[OF], "a sequence of the batch", 0,
+                                       ir->global_batch - 1, &sequence, &sequences))
+        return false;
     for (uint32_t i = 0; i < lengths && sum <= ir->layout.tokens; i++)
         sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
     if (sum != ir->layout.tokens)
@@ -185,76 +176,72 @@ enum status parse_documents(struct parser *p)
                                "the documents of sequence %" PRIu32 " are given twice", number);
         documents_set_lengths(&ir->documents, &ir->arena, number, length, lengths);
     }
-    return STATUS_OK;
+    return true;
 }
 
-enum status parse_arena(struct parser *p)
+bool parse_arena(struct parser *p)
 {
     struct word value[MEMORY_COUNT];
     if (p->has_arena)
         return parse_error(p, p->cursor.line_start, "a second arena line: there is only one");
     p->has_arena = true;
-    enum status status = parse_attributes(p, "arena line", memory_names, MEMORY_COUNT, 0, value);
-    for (int m = 0; status == STATUS_OK && m < MEMORY_COUNT; m++)
+    if (!parse_attributes(p, "arena line", memory_names, MEMORY_COUNT, 0, value))
+        return false;
+    for (int m = 0; m < MEMORY_COUNT; m++)
         if (value[m].at) {
             int64_t bytes;
-            status = parse_number(p, value[m], memory_names[m], 1, INT64_MAX, &bytes);
+            if (!parse_number(p, value[m], memory_names[m], 1, INT64_MAX, &bytes))
+                return false;
             p->ir->arena_bytes[m] = (uint64_t)bytes;
         }
-    return status;
+    return true;
 }
 
 /* Parses "0+3", ascending coordinates of an axis. */
-static enum status parse_set(struct parser *p, struct word word, struct axis_set *set)
+static bool parse_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
     uint32_t *coordinate = arena_array(&p->scratch, count_items(word, '+'), sizeof *coordinate);
     set->set = coordinate;
     for (struct word item; word_split(&word, '+', &item);) {
         int64_t value;
-        enum status status = parse_number(p, item, axis->name, 0, (int64_t)axis->size - 1, &value);
-        if (status != STATUS_OK)
-            return status;
+        if (!parse_number(p, item, axis->name, 0, (int64_t)axis->size - 1, &value))
+            return false;
         if (set->count > 0 && value <= coordinate[set->count - 1])
             return parse_error(p, item.at, "coordinates of an axis must ascend");
         coordinate[set->count++] = (uint32_t)value;
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* Parses "pp:0+3,tp", axes, each whole or with a set of coordinates. */
-static enum status parse_axes(struct parser *p, struct word word, struct axis_set *axes,
-                              uint32_t *count)
+static bool parse_axes(struct parser *p, struct word word, struct axis_set *axes, uint32_t *count)
 {
-    enum status status = STATUS_OK;
     uint32_t seen = 0;
-    for (struct word item; status == STATUS_OK && word_split(&word, ',', &item);) {
+    for (struct word item; word_split(&word, ',', &item);) {
         struct word set = word_cut(&item, ':');
         struct axis_set axis = {0};
-        status = parse_axis(p, item, &seen, &axis.axis);
-        if (status == STATUS_OK && set.at)
-            status = parse_set(p, set, &axis);
-        if (status == STATUS_OK)
-            axes[(*count)++] = axis;
+        if (!parse_axis(p, item, &seen, &axis.axis) || (set.at && !parse_set(p, set, &axis)))
+            return false;
+        axes[(*count)++] = axis;
     }
-    return status;
+    return true;
 }
 
-enum status parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
+bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
 {
-    enum status status = STATUS_OK;
     uint8_t axis;
     *mask = 0;
-    for (struct word item; status == STATUS_OK && word_split(&word, ',', &item);)
-        status = parse_axis(p, item, mask, &axis);
-    return status;
+    for (struct word item; word_split(&word, ',', &item);)
+        if (!parse_axis(p, item, mask, &axis))
+            return false;
+    return true;
 }
 
 /* Parses a group or a role, a new name and its axes, and adds it. rows: the rows that the table has. */
-static enum status parse_ranks(struct parser *p, const char *what, enum ir_table table,
-                               uint32_t rows,
-                               uint16_t add(struct ir *ir, const char *name,
-                                            const struct axis_set *axes, uint32_t count))
+static bool parse_ranks(struct parser *p, const char *what, enum ir_table table, uint32_t rows,
+                        uint16_t add(struct ir *ir, const char *name, const struct axis_set *axes,
+                                     uint32_t count))
 {
     static const char *const keys[] = {"axes"};
     char name[MESH_NAME_MAX] = "";
@@ -263,72 +250,66 @@ static enum status parse_ranks(struct parser *p, const char *what, enum ir_table
     if (rows == IR_NONE16 - 1)
         return parse_error(p, p->cursor.line_start, "more than %d %ss", IR_NONE16 - 1, what);
     struct word value, word = parse_word(p);
-    enum status status = parse_name(p, what, true, &word);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_name(p, what, true, &word))
+        return false;
     if (ir_find(p->ir, table, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second %s named '%.*s'", what, (int)word.size, word.at);
     memcpy(name, word.at, word.size);
-    status = parse_attributes(p, what, keys, 1, 0, &value);
-    if (status == STATUS_OK && value.at)
-        status = parse_axes(p, value, axes, &count);
-    if (status == STATUS_OK)
-        add(p->ir, name, axes, count);
-    return status;
+    if (!parse_attributes(p, what, keys, 1, 0, &value) ||
+        (value.at && !parse_axes(p, value, axes, &count)))
+        return false;
+    add(p->ir, name, axes, count);
+    return true;
 }
 
-enum status parse_group(struct parser *p)
+bool parse_group(struct parser *p)
 {
     return parse_ranks(p, "group", IR_GROUP, p->ir->group_count, ir_add_group);
 }
 
-enum status parse_role(struct parser *p)
+bool parse_role(struct parser *p)
 {
     if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->in_ops)
         return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
-    enum status status = parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role);
-    if (status == STATUS_OK)
-        p->ir->index->open_role = 0;
-    return status;
+    if (!parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role))
+        return false;
+    p->ir->index->open_role = 0;
+    return true;
 }
 
-enum status parse_stream(struct parser *p)
+bool parse_stream(struct parser *p)
 {
     const char *names[STREAM_SYNC]; /* no stream is of the class SYNC */
     char name[MESH_NAME_MAX] = "";
     uint8_t class = 0;
     struct word word = parse_word(p), class_word;
-    enum status status = parse_name(p, "stream", true, &word);
-    if (status == STATUS_OK)
-        status = parse_expect(p, &class_word, "the class of the stream");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_name(p, "stream", true, &word) ||
+        !parse_expect(p, &class_word, "the class of the stream"))
+        return false;
     if (ir_find(p->ir, IR_STREAM, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second stream named '%.*s'", (int)word.size, word.at);
     if (p->ir->stream_count == IR_STREAMS_MAX)
         return parse_error(p, word.at, "more than %d streams", IR_STREAMS_MAX);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         names[i] = stream_class_name((enum stream_class)i);
-    status = parse_choice(p, class_word, "class of stream", names, ARRAY_LEN(names), &class);
+    if (!parse_choice(p, class_word, "class of stream", names, ARRAY_LEN(names), &class))
+        return false;
     memcpy(name, word.at, word.size);
-    if (status == STATUS_OK)
-        ir_add_stream(p->ir, name, (enum stream_class) class);
-    return status;
+    ir_add_stream(p->ir, name, (enum stream_class) class);
+    return true;
 }
 
-enum status parse_ops(struct parser *p)
+bool parse_ops(struct parser *p)
 {
     struct ir *ir = p->ir;
     struct word word;
     uint16_t role;
-    enum status status = parse_expect(p, &word, "the name of a role");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &word, "the name of a role"))
+        return false;
     if (!p->in_ops && ir->op.count > 0)
         return parse_error(p, word.at, "ops before the first 'ops' line have no role");
-    status = parse_row(p, IR_ROLE, word, "role", &role);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_row(p, IR_ROLE, word, "role", &role))
+        return false;
     uint32_t next = p->in_ops ? ir->index->open_role + 1 : 0;
     if (role < next)
         return parse_error(p, word.at,
@@ -338,5 +319,5 @@ enum status parse_ops(struct parser *p)
         ir->role[r].op_begin = ir->op.count;
     ir->index->open_role = role;
     p->in_ops = true;
-    return STATUS_OK;
+    return true;
 }

@@ -26,17 +26,16 @@ struct op_line {
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
 
-static enum status parse_kind(struct parser *p, struct op_line *line)
+static bool parse_kind(struct parser *p, struct op_line *line)
 {
     struct word word;
-    enum status status = parse_expect(p, &word, "a kind of work");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &word, "a kind of work"))
+        return false;
     enum work_kind kind;
     if (work_kind_find(word.at, word.size, &kind)) {
         line->info = work_kind_info(kind);
         line->desc.work.kind = (uint8_t)kind;
-        return STATUS_OK;
+        return true;
     }
     const char *names[WORK_KIND_COUNT];
     for (int i = 0; i < WORK_KIND_COUNT; i++)
@@ -44,16 +43,14 @@ static enum status parse_kind(struct parser *p, struct op_line *line)
     return parse_unknown(p, word, "kind of work", names, WORK_KIND_COUNT);
 }
 
-static enum status parse_op_stream(struct parser *p, struct op_line *line)
+static bool parse_op_stream(struct parser *p, struct op_line *line)
 {
     struct word word;
-    enum status status = parse_expect(p, &word, "a stream");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &word, "a stream"))
+        return false;
     uint16_t found;
-    status = parse_row(p, IR_STREAM, word, "stream", &found);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_row(p, IR_STREAM, word, "stream", &found))
+        return false;
     enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
     if (!work_runs_on((enum work_kind)line->desc.work.kind, class))
         return parse_error(p, word.at, "%s runs on streams of class %s, and '%s' is of class %s",
@@ -61,19 +58,19 @@ static enum status parse_op_stream(struct parser *p, struct op_line *line)
                            stream_class_name((enum stream_class)line->info->stream),
                            p->ir->stream[found].name, stream_class_name(class));
     line->desc.stream = (uint8_t)found;
-    return STATUS_OK;
+    return true;
 }
 
-static enum status parse_param(struct parser *p, struct op_line *line, uint32_t i,
-                               struct word value)
+static bool parse_param(struct parser *p, struct op_line *line, uint32_t i, struct word value)
 {
     const struct work_param *param = &line->info->param[i];
     int64_t *target = &line->desc.work.p[i];
     if (param->is_group) {
         uint16_t group;
-        enum status status = parse_row(p, IR_GROUP, value, "group", &group);
-        *target = status == STATUS_OK ? group + param->optional : 0;
-        return status;
+        if (!parse_row(p, IR_GROUP, value, "group", &group))
+            return false;
+        *target = group + param->optional;
+        return true;
     }
     if (!param->values)
         return parse_number(p, value, param->name,
@@ -82,13 +79,13 @@ static enum status parse_param(struct parser *p, struct op_line *line, uint32_t 
                                               : 1,
                             INT64_MAX, target);
     uint8_t choice = 0;
-    enum status status =
-        parse_choice(p, value, param->name, param->values, param->value_count, &choice);
+    if (!parse_choice(p, value, param->name, param->values, param->value_count, &choice))
+        return false;
     *target = choice;
-    return status;
+    return true;
 }
 
-static enum status parse_tag(struct parser *p, struct op_line *line, int tag, struct word value)
+static bool parse_tag(struct parser *p, struct op_line *line, int tag, struct word value)
 {
     struct op_tags *tags = &line->desc.tags;
     uint16_t *label[TAGS] = {[LAYER] = &tags->layer,
@@ -100,15 +97,14 @@ static enum status parse_tag(struct parser *p, struct op_line *line, int tag, st
     if (tag == REGION)
         return parse_choice(p, value, "region", region_names, REGION_COUNT, &tags->region);
     int64_t number;
-    enum status status = parse_number(p, value, tag_names[tag], 0, IR_NONE16 - 1, &number);
-    if (status == STATUS_OK)
-        *label[tag] = (uint16_t)number;
-    return status;
+    if (!parse_number(p, value, tag_names[tag], 0, IR_NONE16 - 1, &number))
+        return false;
+    *label[tag] = (uint16_t)number;
+    return true;
 }
 
 /* Parses KEY=VALUE, a parameter of the kind or a label. */
-static enum status parse_key(struct parser *p, struct op_line *line, struct word key,
-                             struct word value)
+static bool parse_key(struct parser *p, struct op_line *line, struct word key, struct word value)
 {
     const uint32_t params = line->info->param_count;
     uint32_t i = 0;
@@ -133,12 +129,11 @@ static enum status parse_key(struct parser *p, struct op_line *line, struct word
 }
 
 /* Parses a guard such as "cp>=3". */
-static enum status parse_guard(struct parser *p, struct op_line *line)
+static bool parse_guard(struct parser *p, struct op_line *line)
 {
     struct word word;
-    enum status status = parse_expect(p, &word, "a guard such as cp>=3");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &word, "a guard such as cp>=3"))
+        return false;
     size_t name_size = 0, sign_size = 0;
     while (name_size < word.size && !memchr("<>=!", word.at[name_size], 4))
         name_size++;
@@ -153,31 +148,28 @@ static enum status parse_guard(struct parser *p, struct op_line *line)
         return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
     struct word number = {rest.at + sign_size, rest.size - sign_size};
     int64_t value;
-    status = parse_row(p, IR_GROUP, (struct word){word.at, name_size}, "group", &guard.group);
-    if (status == STATUS_OK)
-        status = parse_number(p, number, "guard", 0, UINT32_MAX, &value);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_row(p, IR_GROUP, (struct word){word.at, name_size}, "group", &guard.group) ||
+        !parse_number(p, number, "guard", 0, UINT32_MAX, &value))
+        return false;
     guard.value = (uint32_t)value;
     if (p->ir->guard_count == IR_NONE16 - 1)
         return parse_error(p, word.at, "more than %d different guards", IR_NONE16 - 1);
     line->desc.guard = ir_add_guard(p->ir, guard);
-    return STATUS_OK;
+    return true;
 }
 
-static enum status parse_waits(struct parser *p, struct op_line *line)
+static bool parse_waits(struct parser *p, struct op_line *line)
 {
     struct word word;
-    enum status status = parse_expect(p, &word, "op ids such as 12,14");
-    if (status == STATUS_OK)
-        status = parse_op_list(p, word, "waits");
-    if (status == STATUS_OK && (uint64_t)p->ir->wait_count + p->list_count >= IR_NONE)
+    if (!parse_expect(p, &word, "op ids such as 12,14") || !parse_op_list(p, word, "waits"))
+        return false;
+    if ((uint64_t)p->ir->wait_count + p->list_count >= IR_NONE)
         return parse_error(p, word.at, "more than %" PRIu32 " waits", IR_NONE - 1);
     line->desc.wait_count = (uint16_t)p->list_count;
-    return status;
+    return true;
 }
 
-static enum status unknown_buffer(struct parser *p, struct word name)
+static bool unknown_buffer(struct parser *p, struct word name)
 {
     enum { LOOKED_AT = 10000 };
     const struct ir *ir = p->ir;
@@ -194,7 +186,7 @@ static enum status unknown_buffer(struct parser *p, struct word name)
 }
 
 /* Parses "kv1" or "kv1[0:4096]", a buffer or a range of its elements, of which either end may be open. */
-static enum status parse_view(struct parser *p, struct word word, struct view *view)
+static bool parse_view(struct parser *p, struct word word, struct view *view)
 {
     struct word name = word, range = word_cut(&name, '[');
     buffer_id buffer = ir_find_buffer(p->ir, name.at, name.size);
@@ -206,7 +198,7 @@ static enum status parse_view(struct parser *p, struct word word, struct view *v
                            p->ir->role[p->ir->index->open_role].name);
     *view = ir_whole(p->ir, buffer);
     if (!range.at)
-        return STATUS_OK;
+        return true;
     struct word end = range.size > 0 && range.at[range.size - 1] == ']'
                           ? (struct word){range.at, range.size - 1}
                           : (struct word){0};
@@ -216,20 +208,17 @@ static enum status parse_view(struct parser *p, struct word word, struct view *v
     if (!end.at)
         return parse_error(p, range.at - 1, "expected a range such as [0:4096]");
     int64_t elements = (int64_t)view->count, from = 0, to = elements;
-    enum status status = STATUS_OK;
-    if (begin.size > 0)
-        status = parse_number(p, begin, "begin of a range", 0, elements - 1, &from);
-    if (status == STATUS_OK && end.size > 0)
-        status = parse_number(p, end, "end of a range", from + 1, elements, &to);
-    if (status != STATUS_OK)
-        return status;
+    if (begin.size > 0 && !parse_number(p, begin, "begin of a range", 0, elements - 1, &from))
+        return false;
+    if (end.size > 0 && !parse_number(p, end, "end of a range", from + 1, elements, &to))
+        return false;
     view->begin = (uint64_t)from;
     view->count = (uint64_t)(to - from);
-    return STATUS_OK;
+    return true;
 }
 
 /* Parses the operands up to the next keyword or KEY=VALUE. */
-static enum status parse_operands(struct parser *p, struct op_line *line, bool write)
+static bool parse_operands(struct parser *p, struct op_line *line, bool write)
 {
     struct view *view = write ? line->write : line->read;
     uint8_t *count = write ? &line->desc.write_count : &line->desc.read_count;
@@ -245,28 +234,25 @@ static enum status parse_operands(struct parser *p, struct op_line *line, bool w
                                write ? "writes" : "reads");
         if (end) {
             p->cursor = before;
-            return STATUS_OK;
+            return true;
         }
         if (*count == most)
             return parse_error(p, word.at, "%s %s at most %d operands", line->info->name,
                                write ? "writes" : "reads", most);
-        enum status status = parse_view(p, word, &view[(*count)++]);
-        if (status != STATUS_OK)
-            return status;
+        if (!parse_view(p, word, &view[(*count)++]))
+            return false;
     }
 }
 
 /* Parses one clause of an op line after the stream. */
-static enum status parse_clause(struct parser *p, struct op_line *line, struct word word)
+static bool parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
     struct word key = word, value = word_cut(&key, '=');
     if (value.at)
         return parse_key(p, line, key, value);
     uint8_t clause;
-    enum status status =
-        parse_choice(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_choice(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause))
+        return false;
     if (line->clauses >> clause & 1)
         return parse_error(p, word.at, "'%s' is given twice", clause_names[clause]);
     line->clauses |= 1u << clause;
@@ -283,7 +269,7 @@ static enum status parse_clause(struct parser *p, struct op_line *line, struct w
 }
 
 /* Checks what only the whole line shows. */
-static enum status check_line(struct parser *p, const struct op_line *line)
+static bool check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;
     for (uint32_t i = 0; i < info->param_count; i++)
@@ -299,10 +285,10 @@ static enum status check_line(struct parser *p, const struct op_line *line)
     if ((uint64_t)p->ir->operand_count + 2 * OPERANDS_MAX >= IR_NONE ||
         p->ir->range_count >= IR_RANGE - 2 * OPERANDS_MAX)
         return parse_error(p, line->start, "more operands than 32 bits can count");
-    return STATUS_OK;
+    return true;
 }
 
-enum status parse_op(struct parser *p)
+bool parse_op(struct parser *p)
 {
     struct op_line line = {.desc = {.guard = IR_NONE16,
                                     .tags = {.layer = IR_NONE16,
@@ -312,15 +298,13 @@ enum status parse_op(struct parser *p)
     struct ir *ir = p->ir;
     struct word word;
     int64_t id;
-    enum status status = parse_expect(p, &word, "the id of the op");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_expect(p, &word, "the id of the op"))
+        return false;
     line.start = word.at;
     if (ir->role_count > 0 && !p->in_ops && ir->op.count == 0)
         return parse_error(p, word.at, "where there are roles, an 'ops ROLE' line must come first");
-    status = parse_number(p, word, "the id of the op", 0, (int64_t)IR_NONE - 1, &id);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_number(p, word, "the id of the op", 0, (int64_t)IR_NONE - 1, &id))
+        return false;
     if (id != ir->op.count || ir->op.count == IR_NONE - 1)
         return parse_error(p, word.at,
                            "op %" PRId64 ": ops are numbered from 0 without gaps; "
@@ -331,18 +315,16 @@ enum status parse_op(struct parser *p)
         ir_add_role(ir, "all", NULL, 0);
         p->in_ops = true;
     }
-    status = parse_kind(p, &line);
-    if (status == STATUS_OK)
-        status = parse_op_stream(p, &line);
-    while (status == STATUS_OK && (word = parse_word(p)).size > 0)
-        status = parse_clause(p, &line, word);
-    if (status == STATUS_OK)
-        status = check_line(p, &line);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_kind(p, &line) || !parse_op_stream(p, &line))
+        return false;
+    while ((word = parse_word(p)).size > 0)
+        if (!parse_clause(p, &line, word))
+            return false;
+    if (!check_line(p, &line))
+        return false;
     line.desc.read = line.read;
     line.desc.write = line.write;
     line.desc.wait = p->list;
     ir_add_op(ir, &line.desc);
-    return STATUS_OK;
+    return true;
 }

@@ -10,53 +10,47 @@ static const char *copy(struct parser *p, struct word word)
     return arena_text(&p->scratch, word.at, word.size);
 }
 
-static enum status no_row_above(struct parser *p, const char *what, struct word word)
+static bool no_row_above(struct parser *p, const char *what, struct word word)
 {
     return parse_error(p, word.at, "there is no %s '%s' above this line", what, copy(p, word));
 }
 
-enum status parse_tensor(struct parser *p)
+bool parse_tensor(struct parser *p)
 {
     enum { ROWS, COLS, FROM, PADDED, COUNT };
     static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from", "padded"};
     struct word name = parse_word(p), shape, value[COUNT];
     struct dims dims = {0};
-    enum status status = parse_name(p, "tensor", false, &name);
-    if (status == STATUS_OK)
-        status = parse_expect(p, &shape, "a shape [ROWS,COLS]");
-    if (status == STATUS_OK)
-        status = parse_dims(p, shape, &dims);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_name(p, "tensor", false, &name) || !parse_expect(p, &shape, "a shape [ROWS,COLS]") ||
+        !parse_dims(p, shape, &dims))
+        return false;
     if (dims.count != 2)
         return parse_error(p, shape.at, "a tensor has two sizes: a vector is [N,1]");
     if (ir_find(p->ir, IR_TENSOR, name.at, name.size) != IR_NONE)
         return parse_error(p, name.at, "a second tensor named '%s'", copy(p, name));
-    status = parse_attributes(p, "tensor", keys, COUNT, 0, value);
+    if (!parse_attributes(p, "tensor", keys, COUNT, 0, value))
+        return false;
     struct tensor tensor = {.name = copy(p, name), .rows = dims.size[0], .cols = dims.size[1]};
-    for (int i = ROWS; i <= COLS && status == STATUS_OK; i++)
-        if (value[i].at)
-            status = parse_axis_mask(p, value[i], &tensor.slice_axes[i]);
-    if (status == STATUS_OK && value[FROM].at)
-        status = parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first);
-    if (status == STATUS_OK && value[PADDED].at)
-        status =
-            parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX, &tensor.padded);
-    if (status == STATUS_OK)
-        ir_add_tensor(p->ir, tensor);
-    return status;
+    for (int i = ROWS; i <= COLS; i++)
+        if (value[i].at && !parse_axis_mask(p, value[i], &tensor.slice_axes[i]))
+            return false;
+    if (value[FROM].at && !parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first))
+        return false;
+    if (value[PADDED].at &&
+        !parse_number(p, value[PADDED], "padded", tensor.rows, IR_ELEMENTS_MAX, &tensor.padded))
+        return false;
+    ir_add_tensor(p->ir, tensor);
+    return true;
 }
 
-enum status parse_bundle(struct parser *p)
+bool parse_bundle(struct parser *p)
 {
     enum { FIRST, TENSORS, ELEMENTS, COUNT };
     static const char *const keys[COUNT] = {"first", "count", "elements"};
     struct word name = parse_word(p), value[COUNT];
-    enum status status = parse_name(p, "bundle", false, &name);
-    if (status == STATUS_OK)
-        status = parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_name(p, "bundle", false, &name) ||
+        !parse_attributes(p, "bundle", keys, COUNT, (1u << COUNT) - 1, value))
+        return false;
     if (ir_find(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
         return parse_error(p, name.at, "a second bundle named '%s'", copy(p, name));
     if (p->ir->bundle_count == IR_NONE16 - 1)
@@ -65,16 +59,14 @@ enum status parse_bundle(struct parser *p)
     if (first == IR_NONE)
         return no_row_above(p, "tensor", value[FIRST]);
     int64_t count, elements;
-    status = parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count);
-    if (status == STATUS_OK)
-        status = parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count) ||
+        !parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements))
+        return false;
     ir_add_bundle(p->ir, (struct bundle){.name = copy(p, name),
                                          .tensor_begin = first,
                                          .tensor_count = (uint32_t)count,
                                          .elements = (uint64_t)elements});
-    return STATUS_OK;
+    return true;
 }
 
 /* The attributes of a buffer. */
@@ -107,7 +99,7 @@ static bool has_tokens(enum binding_kind kind)
     return kind >= BINDING_TOKENS && kind <= BINDING_POSITIONS;
 }
 
-static enum status parse_binding(struct parser *p, const struct word *value, uint16_t *id)
+static bool parse_binding(struct parser *p, const struct word *value, uint16_t *id)
 {
     struct binding binding = {.bundle = IR_NONE16, .shard = IR_NONE16, .gathered = IR_NONE16};
     if (!value[BIND].at) {
@@ -115,12 +107,11 @@ static enum status parse_binding(struct parser *p, const struct word *value, uin
             if (value[i].at)
                 return parse_error(p, value[i].at, "%s is of a binding: give bind=KIND too",
                                    buffer_keys[i]);
-        return STATUS_OK;
+        return true;
     }
-    enum status status = parse_choice(p, value[BIND], "binding", binding_names + BINDING_PARAM,
-                                      BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_choice(p, value[BIND], "binding", binding_names + BINDING_PARAM,
+                      BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind))
+        return false;
     enum binding_kind kind = (enum binding_kind)(binding.kind += BINDING_PARAM);
     if (has_bundle(kind) != !!value[BUNDLE].at)
         return parse_error(p, value[BIND].at,
@@ -138,39 +129,36 @@ static enum status parse_binding(struct parser *p, const struct word *value, uin
             return no_row_above(p, "bundle", value[BUNDLE]);
         binding.bundle = (uint16_t)bundle;
     }
-    if (value[SHARD].at)
-        status = parse_row(p, IR_GROUP, value[SHARD], "group", &binding.shard);
-    if (status == STATUS_OK && value[GATHERED].at)
-        status = parse_row(p, IR_GROUP, value[GATHERED], "group", &binding.gathered);
-    if (status == STATUS_OK && value[PARTIAL].at)
-        status = parse_axis_mask(p, value[PARTIAL], &binding.partial);
-    if (status == STATUS_OK && p->ir->binding_count == IR_NONE16 - 1)
+    if (value[SHARD].at && !parse_row(p, IR_GROUP, value[SHARD], "group", &binding.shard))
+        return false;
+    if (value[GATHERED].at && !parse_row(p, IR_GROUP, value[GATHERED], "group", &binding.gathered))
+        return false;
+    if (value[PARTIAL].at && !parse_axis_mask(p, value[PARTIAL], &binding.partial))
+        return false;
+    if (p->ir->binding_count == IR_NONE16 - 1)
         return parse_error(p, value[BIND].at, "more than %d different bindings", IR_NONE16 - 1);
-    if (status == STATUS_OK)
-        *id = ir_add_binding(p->ir, binding);
-    return status;
+    *id = ir_add_binding(p->ir, binding);
+    return true;
 }
 
-static enum status parse_buffer_role(struct parser *p, struct word word, const char *name,
-                                     uint16_t *role)
+static bool parse_buffer_role(struct parser *p, struct word word, const char *name, uint16_t *role)
 {
     if (!word.at && p->ir->role_count > 1)
         return parse_error(p, name, "where there are several roles, a buffer needs role=");
     if (!word.at)
-        return STATUS_OK;
+        return true;
     uint32_t found = ir_find(p->ir, IR_ROLE, word.at, word.size);
     if (found == IR_NONE)
         return no_row_above(p, "role", word);
     *role = (uint16_t)found;
-    return STATUS_OK;
+    return true;
 }
 
 /* Parses a free set. Its op ids are checked when all ops are known. */
-static enum status parse_free(struct parser *p, struct word word, buffer_id buffer)
+static bool parse_free(struct parser *p, struct word word, buffer_id buffer)
 {
-    enum status status = parse_op_list(p, word, "free");
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_op_list(p, word, "free"))
+        return false;
     struct ir *ir = p->ir;
     if ((uint64_t)ir->free_op_count + p->list_count >= IR_NONE)
         return parse_error(p, word.at, "more than %" PRIu32 " ops in all free sets", IR_NONE - 1);
@@ -184,29 +172,26 @@ static enum status parse_free(struct parser *p, struct word word, buffer_id buff
             p->cursor.line, (uint32_t)(word.at - p->cursor.line_start) + 1, largest};
     }
     ir_set_free(ir, buffer, p->list, (uint16_t)p->list_count);
-    return STATUS_OK;
+    return true;
 }
 
 /* Parses a word of a table of names. what: "a " and the name of the table. */
-static enum status parse_column(struct parser *p, const char *what, const char *const *names,
-                                size_t count, uint8_t *found)
+static bool parse_column(struct parser *p, const char *what, const char *const *names, size_t count,
+                         uint8_t *found)
 {
     struct word word;
-    enum status status = parse_expect(p, &word, what);
-    return status == STATUS_OK ? parse_choice(p, word, what + strlen("a "), names, count, found)
-                               : status;
+    return parse_expect(p, &word, what) &&
+           parse_choice(p, word, what + strlen("a "), names, count, found);
 }
 
 /* Parses what every buffer has: "buffer NAME MEMORY DTYPE [SHAPE] CATEGORY". */
-static enum status parse_buffer_columns(struct parser *p, struct word *name,
-                                        struct buffer_desc *desc)
+static bool parse_buffer_columns(struct parser *p, struct word *name, struct buffer_desc *desc)
 {
     const char *dtypes[DTYPE_COUNT];
     struct word word;
     *name = parse_word(p);
-    enum status status = parse_name(p, "buffer", false, name);
-    if (status != STATUS_OK)
-        return status;
+    if (!parse_name(p, "buffer", false, name))
+        return false;
     for (size_t i = 0; i < CLAUSE_COUNT; i++)
         if (word_is(*name, clause_names[i]))
             return parse_error(p, name->at, "'%s' cannot name a buffer: ops have that word",
@@ -218,38 +203,27 @@ static enum status parse_buffer_columns(struct parser *p, struct word *name,
 
     for (int i = 0; i < DTYPE_COUNT; i++)
         dtypes[i] = dtype_name((enum dtype)i);
-    status = parse_column(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory);
-    if (status == STATUS_OK)
-        status = parse_column(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype);
-    if (status == STATUS_OK)
-        status = parse_expect(p, &word, "a shape");
-    if (status == STATUS_OK)
-        status = parse_dims(p, word, &desc->dims);
-    if (status == STATUS_OK)
-        status = parse_column(p, "a category", category_names, CATEGORY_COUNT, &desc->category);
-    return status;
+    return parse_column(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory) &&
+           parse_column(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype) &&
+           parse_expect(p, &word, "a shape") && parse_dims(p, word, &desc->dims) &&
+           parse_column(p, "a category", category_names, CATEGORY_COUNT, &desc->category);
 }
 
-enum status parse_buffer(struct parser *p)
+bool parse_buffer(struct parser *p)
 {
-    struct buffer_desc desc = {.layer = IR_NONE16, .binding = IR_NONE16};
+    struct buffer_desc desc = {.binding = IR_NONE16};
     struct word name, value[BUFFER_KEYS];
-    int64_t layer, offset = -1;
-    enum status status = parse_buffer_columns(p, &name, &desc);
-    if (status == STATUS_OK)
-        status = parse_attributes(p, "buffer", buffer_keys, BUFFER_KEYS, 0, value);
-    if (status == STATUS_OK)
-        status = parse_buffer_role(p, value[ROLE], name.at, &desc.role);
-    if (status == STATUS_OK)
-        status = parse_binding(p, value, &desc.binding);
-    if (status == STATUS_OK && value[LAYER].at) {
-        status = parse_number(p, value[LAYER], "layer", 0, IR_NONE16 - 1, &layer);
-        desc.layer = (uint16_t)layer;
-    }
-    if (status == STATUS_OK && value[AT].at)
-        status = parse_number(p, value[AT], "at", 0, INT64_MAX, &offset);
-    if (status != STATUS_OK)
-        return status;
+    int64_t layer = IR_NONE16, offset = -1;
+    if (!parse_buffer_columns(p, &name, &desc) ||
+        !parse_attributes(p, "buffer", buffer_keys, BUFFER_KEYS, 0, value) ||
+        !parse_buffer_role(p, value[ROLE], name.at, &desc.role) ||
+        !parse_binding(p, value, &desc.binding))
+        return false;
+    if (value[LAYER].at && !parse_number(p, value[LAYER], "layer", 0, IR_NONE16 - 1, &layer))
+        return false;
+    if (value[AT].at && !parse_number(p, value[AT], "at", 0, INT64_MAX, &offset))
+        return false;
+    desc.layer = (uint16_t)layer;
     if (value[PERSISTENT].at)
         desc.flags |= BUFFER_PERSISTENT;
     if (value[PART].at)
@@ -257,5 +231,5 @@ enum status parse_buffer(struct parser *p)
     buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
     if (offset >= 0)
         p->ir->buffer.offset[buffer.i] = (uint64_t)offset;
-    return value[FREE].at ? parse_free(p, value[FREE], buffer) : STATUS_OK;
+    return value[FREE].at ? parse_free(p, value[FREE], buffer) : true;
 }

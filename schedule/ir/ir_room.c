@@ -78,6 +78,16 @@ void ir_grow_ops(struct op_table *table, uint64_t more)
     grow(table, table->count, &table->capacity, more, op_columns, ARRAY_LEN(op_columns));
 }
 
+void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
+                 uint32_t rows)
+{
+    for (size_t i = 0; i < ARRAY_LEN(op_columns); i++) {
+        size_t size = op_columns[i].size;
+        memcpy((char *)column_get(out, op_columns[i]) + to * size,
+               (const char *)column_get(in, op_columns[i]) + from * size, rows * size);
+    }
+}
+
 static void free_columns(void *table, const struct column *column, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -121,13 +131,10 @@ void ir_release(struct ir *ir)
     *ir = (struct ir){0};
 }
 
-void ir_reserve(struct ir *ir, const struct ir_room *room)
+void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands)
 {
-    assert(ir->buffer.count + room->buffers <= IR_RANGE);
-    ir_grow_ops(&ir->op, room->ops);
-    ir_grow_buffers(&ir->buffer, room->buffers);
-    RESERVE(ir, operand, room->operands);
-    RESERVE(ir, wait, room->waits);
-    RESERVE(ir, range, room->ranges);
-    RESERVE(ir, free_op, room->free_ops);
+    assert(ir->buffer.count + buffers <= IR_RANGE);
+    ir_grow_ops(&ir->op, ops);
+    ir_grow_buffers(&ir->buffer, buffers);
+    RESERVE(ir, operand, operands);
 }

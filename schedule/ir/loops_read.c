@@ -35,16 +35,13 @@ struct loop {
     uint32_t rows, row_capacity;
 };
 
-/* Another name of an op. */
+/* Another name of a loop's op, or the number that the text gives an op outside loops. */
 struct alias {
-    uint32_t loop, row, line;
-    int64_t value;
-    struct word op;
-};
-
-/* The number that the text gives an op outside loops. */
-struct label {
-    uint64_t text, op;
+    uint32_t loop, row;   /* loop: IR_NONE of an op outside loops */
+    int64_t value;        /* of the loop's variable; outside loops the number in the text */
+    uint32_t line;        /* of a loop's op: where the alias is given */
+    struct word op;       /* of a loop's op: the op that has this name */
+    uint64_t flat_number; /* of an op outside loops: its number in the flat list */
 };
 
 struct reader {
@@ -58,24 +55,22 @@ struct reader {
     struct alias *alias;
     uint32_t alias_count;
     size_t alias_capacity;
-    struct label *label;
-    uint32_t label_count;
-    size_t label_capacity;
-    struct id_map labels, names, aliases;
+    struct id_map names, aliases;
     uint64_t next_op; /* of the flat list, while lines are written out */
     int64_t value[DEPTH_MAX];
     uint32_t open[DEPTH_MAX], depth; /* loops around the line that is written out */
     struct text flat;
 };
 
-static enum status fault(struct reader *r, uint32_t line, const char *format, ...)
+/* Reports a fault of the line at the parser's cursor. */
+static bool fault(struct reader *r, const char *format, ...)
 {
-    struct loc loc = {.name = r->p->cursor.name, .line = line};
+    struct loc loc = {.name = r->p->cursor.name, .line = r->p->cursor.line};
     va_list args;
     va_start(args, format);
     diag_verror(r->p->diag, loc, STATUS_BAD_INPUT, format, args);
     va_end(args);
-    return STATUS_BAD_INPUT;
+    return false;
 }
 
 /* Makes room for one more row in an array of the reader. */
@@ -116,10 +111,9 @@ static bool copy_name(char out[NAME_MAX], struct word word)
 }
 
 /* Reads "loop NAME VARIABLE=FIRST..LAST" after its first word. */
-static enum status read_loop(struct reader *r, struct cursor *text, struct loop *loop)
+static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
 {
     struct word name = cursor_next(text), range = cursor_next(text);
-    uint32_t line = text->line;
     struct word bounds = word_cut(&range, '=');
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
@@ -132,67 +126,86 @@ static enum status read_loop(struct reader *r, struct cursor *text, struct loop 
         right && expression_digits(&c, behind, &last) && c == behind && cursor_next(text).size == 0;
     if (!right)
         return fault(
-            r, line,
+            r,
             "expected 'loop NAME VARIABLE=FIRST..LAST', names of up to %d letters, such as "
             "'loop A L=0..31'",
             NAME_MAX - 1);
     if (find_loop(r, name.at, name.size) != IR_NONE)
-        return fault(r, line, "there is a loop '%s' already", loop->name);
+        return fault(r, "there is a loop '%s' already", loop->name);
     loop->step = last < loop->first ? -1 : 1;
     if ((uint64_t)((last - loop->first) * loop->step) >= LINES_MAX)
-        return fault(r, line, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
+        return fault(r, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
     loop->trips = (last - loop->first) * loop->step + 1;
-    return STATUS_OK;
+    return true;
 }
 
-static enum status open_loop(struct reader *r, struct cursor *text)
+static bool open_loop(struct reader *r, struct cursor *text)
 {
-    uint32_t line = text->line;
-    struct loop loop = {.line = line,
+    struct loop loop = {.line = text->line,
                         .parent = r->depth > 0 ? r->open[r->depth - 1] : IR_NONE,
                         .depth = r->depth,
                         .item = IR_NONE};
-    enum status status = read_loop(r, text, &loop);
-    if (status != STATUS_OK)
-        return status;
+    if (!read_loop(r, text, &loop))
+        return false;
     if (r->depth == DEPTH_MAX)
-        return fault(r, line, "loops are nested at most %d deep", DEPTH_MAX);
+        return fault(r, "loops are nested at most %d deep", DEPTH_MAX);
     for (uint32_t d = 0; d < r->depth; d++)
         if (strcmp(r->loop[r->open[d]].variable, loop.variable) == 0)
-            return fault(r, line, "'%s' is the variable of a loop around this one", loop.variable);
+            return fault(r, "'%s' is the variable of a loop around this one", loop.variable);
     GROW(r, loop);
     r->open[r->depth++] = r->loop_count;
     id_map_add(&r->names, hash_text(loop.name, strlen(loop.name)), r->loop_count);
     r->loop[r->loop_count++] = loop;
-    return STATUS_OK;
+    return true;
+}
+
+static uint64_t alias_hash(uint32_t loop, uint32_t row, int64_t value)
+{
+    return hash_word(hash_word(loop, row), (uint64_t)value);
+}
+
+static void add_alias(struct reader *r, struct alias alias)
+{
+    GROW(r, alias);
+    id_map_add(&r->aliases, alias_hash(alias.loop, alias.row, alias.value), r->alias_count);
+    r->alias[r->alias_count++] = alias;
+}
+
+/* Returns the first alias of that name, or NULL. */
+static const struct alias *find_alias(const struct reader *r, uint32_t loop, uint32_t row,
+                                      int64_t value)
+{
+    struct id_probe at = id_map_start(&r->aliases, alias_hash(loop, row, value));
+    while (id_map_next(&r->aliases, &at)) {
+        const struct alias *alias = &r->alias[at.row];
+        if (alias->loop == loop && alias->row == row && alias->value == value)
+            return alias;
+    }
+    return NULL;
 }
 
 /* Reads "alias A[0] .1=6 .2=B.3[4]" after its first word. */
-static enum status read_alias(struct reader *r, struct cursor *text)
+static bool read_alias(struct reader *r, struct cursor *text)
 {
-    uint32_t line = text->line;
     struct word name = cursor_next(text), value = word_cut(&name, '[');
-    struct alias alias = {.line = line};
+    struct alias alias = {.line = text->line};
     bool right = value.size > 1 && value.at[value.size - 1] == ']' &&
                  parse_i64(value.at, value.size - 1, &alias.value);
     if (!right)
-        return fault(r, line, "expected 'alias NAME[VALUE] .ROW=OP...'");
+        return fault(r, "expected 'alias NAME[VALUE] .ROW=OP...'");
     alias.loop = find_loop(r, name.at, name.size);
     if (alias.loop == IR_NONE)
-        return fault(r, line, "there is no loop '%.*s'", (int)name.size, name.at);
+        return fault(r, "there is no loop '%.*s'", (int)name.size, name.at);
     for (struct word word; (word = cursor_next(text)).size > 0;) {
         int64_t row;
         alias.op = word_cut(&word, '=');
         if (!alias.op.at || word.size < 2 || word.at[0] != '.' ||
             !parse_i64(word.at + 1, word.size - 1, &row) || row < 0 || row >= (int64_t)IR_NONE)
-            return fault(r, line, "expected '.ROW=OP', not '%.*s'", (int)word.size, word.at);
+            return fault(r, "expected '.ROW=OP', not '%.*s'", (int)word.size, word.at);
         alias.row = (uint32_t)row;
-        GROW(r, alias);
-        uint64_t key = hash_word(hash_word(alias.loop, alias.row), (uint64_t)alias.value);
-        id_map_add(&r->aliases, key, r->alias_count);
-        r->alias[r->alias_count++] = alias;
+        add_alias(r, alias);
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* Adds the item to the tree, after *last at its depth. */
@@ -208,7 +221,7 @@ static void add_item(struct reader *r, struct item item, uint32_t last[DEPTH_MAX
     last[r->depth] = row;
 }
 
-static enum status read_tree(struct reader *r)
+static bool read_tree(struct reader *r)
 {
     struct cursor *cursor = &r->p->cursor;
     uint32_t last[DEPTH_MAX + 1];
@@ -219,39 +232,39 @@ static enum status read_tree(struct reader *r)
         item.text.end = line_end ? line_end : cursor->end;
         struct cursor text = item.text;
         struct word word = cursor_next(&text);
-        enum status status = STATUS_OK;
         if (word_is(word, "end")) {
             if (r->depth == 0)
-                return fault(r, text.line, "'end' without a loop");
+                return fault(r, "'end' without a loop");
             r->depth--;
         } else if (word_is(word, "alias")) {
-            status = read_alias(r, &text);
+            if (!read_alias(r, &text))
+                return false;
         } else if (word_is(word, "loop")) {
             item.loop = r->loop_count;
             add_item(r, item, last);
-            status = open_loop(r, &text);
+            if (!open_loop(r, &text))
+                return false;
             last[r->depth] = IR_NONE;
         } else if (word.size > 0) {
             add_item(r, item, last);
         }
-        if (status != STATUS_OK)
-            return status;
     }
     if (r->depth > 0) {
         const struct loop *open = &r->loop[r->open[r->depth - 1]];
-        return fault(r, open->line, "loop '%s' has no 'end'", open->name);
+        cursor->line = open->line;
+        return fault(r, "loop '%s' has no 'end'", open->name);
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* ---- numbers of ops ---- */
 
-static enum status note_row(struct reader *r, struct loop *loop, struct word name, uint32_t line)
+static bool note_row(struct reader *r, struct loop *loop, struct word name)
 {
     int64_t row;
     if (name.size < 2 || name.at[0] != '.' || !parse_i64(name.at + 1, name.size - 1, &row) ||
         row < 0 || row > 1 << 24)
-        return fault(r, line,
+        return fault(r,
                      "in a loop an op is named by a point and a number, such as '.3', "
                      "not '%.*s'",
                      (int)name.size, name.at);
@@ -262,93 +275,92 @@ static enum status note_row(struct reader *r, struct loop *loop, struct word nam
         memset(loop->row + old, 0xff, (loop->row_capacity - old) * sizeof *loop->row);
     }
     if (loop->row[row] != UINT64_MAX)
-        return fault(r, line, "loop '%s' has an op .%" PRId64 " already", loop->name, row);
+        return fault(r, "loop '%s' has an op .%" PRId64 " already", loop->name, row);
     loop->row[row] = loop->ops;
-    return STATUS_OK;
+    return true;
 }
 
-static enum status note_label(struct reader *r, struct word name, uint64_t op, uint32_t line)
+static bool note_label(struct reader *r, struct word name, uint64_t op)
 {
     int64_t text;
     if (!parse_i64(name.at, name.size, &text) || text < 0)
-        return fault(r, line, "outside loops an op is named by a number, not '%.*s'",
-                     (int)name.size, name.at);
-    for (struct id_probe at = id_map_start(&r->labels, hash_word(0, (uint64_t)text));
-         id_map_next(&r->labels, &at);)
-        if (r->label[at.row].text == (uint64_t)text)
-            return fault(r, line, "there is an op %" PRId64 " already", text);
-    GROW(r, label);
-    id_map_add(&r->labels, hash_word(0, (uint64_t)text), r->label_count);
-    r->label[r->label_count++] = (struct label){(uint64_t)text, op};
-    return STATUS_OK;
+        return fault(r, "outside loops an op is named by a number, not '%.*s'", (int)name.size,
+                     name.at);
+    if (find_alias(r, IR_NONE, 0, text) != NULL)
+        return fault(r, "there is an op %" PRId64 " already", text);
+    add_alias(r, (struct alias){.loop = IR_NONE, .value = text, .flat_number = op});
+    return true;
 }
 
 /* Counts the ops of the items from `first` on; within: the loop that they are in, or NULL. */
-static enum status count_ops(struct reader *r, uint32_t first, uint32_t within)
+static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next, lines++) {
         const struct item *item = &r->item[i];
         struct cursor text = item->text;
-        enum status status = STATUS_OK;
+        r->p->cursor.line = text.line;
         if (within != IR_NONE)
             r->loop[within].ops = ops;
         if (item->loop != IR_NONE) {
             r->loop[item->loop].begin = ops;
-            status = count_ops(r, r->loop[item->loop].item, item->loop);
+            if (!count_ops(r, r->loop[item->loop].item, item->loop))
+                return false;
             const struct loop *loop = &r->loop[item->loop];
-            if (status == STATUS_OK && loop->lines > 0 &&
-                (uint64_t)loop->trips > (LINES_MAX - lines) / loop->lines)
-                return fault(r, text.line, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
+            r->p->cursor.line = text.line;
+            if (loop->lines > 0 && (uint64_t)loop->trips > (LINES_MAX - lines) / loop->lines)
+                return fault(r, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
             lines += loop->lines * (uint64_t)loop->trips;
             ops += loop->ops * (uint64_t)loop->trips;
         } else if (word_is(cursor_next(&text), "op")) {
             struct word name = cursor_next(&text);
-            status = within != IR_NONE ? note_row(r, &r->loop[within], name, text.line)
-                                       : note_label(r, name, ops, text.line);
+            bool noted =
+                within != IR_NONE ? note_row(r, &r->loop[within], name) : note_label(r, name, ops);
+            if (!noted)
+                return false;
             ops++;
         }
-        if (status != STATUS_OK)
-            return status;
     }
     if (within != IR_NONE) {
         r->loop[within].ops = ops;
         r->loop[within].lines = lines;
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* ---- names of ops ---- */
 
-static enum status find_name(struct reader *r, struct word name, uint32_t line, bool aliased,
-                             uint64_t *op);
+static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t *op);
 
 /* Finds the op of an alias, which names it as a line in the loop around the aliased one would. */
-static enum status find_alias(struct reader *r, const struct alias *alias, const int64_t *value,
-                              uint64_t *op)
+static bool follow_alias(struct reader *r, const struct alias *alias, const int64_t *value,
+                         uint64_t *op)
 {
     struct reader was = *r;
+    uint32_t line = r->p->cursor.line;
     r->depth = r->loop[alias->loop].depth;
     for (uint32_t at = r->loop[alias->loop].parent; at != IR_NONE; at = r->loop[at].parent) {
         r->open[r->loop[at].depth] = at;
         r->value[r->loop[at].depth] = value[r->loop[at].depth];
     }
-    enum status status = find_name(r, alias->op, alias->line, true, op);
+    r->p->cursor.line = alias->line;
+    bool found = find_name(r, alias->op, true, op);
+    r->p->cursor.line = line;
     r->depth = was.depth;
     memcpy(r->open, was.open, sizeof r->open);
     memcpy(r->value, was.value, sizeof r->value);
-    return status;
+    return found;
 }
 
 /* Finds the op of a loop's row, with a value for the variable of every loop around and its own. */
-static enum status find_instance(struct reader *r, uint32_t loop, uint32_t row,
-                                 const int64_t *value, uint32_t line, bool aliased, uint64_t *op)
+static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const int64_t *value,
+                          bool aliased, uint64_t *op)
 {
     const struct loop *inner = &r->loop[loop];
     uint64_t number = row < inner->row_capacity ? inner->row[row] : UINT64_MAX;
     bool inside = number != UINT64_MAX, around = true;
     if (!inside)
-        return fault(r, line, "loop '%s' has no op .%" PRIu32, inner->name, row);
+        return fault(r, "loop '%s' has no op .%" PRIu32, inner->name, row);
     for (uint32_t at = loop; at != IR_NONE; at = r->loop[at].parent) {
         const struct loop *l = &r->loop[at];
         int64_t iteration;
@@ -362,22 +374,17 @@ static enum status find_instance(struct reader *r, uint32_t loop, uint32_t row,
     }
     if (inside) {
         *op = number;
-        return STATUS_OK;
+        return true;
     }
-    uint64_t key = hash_word(hash_word(loop, row), (uint64_t)value[inner->depth]);
-    for (struct id_probe at = id_map_start(&r->aliases, key);
-         !aliased && around && id_map_next(&r->aliases, &at);) {
-        const struct alias *alias = &r->alias[at.row];
-        if (alias->loop == loop && alias->row == row && alias->value == value[inner->depth])
-            return find_alias(r, alias, value, op);
-    }
-    return fault(r, line, "%s.%" PRIu32 "[%" PRId64 "] is outside the loop and no alias",
-                 inner->name, row, value[inner->depth]);
+    const struct alias *alias = find_alias(r, loop, row, value[inner->depth]);
+    if (!aliased && around && alias != NULL)
+        return follow_alias(r, alias, value, op);
+    return fault(r, "%s.%" PRIu32 "[%" PRId64 "] is outside the loop and no alias", inner->name,
+                 row, value[inner->depth]);
 }
 
 /* Finds the op of a name such as "A.3[L-1]" or ".3". */
-static enum status find_row(struct reader *r, struct word name, uint32_t line, bool aliased,
-                            uint64_t *op)
+static bool find_row(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     const char *at = memchr(name.at, '.', name.size), *end = name.at + name.size;
     int64_t row, value[DEPTH_MAX];
@@ -401,35 +408,34 @@ static enum status find_row(struct reader *r, struct word name, uint32_t line, b
         right = right && at == end;
     }
     if (!right)
-        return fault(r, line, "'%.*s' names no op of a loop", (int)name.size, name.at);
-    return find_instance(r, loop, (uint32_t)row, value, line, aliased, op);
+        return fault(r, "'%.*s' names no op of a loop", (int)name.size, name.at);
+    return find_instance(r, loop, (uint32_t)row, value, aliased, op);
 }
 
-static enum status find_name(struct reader *r, struct word name, uint32_t line, bool aliased,
-                             uint64_t *op)
+static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     int64_t number;
     if (name.size > 1 && name.at[0] == '@' && parse_i64(name.at + 1, name.size - 1, &number) &&
         number >= 0) {
         *op = (uint64_t)number;
-        return STATUS_OK;
+        return true;
     }
     if (name.size > 0 && memchr(name.at, '.', name.size))
-        return find_row(r, name, line, aliased, op);
-    if (name.size > 0 && parse_i64(name.at, name.size, &number) && number >= 0)
-        for (struct id_probe at = id_map_start(&r->labels, hash_word(0, (uint64_t)number));
-             id_map_next(&r->labels, &at);)
-            if (r->label[at.row].text == (uint64_t)number) {
-                *op = r->label[at.row].op;
-                return STATUS_OK;
-            }
-    return fault(r, line, "there is no op '%.*s'", (int)name.size, name.at);
+        return find_row(r, name, aliased, op);
+    const struct alias *alias = NULL;
+    if (name.size > 0 && parse_i64(name.at, name.size, &number))
+        alias = find_alias(r, IR_NONE, 0, number);
+    if (alias != NULL) {
+        *op = alias->flat_number;
+        return true;
+    }
+    return fault(r, "there is no op '%.*s'", (int)name.size, name.at);
 }
 
 /* ---- writing out ---- */
 
 /* Writes out names separated by commas; commas within brackets do not separate. */
-static enum status put_names(struct reader *r, struct word list, uint32_t line)
+static bool put_names(struct reader *r, struct word list)
 {
     const char *from = list.at, *end = list.at + list.size;
     for (;;) {
@@ -437,20 +443,18 @@ static enum status put_names(struct reader *r, struct word list, uint32_t line)
         for (int open = 0; to < end && (*to != ',' || open > 0); to++)
             open += (*to == '[') - (*to == ']');
         uint64_t op;
-        enum status status =
-            find_name(r, (struct word){from, (size_t)(to - from)}, line, false, &op);
-        if (status != STATUS_OK)
-            return status;
+        if (!find_name(r, (struct word){from, (size_t)(to - from)}, false, &op))
+            return false;
         text_put_i64(&r->flat, (int64_t)op);
         if (to == end)
-            return STATUS_OK;
+            return true;
         text_putc(&r->flat, ',');
         from = to + 1;
     }
 }
 
 /* Writes out a word with the values of its expressions; out: the text of r->flat, or of a name. */
-static enum status put_word(struct reader *r, struct word word, uint32_t line, struct text *out)
+static bool put_word(struct reader *r, struct word word, struct text *out)
 {
     const char *end = word.at + word.size;
     for (const char *at = word.at; at < end; at++) {
@@ -461,33 +465,33 @@ static enum status put_word(struct reader *r, struct word word, uint32_t line, s
         const char *close = memchr(at, '}', (size_t)(end - at));
         int64_t value;
         if (!close || !read_expression(r, at + 1, close, &value))
-            return fault(r, line,
+            return fault(r,
                          "expected a sum of numbers and variables of loops around, such as "
                          "{2*L+1}, not '%.*s'",
                          (int)(close ? close - at + 1 : end - at), at);
         text_put_i64(out, value);
         at = close;
     }
-    return STATUS_OK;
+    return true;
 }
 
-static enum status put_list(struct reader *r, struct word list, uint32_t line)
+static bool put_list(struct reader *r, struct word list)
 {
     struct text names = {0};
-    enum status status = put_word(r, list, line, &names);
-    if (status == STATUS_OK)
-        status = put_names(r, (struct word){names.data ? names.data : "", names.size}, line);
+    bool put = put_word(r, list, &names) &&
+               put_names(r, (struct word){names.data ? names.data : "", names.size});
     text_release(&names);
-    return status;
+    return put;
 }
 
 /* Writes a statement into r->flat, and has it parsed. */
-static enum status put_statement(struct reader *r, const struct item *item)
+static bool put_statement(struct reader *r, const struct item *item)
 {
     struct cursor text = item->text;
     struct word word = cursor_next(&text);
-    bool op = word_is(word, "op"), waits = false;
-    enum status status = STATUS_OK;
+    bool op = word_is(word, "op"), waits = false, put = true;
+    struct parser *p = r->p;
+    p->cursor.line = text.line;
     r->flat.size = 0;
     text_append(&r->flat, word.at, word.size);
     if (op) {
@@ -495,63 +499,58 @@ static enum status put_statement(struct reader *r, const struct item *item)
         text_putc(&r->flat, ' ');
         text_put_i64(&r->flat, (int64_t)r->next_op++);
     }
-    while (status == STATUS_OK && (word = cursor_next(&text)).size > 0) {
+    while (put && (word = cursor_next(&text)).size > 0) {
         text_putc(&r->flat, ' ');
         if (op && waits) {
-            status = put_list(r, word, text.line);
+            put = put_list(r, word);
         } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
             text_puts(&r->flat, "free=");
-            status = put_list(r, (struct word){word.at + 5, word.size - 5}, text.line);
+            put = put_list(r, (struct word){word.at + 5, word.size - 5});
         } else {
-            status = put_word(r, word, text.line, &r->flat);
+            put = put_word(r, word, &r->flat);
         }
         waits = word_is(word, "waits");
     }
-    if (status != STATUS_OK)
-        return status;
-    struct parser *p = r->p;
+    if (!put)
+        return false;
     p->cursor = cursor_make(p->cursor.name, r->flat.data, r->flat.size);
     p->cursor.line = text.line;
     return parse_statement(p);
 }
 
-static enum status put_items(struct reader *r, uint32_t first)
+static bool put_items(struct reader *r, uint32_t first)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t i = first; i != IR_NONE && status == STATUS_OK; i = r->item[i].next) {
+    for (uint32_t i = first; i != IR_NONE; i = r->item[i].next) {
         const struct item *item = &r->item[i];
         if (item->loop == IR_NONE) {
-            status = put_statement(r, item);
+            if (!put_statement(r, item))
+                return false;
             continue;
         }
         const struct loop *loop = &r->loop[item->loop];
         r->open[r->depth++] = item->loop;
-        for (int64_t k = 0; k < loop->trips && loop->item != IR_NONE && status == STATUS_OK; k++) {
+        for (int64_t k = 0; k < loop->trips && loop->item != IR_NONE; k++) {
             r->value[loop->depth] = loop->first + k * loop->step;
-            status = put_items(r, loop->item);
+            if (!put_items(r, loop->item))
+                return false;
         }
         r->depth--;
     }
-    return status;
+    return true;
 }
 
-enum status loops_read(struct parser *p)
+bool loops_read(struct parser *p)
 {
     struct reader r = {.p = p};
-    enum status status = read_tree(&r);
-    if (status == STATUS_OK && r.item_count > 0)
-        status = count_ops(&r, 0, IR_NONE);
-    if (status == STATUS_OK && r.item_count > 0)
-        status = put_items(&r, 0);
+    bool done =
+        read_tree(&r) && (r.item_count == 0 || (count_ops(&r, 0, IR_NONE) && put_items(&r, 0)));
     for (uint32_t i = 0; i < r.loop_count; i++)
         free(r.loop[i].row);
     free(r.item);
     free(r.loop);
     free(r.alias);
-    free(r.label);
-    id_map_release(&r.labels);
     id_map_release(&r.names);
     id_map_release(&r.aliases);
     text_release(&r.flat);
-    return status;
+    return done;
 }

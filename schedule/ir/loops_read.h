@@ -6,7 +6,7 @@
 #include "schedule/ir/ir_parse.h"
 
 /* Reads the text after the first line, and parses every line to which it unrolls. Messages name lines of the text;
- * columns are those of the unrolled line. */
-enum status loops_read(struct parser *parser);
+ * columns are those of the unrolled line. False: a fault was reported. */
+bool loops_read(struct parser *parser);
 
 #endif

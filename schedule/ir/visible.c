@@ -207,10 +207,7 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
                                     .kv = s->last.end - s->first.begin};
     piece.offset = end_moves ? s->first.end - s->first.begin - 1 : piece.kv - 1;
     piece.window = begin_moves ? piece.offset + 1 : 0;
-    if (out->count == out->capacity) {
-        out->capacity = (uint32_t)heap_next_capacity(out->capacity, (size_t)out->count + 1);
-        out->piece = heap_realloc(out->piece, out->capacity, sizeof *out->piece);
-    }
+    out->piece = heap_grow(out->piece, &out->capacity, out->count + (size_t)1, sizeof *out->piece);
     out->piece[out->count++] = piece;
 }
 

@@ -44,7 +44,8 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 /* Grows; all-zero is empty, and visible_release() frees it. */
 struct visible_pieces {
     struct attention_piece *piece; /* in ascending order of rows; no row is in two pieces */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 /* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank. The work's

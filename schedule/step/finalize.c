@@ -42,54 +42,27 @@ static void swap_tables(struct ir *a, struct ir *b)
     memcpy(b, &was_a, size);
 }
 
-#define CARRY(column) memcpy(out->column + to, in->column + from, rows * sizeof *in->column)
-
 /* Returns the new row of a buffer, which the first call writes. */
 static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
 {
-    const struct buffer_table *in = &f->in->buffer;
     struct buffer_table *out = &f->out->buffer;
     if (f->buffer[from] != IR_NONE)
         return f->buffer[from];
-    uint32_t to = f->buffer[from] = out->count++, rows = 1;
-    CARRY(memory);
-    CARRY(dtype);
-    CARRY(category);
-    CARRY(flags);
-    CARRY(role);
-    CARRY(layer);
-    CARRY(binding);
-    CARRY(dims);
-    CARRY(stem);
+    uint32_t to = f->buffer[from] = ir_copy_buffer(out, &f->in->buffer, from);
     out->number[to] = f->next_number[out->stem[to]]++;
-    out->free_op[to].i = 0;
-    out->free_count[to] = 0;
-    out->offset[to] = UINT64_MAX;
     return to;
 }
 
-/* Carries the columns of ops other than operands and waits. Ops with consecutive ids, of which there are many, go
+/* Carries the columns of ops; carry_op() then sets those of operands and waits. Ops with consecutive ids, of which there are many, go
  * together. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
-    const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
     for (uint32_t i = 0, rows; i < list->count; i += rows) {
-        uint32_t from = list->op[i], to = out->count + i;
+        uint32_t from = list->op[i];
         for (rows = 1; i + rows < list->count && list->op[i + rows] == from + rows;)
             rows++;
-        CARRY(kind);
-        CARRY(stream);
-        CARRY(phase);
-        CARRY(region);
-        CARRY(reads);
-        CARRY(writes);
-        CARRY(layer);
-        CARRY(chunk);
-        CARRY(step);
-        CARRY(micro);
-        CARRY(guard);
-        CARRY(shape);
+        ir_copy_ops(out, out->count + i, &f->in->op, from, rows);
     }
 }
 
@@ -232,9 +205,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         *held = i;
     }
 
-    ir_reserve(out, &(struct ir_room){.ops = list->count,
-                                      .buffers = in->buffer.count,
-                                      .operands = in->operand_count});
+    ir_reserve(out, list->count, in->buffer.count, in->operand_count);
     order_begin(order, out->stream_count, first);
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
