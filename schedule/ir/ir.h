@@ -332,7 +332,7 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
 }
 
 /* Makes room after the rows that are there, for passes that write columns themselves. */
-void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands);
+void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits);
 
 /* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no
  * offset yet, and the caller sets its number. */

@@ -131,10 +131,11 @@ void ir_release(struct ir *ir)
     *ir = (struct ir){0};
 }
 
-void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands)
+void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits)
 {
     assert(ir->buffer.count + buffers <= IR_RANGE);
     ir_grow_ops(&ir->op, ops);
     ir_grow_buffers(&ir->buffer, buffers);
     RESERVE(ir, operand, operands);
+    RESERVE(ir, wait, waits);
 }

@@ -329,7 +329,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     out->repeats = repeats;
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
-        ir_reserve(&staging, ops, ops, 3 * ops);
+        ir_reserve(&staging, ops, ops, 3 * ops, 0);
         begin_role(&e, stage);
         stands = emit_and_rewrite(&e, out, &figures[stage]);
     }

@@ -53,8 +53,8 @@ static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
     return to;
 }
 
-/* Carries the columns of ops; carry_op() then sets those of operands and waits. Ops with consecutive ids, of which there are many, go
- * together. */
+/* Carries the columns of ops; carry_op() then sets those of operands and waits. Ops with consecutive ids, of which
+ * there are many, go together. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
     struct op_table *out = &f->out->op;
@@ -90,7 +90,7 @@ static void carry_waits(struct finish *f, uint32_t row)
     uint32_t count;
     const op_id *kept = waits_finalize(f->waits, f->order, &count);
     assert(count < IR_NONE16);
-    ir_reserve(out, &(struct ir_room){.waits = count});
+    ir_reserve(out, 0, 0, 0, count);
     out->op.wait_count[row] = (uint16_t)count;
     for (uint32_t i = 0; i < count; i++)
         out->wait[out->wait_count++] = kept[i];
@@ -205,7 +205,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         *held = i;
     }
 
-    ir_reserve(out, list->count, in->buffer.count, in->operand_count);
+    ir_reserve(out, list->count, in->buffer.count, in->operand_count, 0);
     order_begin(order, out->stream_count, first);
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
