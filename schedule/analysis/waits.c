@@ -9,10 +9,14 @@ struct access {
     uint8_t stream;
 };
 
-/* A buffer's accesses, in two lists, one of writes and one of reads: reads do not conflict with each other. */
+/* A buffer's accesses. For most buffers every access is of the whole buffer, and after the last write only one stream
+ * reads: then `write` and `read` are the ids of the last write and the last read. Otherwise they are the heads of two
+ * lists, one of writes and one of reads; the lists are separate because reads do not conflict with each other. */
 struct accesses {
-    uint32_t read, write; /* accesses; IR_NONE: none */
-    uint8_t stream;       /* of all that are listed; MANY: of several */
+    uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
+    uint8_t read_stream, write_stream; /* of the ops */
+    uint8_t stream;                    /* of all that are listed; MANY: of several */
+    bool listed;
 };
 
 enum {
@@ -82,10 +86,19 @@ uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count,
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
         const struct accesses *of = &w->of[touch->buffer];
-        if (of->stream != stream)
-            add_conflicts(w, of->write, touch);
-        if (of->stream != stream && touch->write)
-            add_conflicts(w, of->read, touch);
+        if (of->listed) {
+            if (of->stream != stream)
+                add_conflicts(w, of->write, touch);
+            if (of->stream != stream && touch->write)
+                add_conflicts(w, of->read, touch);
+            continue;
+        }
+        if (of->write_stream != stream && of->write != IR_NONE &&
+            !order_covers(w->order, of->write))
+            waits_add(w, of->write);
+        if (touch->write && of->read_stream != stream && of->read != IR_NONE &&
+            !order_covers(w->order, of->read))
+            waits_add(w, of->read);
     }
     return w->wait_count;
 }
@@ -138,16 +151,50 @@ static void add_access(struct waits *w, uint32_t *list, const struct touch *touc
     *list = row;
 }
 
+static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
+{
+    bool first = of->write == IR_NONE && of->read == IR_NONE;
+    of->stream = first || of->stream == stream ? stream : MANY;
+    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+}
+
+/* Turns the two ops of a buffer's accesses into lists. */
+static void make_lists(struct waits *w, struct accesses *of)
+{
+    struct touch whole = {.end = WAITS_WHOLE};
+    uint32_t read = of->read, write = of->write;
+    of->listed = true;
+    of->read = of->write = IR_NONE;
+    if (read != IR_NONE)
+        list_access(w, of, &whole, of->read_stream, read);
+    whole.write = true;
+    if (write != IR_NONE)
+        list_access(w, of, &whole, of->write_stream, write);
+}
+
 void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream,
                 uint32_t op)
 {
     for (; count > 0; count--, touch++) {
         struct accesses *of = &w->of[touch->buffer];
+        bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
+        if (!of->listed && whole && touch->write) {
+            of->write = op;
+            of->write_stream = stream;
+            of->read = IR_NONE;
+            continue;
+        }
+        if (!of->listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
+            of->read = op;
+            of->read_stream = stream;
+            continue;
+        }
+        if (!of->listed)
+            make_lists(w, of);
         supersede(w, &of->read, touch, touch->write ? MANY : stream);
         if (touch->write)
             supersede(w, &of->write, touch, MANY);
-        bool first = of->write == IR_NONE && of->read == IR_NONE;
-        of->stream = first || of->stream == stream ? stream : MANY;
-        add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
+        list_access(w, of, touch, stream, op);
     }
 }
