@@ -338,7 +338,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
     if (buffer->dtype != DTYPE_I32)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s are bound to a buffer of type %s, and must be in i32",
-                          binding_name(buffer->binding->kind), dtype_name(buffer->dtype));
+                          binding_names[buffer->binding->kind], dtype_name(buffer->dtype));
     if (buffer->binding->kind != BINDING_POSITIONS && (d + 1) * sequences > ir->global_batch)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "rank %" PRIu32 " holds sequences %" PRId64 " to %" PRId64

@@ -216,7 +216,7 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
         trace_set(trace, "poison", "yes: times are those of a check, not of a run");
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
-        snprintf(key, sizeof key, "arena_bytes.%s", memory_name((enum memory)m));
+        snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         snprintf(text, sizeof text, "%" PRIu64, run->ir->arena_bytes[m]);
         trace_set(trace, key, text);
     }

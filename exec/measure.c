@@ -47,8 +47,8 @@ static void add_op(const struct exec_run *run, struct trace *trace, struct insta
     ops->op[row] = at.op;
     ops->stream[row] = trace_label(trace, ir->stream[ir->op.stream[at.op]].name);
     ops->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
-    ops->phase[row] = trace_label(trace, phase_name(ir->op.phase[at.op]));
-    ops->region[row] = trace_label(trace, region_name(ir->op.region[at.op]));
+    ops->phase[row] = trace_label(trace, phase_names[ir->op.phase[at.op]]);
+    ops->region[row] = trace_label(trace, region_names[ir->op.region[at.op]]);
     ops->layer[row] = tag(ir->op.layer[at.op]);
     ops->chunk[row] = tag(ir->op.chunk[at.op]);
     ops->step[row] = tag(ir->op.step[at.op]);
@@ -187,8 +187,8 @@ static void add_memory(const struct exec_run *run, uint32_t rank, const struct c
         size_t row = trace_add_memory(trace);
         trace->memory.time_s[row] = c->time_s;
         trace->memory.rank[row] = rank;
-        trace->memory.memory[row] = trace_label(trace, memory_name(c->memory));
-        trace->memory.category[row] = trace_label(trace, category_name(c->category));
+        trace->memory.memory[row] = trace_label(trace, memory_names[c->memory]);
+        trace->memory.category[row] = trace_label(trace, category_names[c->category]);
         trace->memory.bytes[row] = (double)live[c->memory][c->category];
     }
 }

@@ -280,7 +280,7 @@ static enum status check_bound(const struct ir *ir, const char *name, struct dia
         if (!training_binds(ir, needed[i]))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "no buffer is bound to '%s', which a check of a training step needs",
-                              binding_name(needed[i]));
+                              binding_names[needed[i]]);
     return STATUS_OK;
 }
 

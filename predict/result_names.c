@@ -25,7 +25,7 @@ struct result_name result_name_of_cause(enum cause cause)
 
 struct result_name result_name_of_peak(enum category category)
 {
-    return make("peak_", category_name(category), "_bytes");
+    return make("peak_", category_names[category], "_bytes");
 }
 
 struct result_name result_name_of_reserved(enum reserved_part part)

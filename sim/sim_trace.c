@@ -37,8 +37,8 @@ static void add_row(struct trace *trace, const struct ir *ir, const struct insta
     t->op[row] = i->op;
     t->stream[row] = trace_label(trace, ir->stream[ir->op.stream[i->op]].name);
     t->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
-    t->phase[row] = trace_label(trace, phase_name((enum phase)ir->op.phase[i->op]));
-    t->region[row] = trace_label(trace, region_name((enum region)ir->op.region[i->op]));
+    t->phase[row] = trace_label(trace, phase_names[ir->op.phase[i->op]]);
+    t->region[row] = trace_label(trace, region_names[ir->op.region[i->op]]);
     t->layer[row] = tag(ir->op.layer[i->op]);
     t->chunk[row] = tag(ir->op.chunk[i->op]);
     t->step[row] = tag(ir->op.step[i->op]);

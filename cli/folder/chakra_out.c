@@ -194,7 +194,7 @@ static void put_node(struct text *out, struct text *node, const struct writer *w
     size_t row = w->class->row + (op - w->class->op_begin);
     double start_s = w->p->sim.start_s[row], end_s = w->p->sim.end_s[row];
     char name[96];
-    snprintf(name, sizeof name, "%s.%s%s", phase_name((enum phase)ir->op.phase[op]),
+    snprintf(name, sizeof name, "%s.%s%s", phase_names[ir->op.phase[op]],
              work_kind_info(kind)->name, second ? ".receive" : "");
     node->size = 0;
     put_number(node, NODE_ID, id_of(op, second));

@@ -31,7 +31,7 @@ static void put_frames(struct text *out, const struct ir *ir, uint32_t buffer)
     pickle_begin_list(out);
     pickle_begin_dict(out);
     put_key_text(out, "name", name);
-    put_key_text(out, "filename", category_name((enum category)ir->buffer.category[buffer]));
+    put_key_text(out, "filename", category_names[ir->buffer.category[buffer]]);
     put_key_int(out, "line", layer == IR_NONE16 ? 0 : layer);
     pickle_end_dict(out);
     pickle_end_list(out);

@@ -28,7 +28,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     trace_set(trace, "step_s", value.data);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
-        snprintf(key, sizeof key, "arena_bytes.%s", memory_name((enum memory)m));
+        snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         value.size = 0;
         text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
         trace_set(trace, key, value.data);

@@ -85,7 +85,7 @@ static void put_memory(struct text *out, const struct exec_result *result)
     for (int m = 0; m < MEMORY_COUNT; m++) {
         if (result->arena_bytes[m] == 0)
             continue;
-        text_printf(out, "%s%s arena ", before, memory_name((enum memory)m));
+        text_printf(out, "%s%s arena ", before, memory_names[m]);
         units_put(out, UNIT_BYTES, (double)result->arena_bytes[m]);
         if (result->trace.memory.count > 0) {
             text_puts(out, ", peak ");

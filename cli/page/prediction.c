@@ -259,8 +259,7 @@ static void put_memory(struct page *page, struct json_node memory)
         reserved[i] = (struct part){result_name_of_reserved((enum reserved_part)i),
                                     reserved_part_name((enum reserved_part)i)};
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        peak[i] =
-            (struct part){result_name_of_peak((enum category)i), category_name((enum category)i)};
+        peak[i] = (struct part){result_name_of_peak((enum category)i), category_names[i]};
     put_parts(page, NULL, json_find(memory, "reserved_parts"), "reserved", reserved,
               RESERVED_PART_COUNT, true, number(memory, "reserved_bytes"));
     put_parts(page, NULL, json_find(memory, "at_peak"), "live at the peak", peak, CATEGORY_COUNT,

@@ -38,14 +38,14 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (peak->category_bytes[c] == 0)
             continue;
-        text_printf(&piece, "%s ", category_name((enum category)c));
+        text_printf(&piece, "%s ", category_names[c]);
         units_put_gib(&piece, (double)peak->category_bytes[c]);
         report_put_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
         text_printf(&piece, "op %u (%s, %s)", prediction_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
-                    phase_name((enum phase)p->ir.op.phase[peak->op]));
+                    phase_names[p->ir.op.phase[peak->op]]);
         report_put_piece(&line, &piece);
     }
     screen_put_line(screen, "at its peak", line.data);

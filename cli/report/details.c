@@ -74,7 +74,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
         else if (first)
             text_puts(&piece, "at the peak ");
         first = false;
-        text_printf(&piece, "%s ", category_name((enum category)i));
+        text_printf(&piece, "%s ", category_names[i]);
         units_put_gib(&piece, (double)peak->category_bytes[i]);
         report_put_piece(&line, &piece);
     }
@@ -82,7 +82,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
         struct prediction_op at = prediction_op(p, peak->op);
         text_printf(&piece, "op %u (%s, %s", at.id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
-                    phase_name((enum phase)p->ir.op.phase[peak->op]));
+                    phase_names[p->ir.op.phase[peak->op]]);
         if (at.layer != IR_NONE16)
             text_printf(&piece, ", layer %u", at.layer);
         text_putc(&piece, ')');

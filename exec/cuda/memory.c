@@ -102,7 +102,7 @@ static enum status open_host(struct cuda_rank *rank, enum memory memory, struct 
     if (rank->memory[memory] == NULL)
         return diag_error(diag, (struct loc){.name = "mmap"}, STATUS_SYSTEM,
                           "%s: rank %" PRIu32 " needs %zu bytes of %s memory", strerror(errno),
-                          rank->rank, bytes, memory_name(memory));
+                          rank->rank, bytes, memory_names[memory]);
     rank->bytes[memory] = bytes;
     if (memory != MEMORY_PINNED)
         return STATUS_OK;

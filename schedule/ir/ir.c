@@ -42,36 +42,6 @@ const char *const binding_names[BINDING_KIND_COUNT] = {
 
 const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
 
-const char *memory_name(enum memory memory)
-{
-    assert(memory < MEMORY_COUNT);
-    return memory_names[memory];
-}
-
-const char *category_name(enum category category)
-{
-    assert(category < CATEGORY_COUNT);
-    return category_names[category];
-}
-
-const char *phase_name(enum phase phase)
-{
-    assert(phase < PHASE_COUNT);
-    return phase_names[phase];
-}
-
-const char *region_name(enum region region)
-{
-    assert(region < REGION_COUNT);
-    return region_names[region];
-}
-
-const char *binding_name(enum binding_kind kind)
-{
-    assert(kind < BINDING_KIND_COUNT);
-    return binding_names[kind];
-}
-
 bool ir_name_ok(const char *name, size_t size)
 {
     if (size == 0)

@@ -407,10 +407,5 @@ extern const char *const phase_names[PHASE_COUNT];
 extern const char *const region_names[REGION_COUNT];
 extern const char *const binding_names[BINDING_KIND_COUNT];
 extern const char *const guard_signs[GUARD_TEST_COUNT];
-const char *memory_name(enum memory memory);
-const char *category_name(enum category category);
-const char *phase_name(enum phase phase);
-const char *region_name(enum region region);
-const char *binding_name(enum binding_kind kind);
 
 #endif

@@ -117,7 +117,7 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
         return parse_error(p, value[BIND].at,
                            has_bundle(kind) ? "a buffer bound to %s needs bundle="
                                             : "a buffer bound to %s has no bundle",
-                           binding_name(kind));
+                           binding_names[kind]);
     if (value[SHARD].at && !has_bundle(kind))
         return parse_error(p, value[SHARD].at, "only buffers of a bundle have a shard");
     if (value[GATHERED].at && !has_tokens(kind))

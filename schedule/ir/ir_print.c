@@ -62,7 +62,7 @@ static void put_tokens(struct text *out, const struct ir *ir)
         return;
     text_puts(out, "tokens");
     if (layout->tokens) {
-        put_name(out, " layout=", layout_name((enum layout_kind)layout->kind));
+        put_name(out, " layout=", layout_names[layout->kind]);
         put(out, " cp=", layout->cp);
         put(out, " hp=", layout->hp);
         put(out, " chunks=", layout->chunks);
@@ -104,7 +104,7 @@ static void put_arena(struct text *out, const struct ir *ir)
     const char *before = "arena ";
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (ir->arena_bytes[m]) {
-            put_name(out, before, memory_name((enum memory)m));
+            put_name(out, before, memory_names[m]);
             put(out, "=", ir->arena_bytes[m]);
             before = " ";
         }
@@ -173,7 +173,7 @@ static void put_weights(struct text *out, const struct ir *ir)
 
 static void put_binding(struct text *out, const struct ir *ir, const struct binding *binding)
 {
-    put_name(out, " bind=", binding_name((enum binding_kind)binding->kind));
+    put_name(out, " bind=", binding_names[binding->kind]);
     if (binding->bundle != IR_NONE16)
         put_name(out, " bundle=", ir->bundle[binding->bundle].name);
     if (binding->shard != IR_NONE16)
@@ -190,11 +190,11 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     const struct dims *dims = &ir->dims[t->dims[b]];
     text_puts(out, "buffer ");
     put_buffer(out, ir, b);
-    put_name(out, " ", memory_name((enum memory)t->memory[b]));
+    put_name(out, " ", memory_names[t->memory[b]]);
     put_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
     for (uint32_t i = 0; i < dims->count; i++)
         put(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
-    put_name(out, "] ", category_name((enum category)t->category[b]));
+    put_name(out, "] ", category_names[t->category[b]]);
     if (roles)
         put_name(out, " role=", ir->role[t->role[b]].name);
     put_label(out, " layer=", t->layer[b]);
@@ -266,9 +266,9 @@ void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
     put_operands(out, ir, " reads", operand, t->reads[op]);
     put_operands(out, ir, " writes", operand + t->reads[op], t->writes[op]);
     if (t->phase[op] != PHASE_FORWARD)
-        put_name(out, " phase=", phase_name((enum phase)t->phase[op]));
+        put_name(out, " phase=", phase_names[t->phase[op]]);
     if (t->region[op] != REGION_NONE)
-        put_name(out, " region=", region_name((enum region)t->region[op]));
+        put_name(out, " region=", region_names[t->region[op]]);
     put_label(out, " layer=", t->layer[op]);
     put_label(out, " chunk=", t->chunk[op]);
     put_label(out, " step=", t->step[op]);

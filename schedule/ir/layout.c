@@ -14,12 +14,6 @@ const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
 };
 
-const char *layout_name(enum layout_kind kind)
-{
-    assert(kind < LAYOUT_KIND_COUNT);
-    return layout_names[kind];
-}
-
 /* Returns the number of tokens that a sequence must be a multiple of. */
 static uint64_t step_of(const struct token_layout *layout)
 {

@@ -43,7 +43,6 @@ struct token_layout {
 };
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
-const char *layout_name(enum layout_kind kind);
 
 /* Checks that the sizes divide as the layout needs; the message names lengths that would. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);

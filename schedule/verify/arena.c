@@ -68,7 +68,7 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     verify_fail(
         v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
         buffer_text(v, other), buffer_text(v, buffer), begin, end,
-        memory_name(ir->buffer.memory[buffer]), buffer_text(v, other), life_text(v, other),
+        memory_names[ir->buffer.memory[buffer]], buffer_text(v, other), life_text(v, other),
         buffer_text(v, buffer), first_use,
         count != 0 && !lifetimes_persistent(ir, buffer) ? ", which is not ordered after that" : "");
 }
@@ -119,7 +119,7 @@ static void place(struct overlap_walk *w, uint32_t buffer)
         verify_fail(
             v,
             "%s of %" PRIu64 " bytes at %" PRIu64 " ends outside the %s arena of %" PRIu64 " bytes",
-            buffer_text(v, buffer), bytes, offset, memory_name(memory), ir->arena_bytes[memory]);
+            buffer_text(v, buffer), bytes, offset, memory_names[memory], ir->arena_bytes[memory]);
         return;
     }
     put(w, buffer);
@@ -175,7 +175,7 @@ void check_capacity(struct verifier *v)
             verify_fail(v,
                         "the %s arena takes %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64
                         " there are",
-                        memory_name((enum memory)m), arena, arena - limit, limit);
+                        memory_names[m], arena, arena - limit, limit);
     }
     verify_checked(v, limited ? "arenas against limits" : "no limits were given");
 }

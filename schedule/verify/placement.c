@@ -35,7 +35,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
         const char *verb = k < reads ? "reads" : "writes";
         if (place_of(ir->buffer.memory[buffer]) != wanted)
             verify_fail(v, "%s %s %s in %s; it needs %s there", op_text(v, op), verb,
-                        view_text(v, view), memory_name(ir->buffer.memory[buffer]),
+                        view_text(v, view), memory_names[ir->buffer.memory[buffer]],
                         place_words[wanted]);
         if (ir->buffer.role[buffer] != role)
             verify_fail(v, "%s of role %s %s %s of role %s", op_text(v, op), ir->role[role].name,
@@ -107,7 +107,7 @@ static const char *dtypes_text(struct verifier *v, unsigned dtypes)
 
 static const char *name_of_binding(struct verifier *v, const struct binding *b)
 {
-    const char *kind = binding_name(b->kind);
+    const char *kind = binding_names[b->kind];
     if (b->bundle < v->ir->bundle_count)
         return arena_printf(&v->arena, "%s %s", kind, v->ir->bundle[b->bundle].name);
     return kind;

@@ -268,8 +268,8 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
                 size_t row = trace_add_memory(trace);
                 trace->memory.time_s[row] = change->time_s;
                 trace->memory.rank[row] = rank;
-                trace->memory.memory[row] = trace_label(trace, memory_name((enum memory)m));
-                trace->memory.category[row] = trace_label(trace, category_name((enum category)k));
+                trace->memory.memory[row] = trace_label(trace, memory_names[m]);
+                trace->memory.category[row] = trace_label(trace, category_names[k]);
                 trace->memory.bytes[row] = (double)live[m][k];
                 touched[m][k] = false;
             }

@@ -138,7 +138,7 @@ static inline void leave_out(struct mutant *m, uint32_t op)
     memmove(&m->list[op], &m->list[op + 1], (m->count - op - 1) * sizeof *m->list);
     m->count--;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) left out", op, kind_of(m->ir, op),
-             phase_name(m->ir->op.phase[op]));
+             phase_names[m->ir->op.phase[op]]);
 }
 
 static inline bool skipped_sync(struct mutant *m)
@@ -178,7 +178,7 @@ static inline bool repeated_op(struct mutant *m)
     memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
     m->count++;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) twice", op, kind_of(m->ir, op),
-             phase_name(m->ir->op.phase[op]));
+             phase_names[m->ir->op.phase[op]]);
     return true;
 }
 
@@ -195,7 +195,7 @@ static inline bool wrong_order(struct mutant *m)
     memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
     m->list[to] = op;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) before op %u", op, kind_of(m->ir, op),
-             phase_name(m->ir->op.phase[op]), to);
+             phase_names[m->ir->op.phase[op]], to);
     return true;
 }
 
@@ -516,9 +516,8 @@ static inline bool wrong_binding(struct mutant *m)
     ir->buffer.binding[b] = ir_add_binding(ir, binding);
     snprintf(m->what, sizeof m->what,
              "buffer %u is bound to %s %u shard %u partial %u, not %s %u %u %u", b,
-             binding_name((enum binding_kind)binding.kind), binding.bundle, binding.shard,
-             binding.partial, binding_name((enum binding_kind)old.kind), old.bundle, old.shard,
-             old.partial);
+             binding_names[binding.kind], binding.bundle, binding.shard, binding.partial,
+             binding_names[old.kind], old.bundle, old.shard, old.partial);
     return memcmp(&binding, &old, sizeof old) != 0;
 }
 
@@ -548,7 +547,7 @@ static inline bool wrong_head(struct mutant *m)
     }
     layout->kind =
         (uint8_t)((layout->kind + 1 + draw_below(m, LAYOUT_KIND_COUNT - 1)) % LAYOUT_KIND_COUNT);
-    snprintf(m->what, sizeof m->what, "layout %s", layout_name((enum layout_kind)layout->kind));
+    snprintf(m->what, sizeof m->what, "layout %s", layout_names[layout->kind]);
     return true;
 }
 

@@ -30,8 +30,8 @@ static const struct token_layout layouts[] = {
 static const char *label(const struct token_layout *layout)
 {
     static char text[128];
-    snprintf(text, sizeof text, "%s cp %u hp %u", layout_name((enum layout_kind)layout->kind),
-             layout->cp, layout->hp);
+    snprintf(text, sizeof text, "%s cp %u hp %u", layout_names[layout->kind], layout->cp,
+             layout->hp);
     return text;
 }
 
