@@ -267,11 +267,8 @@ static struct view loss_again(struct emit *e, struct view x, struct view labels)
 /* Emits a copy on the current stream: it starts when that has done what it has, and the host waits. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
-    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, from), 1}};
     op_id last = e->last_compute;
-    op_id op =
-        emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &from, 1, &to, 1);
-    emit_add_dependency(e, op, last);
+    emit_add_dependency(e, emit_copy(e, kind, true, from, to), last);
 }
 
 static buffer_id to_host(struct emit *e, struct view x)

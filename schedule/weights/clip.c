@@ -55,9 +55,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         emit_wait(e, over > 0 ? e->stream.reduce : e->stream.compute);
     if (host) { /* AdamW on the host scales the gradients itself */
         struct view there = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
-        struct work work = {.kind = WORK_D2H, .copy = {(int64_t)dtype_bytes(DTYPE_F32), 0}};
         e->ir->buffer.memory[there.buffer.i] = MEMORY_PINNED;
-        emit_op(e, e->stream.d2h, &work, &squares, 1, &there, 1);
+        emit_copy(e, WORK_D2H, false, squares, there);
         return there.buffer;
     }
     if (c->profile->clipping == CLIPPING_IN_STEP)

@@ -4,13 +4,6 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-static void copy(struct emit *e, enum work_kind kind, buffer_id from, buffer_id to)
-{
-    struct view x = view_all(e, from), y = view_all(e, to);
-    struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of(e, x), 0}};
-    emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &x, 1, &y, 1);
-}
-
 /* Returns a buffer of the same shape on the host, for one use. */
 static buffer_id on_host(struct emit *e, buffer_id buffer)
 {
@@ -42,7 +35,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
     if (host) {
         read = on_host(e, grad);
         written = on_host(e, param);
-        copy(e, WORK_D2H, grad, read);
+        emit_copy(e, WORK_D2H, false, view_all(e, grad), view_all(e, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
@@ -54,7 +47,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
     emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
             state, copies ? 4 : 3);
     if (host)
-        copy(e, WORK_H2D, written, param);
+        emit_copy(e, WORK_H2D, false, view_all(e, written), view_all(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
         weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, param,
