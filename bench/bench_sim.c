@@ -12,6 +12,7 @@
 #include "bench/repeat.h"
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
 #include "sim/scheduler/engine.h"
 #include "sim/sim.h"
 
@@ -294,11 +295,13 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
     pid_t child = fork();
     if (child == 0) {
         struct sim_plan plan;
+        struct pruned pruned;
         struct fold fold;
         if (plan_make(&plan, ir, cluster, costs, result->even_guards,
                       &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
             _exit(1);
-        fold_make(&fold, &plan, true);
+        prune_make(&pruned, &plan.platform, &plan.flows);
+        fold_make(&fold, &plan, &pruned, true);
         struct replay r = {.plan = &plan, .fold = &fold};
         collect_steps(&r, result);
         engine_init(replay_done, NULL, &r, fold.bytes_per_s, plan.platform.link_count);

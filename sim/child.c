@@ -100,6 +100,7 @@ void child_run_release(struct child_run *run)
     if (run->shared)
         munmap(run->shared, run->size);
     fold_release(&run->fold);
+    prune_release(&run->pruned);
     sim_plan_release(&run->plan);
 }
 
@@ -112,7 +113,8 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
     enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
-    fold_make(&run->fold, &run->plan, options->exact);
+    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
+    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
     struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
     status = share_memory(run, name, diag);
     if (status == STATUS_OK)

@@ -7,6 +7,7 @@
 
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
 #include "sim/result/sim_result.h"
 #include "sim/scheduler/scheduler.h"
 
@@ -24,6 +25,7 @@ struct child_shared {
 /* A list and its times. All-zero is empty. */
 struct child_run {
     struct sim_plan plan;
+    struct pruned pruned;
     struct fold fold;
     struct child_shared *shared;
     size_t size; /* bytes shared */

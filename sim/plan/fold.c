@@ -104,9 +104,8 @@ static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t
     c->sum[sort_b][b] += mix2(c->now[sort_a][a], label);
 }
 
-static void refine(struct colours *c, const struct sim_plan *plan)
+static void refine(struct colours *c, const struct sim_plan *plan, const struct pruned *pruned)
 {
-    const struct flow_table *flows = &plan->flows;
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
     for (uint32_t r = 0; r < plan->rank_count; r++)
@@ -122,8 +121,8 @@ static void refine(struct colours *c, const struct sim_plan *plan)
         const struct transfer *of = &plan->transfer[t];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
             join(c, CHANNELS, of->channel, FLOWS, f, 0);
-            for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-                join(c, FLOWS, f, LINKS, flows->link[i], 0);
+            for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
+                join(c, FLOWS, f, LINKS, pruned->link[i], 0);
         }
     }
     for (int s = 0; s < SORTS; s++)
@@ -167,10 +166,11 @@ static uint32_t count_classes(struct colours *c)
 }
 
 /* Refines the colours until the number of classes stays the same. */
-static void fold_by_colour(struct colours *c, const struct sim_plan *plan)
+static void fold_by_colour(struct colours *c, const struct sim_plan *plan,
+                           const struct pruned *pruned)
 {
     for (uint32_t before = 0, after = count_classes(c); after > before;) {
-        refine(c, plan);
+        refine(c, plan, pruned);
         before = after;
         after = count_classes(c);
     }
@@ -186,14 +186,15 @@ static void number_all(struct colours *c)
     }
 }
 
-void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact)
+void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+               bool exact)
 {
     struct colours c;
     colours_init(&c, plan);
     if (exact)
         number_all(&c);
     else
-        fold_by_colour(&c, plan);
+        fold_by_colour(&c, plan, pruned);
     *fold = (struct fold){.exact = exact,
                           .class_count = c.classes[RANKS],
                           .class_of_rank = c.class_of[RANKS],
@@ -203,7 +204,7 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact)
                           .channel_of_class = c.first[CHANNELS]};
     struct fold_network network = {c.classes[FLOWS], c.classes[LINKS], c.class_of[FLOWS],
                                    c.class_of[LINKS]};
-    fold_flows(fold, plan, exact ? NULL : &network);
+    fold_flows(fold, plan, pruned, exact ? NULL : &network);
     for (int s = 0; s < SORTS; s++) {
         free(c.now[s]);
         free(c.sum[s]);

@@ -19,6 +19,7 @@
 #define SIM_FOLD_H
 
 #include "sim/plan/plan.h"
+#include "sim/plan/prune.h"
 
 struct fold {
     bool exact; /* every rank is a class of its own, and all flows are the engine's */
@@ -46,7 +47,8 @@ struct fold {
 
 /* Fills *fold with the classes of ranks and channels, and with the flows to start for them. exact: every rank is a
  * class of its own, and all flows are started. */
-void fold_make(struct fold *fold, const struct sim_plan *plan, bool exact);
+void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+               bool exact);
 /* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
 static inline uint32_t fold_transfer(const struct fold *fold, const struct sim_plan *plan,
                                      uint32_t transfer)

@@ -16,16 +16,15 @@ static uint32_t root_of(uint32_t *parent, uint32_t link)
 }
 
 /* Returns the component of each link, named by the lowest link that it reaches through flows. */
-static uint32_t *link_components(const struct sim_plan *plan)
+static uint32_t *link_components(const struct sim_plan *plan, const struct pruned *pruned)
 {
-    const struct flow_table *flows = &plan->flows;
     uint32_t links = plan->platform.link_count;
     uint32_t *parent = heap_alloc(links + 1u, sizeof *parent);
     for (uint32_t l = 0; l < links; l++)
         parent[l] = l;
-    for (uint32_t f = 0; f < flows->count; f++)
-        for (uint32_t i = flows->link_begin[f] + 1; i < flows->link_begin[f + 1]; i++) {
-            uint32_t a = root_of(parent, flows->link[i - 1]), b = root_of(parent, flows->link[i]);
+    for (uint32_t f = 0; f < plan->flows.count; f++)
+        for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++) {
+            uint32_t a = root_of(parent, pruned->link[i - 1]), b = root_of(parent, pruned->link[i]);
             parent[a > b ? a : b] = a > b ? b : a;
         }
     for (uint32_t l = 0; l < links; l++)
@@ -35,6 +34,7 @@ static uint32_t *link_components(const struct sim_plan *plan)
 
 struct folder {
     const struct sim_plan *plan;
+    const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
     struct index flows; /* by component */
@@ -43,18 +43,6 @@ struct folder {
     uint32_t *keep;     /* [flow count] copies of each flow that run */
     uint32_t *stand_in; /* the link that a link's flows cross in the network */
 };
-
-/* Makes the index of the flows that cross each link. */
-static void index_users(struct index *users, const struct sim_plan *plan)
-{
-    const struct flow_table *flows = &plan->flows;
-    uint32_t *flow = heap_alloc(flows->link_count + 1u, sizeof *flow);
-    for (uint32_t f = 0; f < flows->count; f++)
-        for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
-            flow[i] = f;
-    index_init(users, flows->link, flow, flows->link_count, plan->platform.link_count);
-    free(flow);
-}
 
 /* Marks components until every class of flows has a member in one. */
 static void choose_components(struct folder *f, const struct fold *fold)
@@ -253,17 +241,17 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
 /* Sets keep[], stand_in[] and the bandwidths of links. */
 static void choose_flows(struct folder *f, struct fold *fold)
 {
-    const struct flow_table *table = &f->plan->flows;
-    uint32_t flows = table->count, links = f->plan->platform.link_count;
+    const uint32_t *link_begin = f->pruned->link_begin;
+    uint32_t flows = f->plan->flows.count, links = f->plan->platform.link_count;
     struct index by_component;
     struct quotient quotient;
-    f->component_of_link = link_components(f->plan);
+    f->component_of_link = link_components(f->plan, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
-        f->component_of_flow[i] = f->component_of_link[table->link[table->link_begin[i]]];
+        f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
     index_init(&f->flows, f->component_of_flow, NULL, flows, links);
     index_init(&by_component, f->component_of_link, NULL, links, links);
-    index_users(&f->users, f->plan);
+    index_flows(&f->users, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
     choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
@@ -283,22 +271,21 @@ static void choose_flows(struct folder *f, struct fold *fold)
 /* Paths of the flows that are kept, each link once. */
 static void list_links(struct folder *f, struct fold *fold)
 {
-    const struct flow_table *flows = &f->plan->flows;
-    uint32_t filled = 0;
+    uint32_t flows = f->plan->flows.count, filled = 0;
     uint32_t *last_flow = heap_zalloc(f->plan->platform.link_count + 1u, sizeof *last_flow);
-    fold->link_begin = heap_alloc(flows->count + 1u, sizeof *fold->link_begin);
-    fold->link = heap_alloc(flows->link_count + 1u, sizeof *fold->link);
-    for (uint32_t i = 0; i < flows->count; i++) {
+    fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
+    fold->link = heap_alloc(f->pruned->link_begin[flows] + 1u, sizeof *fold->link);
+    for (uint32_t i = 0; i < flows; i++) {
         fold->link_begin[i] = filled;
-        for (uint32_t e = flows->link_begin[i]; f->keep[i] > 0 && e < flows->link_begin[i + 1];
-             e++) {
-            uint32_t link = f->stand_in[flows->link[e]];
+        for (uint32_t e = f->pruned->link_begin[i];
+             f->keep[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
+            uint32_t link = f->stand_in[f->pruned->link[e]];
             if (last_flow[link] != i + 1)
                 fold->link[filled++] = link;
             last_flow[link] = i + 1;
         }
     }
-    fold->link_begin[flows->count] = filled;
+    fold->link_begin[flows] = filled;
     free(last_flow);
 }
 
@@ -326,10 +313,11 @@ static void list_flows(struct fold *fold, const struct sim_plan *plan, const uin
     free(id);
 }
 
-void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct fold_network *network)
+void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+                const struct fold_network *network)
 {
     uint32_t flows = plan->flows.count, links = plan->platform.link_count;
-    struct folder f = {.plan = plan, .network = network};
+    struct folder f = {.plan = plan, .pruned = pruned, .network = network};
     f.keep = heap_alloc(flows + 1u, sizeof *f.keep);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);

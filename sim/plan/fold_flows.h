@@ -24,6 +24,7 @@ struct fold_network {
 
 /* Fills the flows and the network of *fold, whose channel classes must be known, with the few flows that represent
  * all; network NULL: with all flows. */
-void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct fold_network *network);
+void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+                const struct fold_network *network);
 
 #endif

@@ -17,6 +17,18 @@ void index_init(struct index *index, const uint32_t *key, const uint32_t *value,
         index->row[index->begin[key[i] + 1]++] = value != NULL ? value[i] : i;
 }
 
+void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t *link,
+                 uint32_t flows, uint32_t links)
+{
+    uint32_t crossings = flows > 0 ? link_begin[flows] : 0;
+    uint32_t *flow = heap_alloc(crossings + 1u, sizeof *flow);
+    for (uint32_t f = 0; f < flows; f++)
+        for (uint32_t i = link_begin[f]; i < link_begin[f + 1]; i++)
+            flow[i] = f;
+    index_init(index, link, flow, crossings, links);
+    free(flow);
+}
+
 void index_release(struct index *index)
 {
     free(index->begin);

@@ -12,6 +12,11 @@ struct index {
 /* Makes the index of the pairs (key[i], value[i]), i < pairs. value NULL: value i is i. Release it in any case. */
 void index_init(struct index *index, const uint32_t *key, const uint32_t *value, uint32_t pairs,
                 uint32_t keys);
+
+/* Makes the index of the flows that cross each link. Flow f crosses link[link_begin[f]..link_begin[f + 1]), no link
+ * twice. */
+void index_flows(struct index *index, const uint32_t *link_begin, const uint32_t *link,
+                 uint32_t flows, uint32_t links);
 void index_release(struct index *index);
 
 #endif

@@ -1,0 +1,73 @@
+#include "sim/plan/prune.h"
+
+#include "base/arena.h"
+#include "sim/plan/index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void prune_release(struct pruned *pruned)
+{
+    free(pruned->link_begin);
+    free(pruned->link);
+    *pruned = (struct pruned){0};
+}
+
+/* True if all flows that cross link a cross link b too. Both lists ascend. */
+static bool is_crossed_with(const struct index *users, uint32_t a, uint32_t b)
+{
+    uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
+    for (uint32_t in_a = users->begin[a]; in_a < users->begin[a + 1]; in_a++, in_b++) {
+        while (in_b < end_b && users->row[in_b] < users->row[in_a])
+            in_b++;
+        if (in_b == end_b || users->row[in_b] != users->row[in_a])
+            return false;
+    }
+    return true;
+}
+
+/* True if link a can be omitted because all its flows cross another link that is no wider. Such a link is on the path
+ * of a's first flow, so only that path is searched. Of links with the same flows and bandwidth, only the first is
+ * kept. */
+static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
+                         const struct index *users, uint32_t a)
+{
+    uint32_t count = users->begin[a + 1] - users->begin[a];
+    double width = platform->bytes_per_s[a];
+    if (count == 0)
+        return false;
+    uint32_t first = users->row[users->begin[a]];
+    for (uint32_t i = flows->link_begin[first]; i < flows->link_begin[first + 1]; i++) {
+        uint32_t b = flows->link[i], more = users->begin[b + 1] - users->begin[b];
+        if (b == a || more < count || platform->bytes_per_s[b] > width)
+            continue;
+        if ((platform->bytes_per_s[b] < width || more > count || b < a) &&
+            is_crossed_with(users, a, b))
+            return true;
+    }
+    return false;
+}
+
+void prune_make(struct pruned *pruned, const struct platform *platform,
+                const struct flow_table *flows)
+{
+    struct index users;
+    index_flows(&users, flows->link_begin, flows->link, flows->count, platform->link_count);
+    bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
+    for (uint32_t l = 0; l < platform->link_count; l++)
+        drop[l] = is_dominated(platform, flows, &users, l);
+    pruned->link_begin = heap_alloc(flows->count + 1u, sizeof *pruned->link_begin);
+    pruned->link = heap_alloc(flows->link_count + 1u, sizeof *pruned->link);
+    uint32_t count = 0;
+    for (uint32_t f = 0; f < flows->count; f++) {
+        pruned->link_begin[f] = count;
+        for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
+            if (!drop[flows->link[i]])
+                pruned->link[count++] = flows->link[i];
+        assert(count > pruned->link_begin[f]);
+    }
+    pruned->link_begin[flows->count] = count;
+    index_release(&users);
+    free(drop);
+}
