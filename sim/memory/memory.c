@@ -119,9 +119,9 @@ static struct lifetimes in_host_memory(const struct lifetimes *all)
 static uint32_t ranks_of_node(const struct cluster *cluster, const struct sim_result *result,
                               uint32_t node, uint32_t *first)
 {
-    uint64_t per_node = (uint64_t)cluster->gpus_per_node,
-             left = result->rank_count - node * per_node;
-    *first = (uint32_t)(node * per_node);
+    uint64_t per_node = (uint64_t)cluster->gpus_per_node, begin = node * per_node;
+    *first = (uint32_t)begin;
+    uint64_t left = result->rank_count - begin;
     return (uint32_t)(left < per_node ? left : per_node);
 }
 
@@ -171,6 +171,21 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
+static struct lifetimes *lifetimes_of_roles(const struct ir *ir)
+{
+    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        lifetimes_init(&lifetimes[r], ir, r);
+    return lifetimes;
+}
+
+static void release_roles(struct lifetimes *lifetimes, const struct ir *ir)
+{
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        free(lifetimes[r].row);
+    free(lifetimes);
+}
+
 static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
                        const struct lifetimes *of_role, struct sim_result *result)
 {
@@ -204,11 +219,9 @@ static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
 
 bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
 {
-    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
+    struct lifetimes *lifetimes = lifetimes_of_roles(ir);
     struct changes changes = {0};
     bool repeats = true;
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        lifetimes_init(&lifetimes[r], ir, r);
     for (uint32_t c = 0; repeats && c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         struct memory_gap *gap;
@@ -225,33 +238,21 @@ bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
         free(gap);
     }
     repeats = repeats && find_hosts(ir, cluster, lifetimes, result);
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        free(lifetimes[r].row);
-    free(lifetimes);
+    release_roles(lifetimes, ir);
     free(changes.row);
     return repeats;
-}
-
-/* Fills *changes with the changes of one rank, all-zero if it has no role, and *lifetimes with the buffers that they
- * name. */
-static void changes_of_rank(struct changes *changes, struct lifetimes *lifetimes,
-                            const struct ir *ir, const struct sim_result *result, uint32_t rank)
-{
-    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
-    *changes = (struct changes){0};
-    *lifetimes = (struct lifetimes){0};
-    if (class->role == IR_NONE)
-        return;
-    lifetimes_init(lifetimes, ir, class->role);
-    changes_of_class(changes, ir, result, lifetimes, class);
 }
 
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                   struct trace *trace)
 {
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    if (class->role == IR_NONE)
+        return;
     struct lifetimes lifetimes;
-    struct changes changes;
-    changes_of_rank(&changes, &lifetimes, ir, result, rank);
+    struct changes changes = {0};
+    lifetimes_init(&lifetimes, ir, class->role);
+    changes_of_class(&changes, ir, result, &lifetimes, class);
     uint64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
     bool touched[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
     for (size_t i = 0; i < changes.count; i++) {
@@ -281,10 +282,15 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
 size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                      struct memory_event **events)
 {
-    struct lifetimes lifetimes;
-    struct changes changes;
+    const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
+    struct lifetimes lifetimes = {0};
+    struct changes changes = {0};
     size_t count = 0;
-    changes_of_rank(&changes, &lifetimes, ir, result, rank);
+    *events = NULL;
+    if (class->role == IR_NONE)
+        return 0;
+    lifetimes_init(&lifetimes, ir, class->role);
+    changes_of_class(&changes, ir, result, &lifetimes, class);
     *events = heap_alloc(changes.count + 1, sizeof **events);
     for (size_t i = 0; i < changes.count; i++)
         if (changes.row[i].kind != CHANGE_BRIEF)

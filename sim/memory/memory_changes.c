@@ -23,23 +23,37 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
     return writer;
 }
 
+/* Fills the rows by a counting sort over first writers, since buffers stand in the order of their first uses. */
 void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
 {
+    const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
-    uint32_t *writer = first_writers(ir, &ir->role[role]);
+    uint32_t *writer = first_writers(ir, r);
+    uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next); /* of writer - 1: 0 for none */
     *l = (struct lifetimes){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
+    for (uint32_t i = 0; i < b->count; i++) {
+        bool persistent = lifetimes_persistent(ir, i);
+        if (persistent || b->role[i] != role)
+            next[1] += lifetimes_held(ir, i) && b->role[i] == role;
+        else if (writer[i] != IR_NONE)
+            next[writer[i] + 2]++;
+    }
+    for (uint32_t i = 0; i <= r->op_count; i++)
+        next[i + 1] += next[i];
     for (uint32_t i = 0; i < b->count; i++) {
         bool persistent = lifetimes_persistent(ir, i);
         if (b->role[i] != role || (persistent ? !lifetimes_held(ir, i) : writer[i] == IR_NONE))
             continue;
-        l->row[l->count++] = (struct lifetime){
+        l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
             .bytes = repeats_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
             .buffer = i,
             .writer = persistent ? IR_NONE : writer[i],
             .memory = b->memory[i],
             .category = b->category[i],
         };
+        l->count++;
     }
+    free(next);
     free(writer);
 }
 
@@ -135,50 +149,91 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 
 /* ---- of a class ---- */
 
-/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
- * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned. */
-static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                           uint32_t *op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     uint32_t count = ir->buffer.free_count[buffer];
     double last_s = -1;
-    *op = IR_NONE;
     for (uint32_t i = 0; i < count; i++)
         last_s = end_s[set[i].i] > last_s ? end_s[set[i].i] : last_s;
+    *op = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (end_s[set[i].i] >= last_s - same_s && (*op == IR_NONE || set[i].i > *op))
+        if (end_s[set[i].i] >= last_s - same_s && set[i].i > *op)
             *op = set[i].i;
-    return count > 0 ? end_s[*op] : -1;
+    return end_s[*op];
 }
 
-/* Starts come first, then ends, since either are nearly sorted, and few runs have to be merged. */
+/* For each op, a list of the lifetimes that end with it. */
+struct leaving {
+    uint32_t *first; /* per op of the class: a lifetime; IR_NONE */
+    uint32_t *next;  /* per lifetime */
+};
+
+static void add(struct change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
+                enum change_kind kind)
+{
+    row[(*at)++] =
+        (struct change){.time_s = time_s, .op = op, .row = i & CHANGE_ROW_MAX, .kind = kind};
+}
+
+/* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
+ * end with them, are listed as sorted runs, and few runs have to be merged. */
 void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
                       const struct lifetimes *l, const struct sim_class *class)
 {
     double same_s = changes_same_date_s(result);
-    /* by id of the op */
-    const double *start_s = result->start_s + class->row - class->op_begin;
-    const double *end_s = result->end_s + class->row - class->op_begin;
+    uint32_t streams = ir->stream_count, persistent = 0;
+    const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
+    const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= CHANGE_ROW_MAX);
-    changes_reserve(c, 2 * (size_t)l->count);
-    c->count = l->count;
-    for (uint32_t i = 0; i < l->count; i++) {
-        struct change change = {.op = IR_NONE, .row = i & CHANGE_ROW_MAX, .kind = CHANGE_STARTS};
-        uint32_t last = IR_NONE;
-        double until_s = -1;
-        if (l->row[i].writer != IR_NONE) {
-            change.op = class->op_begin + l->row[i].writer;
-            change.time_s = start_s[change.op];
-            until_s = free_date_s(ir, end_s, l->row[i].buffer, same_s, &last);
+    struct leaving leaving = {heap_alloc(class->op_count + 1u, sizeof *leaving.first),
+                              heap_alloc(l->count + 1u, sizeof *leaving.next)};
+    memset(leaving.first, 0xff, (class->op_count + 1u) * sizeof *leaving.first);
+    while (persistent < l->count && l->row[persistent].writer == IR_NONE)
+        persistent++;
+    /* Places: what lives throughout, then what starts and what ends, stream by stream. */
+    size_t *begin = heap_zalloc(2 * (size_t)streams + 1, sizeof *begin), *start = begin,
+           *end = begin + streams;
+    bool *brief = heap_zalloc(l->count + 1u, sizeof *brief); /* gone at the date it came */
+    for (uint32_t i = l->count; i-- > persistent;) {
+        const struct lifetime *row = &l->row[i];
+        start[stream[row->writer]]++;
+        uint32_t op;
+        double date_s = changes_free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
+        if (op == IR_NONE)
+            continue;
+        if (date_s <= start_s[row->writer] + same_s) {
+            brief[i] = true;
+            continue;
         }
-        bool brief = last != IR_NONE && until_s <= change.time_s + same_s;
-        if (brief)
-            change.kind = CHANGE_BRIEF;
-        c->row[i] = change;
-        if (last != IR_NONE && !brief)
-            c->row[c->count++] = (struct change){
-                .time_s = until_s, .op = last, .row = i & CHANGE_ROW_MAX, .kind = CHANGE_ENDS};
+        op -= class->op_begin;
+        leaving.next[i] = leaving.first[op];
+        leaving.first[op] = i;
+        end[stream[op]]++;
     }
+    size_t at = persistent;
+    for (uint32_t k = 0; k < 2 * streams; k++) {
+        size_t count = begin[k];
+        begin[k] = at;
+        at += count;
+    }
+    changes_reserve(c, at + 1);
+    c->count = 0;
+    for (uint32_t i = 0; i < persistent; i++)
+        add(c->row, &c->count, i, 0, IR_NONE, CHANGE_STARTS);
+    c->count = at;
+    for (uint32_t i = persistent; i < l->count; i++) {
+        uint32_t op = l->row[i].writer;
+        add(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
+            brief[i] ? CHANGE_BRIEF : CHANGE_STARTS);
+    }
+    for (uint32_t op = 0; op < class->op_count; op++)
+        for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
+            add(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op, CHANGE_ENDS);
+    free(brief);
+    free(begin);
+    free(leaving.first);
+    free(leaving.next);
     changes_sort(c, result);
 }
