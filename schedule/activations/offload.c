@@ -30,9 +30,9 @@ struct item { /* a tensor of a (unit, layer) that goes to the host */
 
 struct segment {          /* of one (unit, layer) */
     uint32_t item, items; /* rows of `item` */
-    uint32_t begin,
-        end; /* positions in its forward of the op that waits for earlier copies, and of its last op */
-    op_id store; /* the last copy to the host; IR_NONE: none yet */
+    uint32_t begin; /* position in the list of the forward's op that waits for earlier copies */
+    uint32_t end;   /* position of the forward's last op */
+    op_id store;    /* the last copy to the host; IR_NONE: none yet */
     bool loaded;
 };
 
@@ -41,7 +41,7 @@ struct offload {
     struct ir *ir;
     struct op_list out; /* the new list */
     uint32_t layers;
-    bool inputs;   /* items are inputs of layers; else outputs of attention's core */
+    bool inputs;   /* true: items are inputs of layers; false: outputs of attention's core */
     bool blocking; /* the host waits for each copy */
     struct segment *segment;
     struct item *item;

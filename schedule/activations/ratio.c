@@ -239,7 +239,7 @@ static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct
     return op;
 }
 
-/* Copies the elements of a buffer that stay on the device. */
+/* Copies, on the device, the elements of a buffer that are not copied to the host. */
 static void copy_rest(struct ratio *r, struct view from, struct view to)
 {
     if (to.count == 0)

@@ -153,13 +153,13 @@ static void find_step(struct iterations *run, const struct block *block, bool of
 }
 
 /* True if the iterations can be a run: from each to the next, the label (its layer or micro-batch) rises or falls by
- * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. */
+ * the layers of a period. The first label must be the first layer of a period or, in a backward, the last one. In the
+ * optimizer an iteration updates one bundle, which has all layers of a period and carries the label of the first. */
 static bool is_run(const struct repeats *r, const struct iterations *run)
 {
     int32_t layers = r->layers, at = run->first % layers;
-    bool update = run->optimizer; /* a bundle of all the layers of a period */
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
-           at == (run->step > 0 || update ? 0 : layers - 1);
+           at == (run->step > 0 || run->optimizer ? 0 : layers - 1);
 }
 
 /* Returns the iterations that begin with block `at`; none: count is 0. */

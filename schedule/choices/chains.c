@@ -108,7 +108,7 @@ static const struct row hf_autocast[] = {
     {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6, .again = -6},
 };
 
-/* The tables, each with the one whose rows also hold, except for kinds that the table itself has. */
+/* The tables. A kind that has no row in a table has the row of the table `like`. */
 static const struct {
     const struct row *row;
     size_t count;

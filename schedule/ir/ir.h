@@ -227,7 +227,8 @@ struct ir {
 
     struct ir_index *index; /* hash tables for interning; owned */
 
-    /* From here on all is of the rows in list order: schedule/step/finalize.c writes it anew. */
+    /* All members from here on describe the list of ops. When schedule/step/finalize.c puts ops in order, it writes
+     * these anew, and moves all members above to the new ir as they are. */
     struct buffer_table buffer;
     struct op_table op;
     struct ir_range *range; /* operands that are not whole buffers */

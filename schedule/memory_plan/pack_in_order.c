@@ -5,31 +5,58 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
+
 struct hole {
     uint64_t begin, end;
-    uint32_t last; /* the live range that had the bytes before */
+    uint32_t last;      /* the live range that these bytes belonged to last */
+    uint32_t open_from; /* from this op on every first use may take them */
 };
 
 struct holes {
     const struct live_ranges *t;
     struct hole *row; /* by address */
     size_t count, capacity;
-    uint64_t top; /* bytes from here on were never taken */
+    uint64_t top;    /* bytes from here on were never taken */
+    uint32_t placed; /* live ranges since holes were last joined */
 };
 
 static void give(struct holes *h, uint32_t i)
 {
     uint64_t begin = h->t->offset[i];
+    uint32_t open_from = 0;
+    for (uint32_t c = 0; c < h->t->classes; c++) {
+        uint32_t end = live_ranges_ends(h->t, i)[c];
+        open_from = end > open_from ? end : open_from;
+    }
     size_t at = h->count++;
     h->row = heap_grow(h->row, &h->capacity, h->count, sizeof *h->row);
     for (; at > 0 && h->row[at - 1].begin > begin; at--)
         h->row[at] = h->row[at - 1];
-    h->row[at] = (struct hole){begin, begin + h->t->size[i], i};
+    h->row[at] = (struct hole){begin, begin + h->t->size[i], i, open_from};
+}
+
+/* Joins neighbours that are open to all first uses from op `now` on. Otherwise a list of many units would leave a hole
+ * for each of its buffers, and every search would pass them all. */
+static void join(struct holes *h, uint32_t now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        struct hole hole = h->row[i], *left = kept > 0 ? &h->row[kept - 1] : NULL;
+        if (left != NULL && left->end == hole.begin && left->open_from <= now &&
+            hole.open_from <= now)
+            left->end = hole.end;
+        else
+            h->row[kept++] = hole;
+    }
+    h->count = kept;
+    h->placed = 0;
 }
 
 static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
 {
-    return live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
+    return hole->open_from <= t->first_use[i] ||
+           live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
 }
 
 struct run {
@@ -73,6 +100,8 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
     h->count -= gone - run.hole;
     h->top = end > h->top ? end : h->top;
     offset[i] = run.begin;
+    if (++h->placed > JOIN_EVERY + h->count / JOIN_PARTS)
+        join(h, h->t->first_use[i]);
 }
 
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)

@@ -54,9 +54,11 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* ---- free blocks, by size, then address ---- */
+/* ---- free blocks, by falling size, then falling address ---- */
 
-/* Returns the place in a pool's list of the first free block that is not before (size, address). */
+/* Returns the number of a pool's free blocks that stand before (size, address). They stand in falling order because, in
+ * steps with many units, the many free blocks are the largest: in rising order each small one that comes or goes would
+ * move them all. */
 static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
                       uint64_t size, uint64_t address)
 {
@@ -64,7 +66,7 @@ static uint32_t place(const struct caching_allocator *a, const struct caching_fr
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct caching_block *b = &a->block[list->row[middle]];
-        if (b->size != size ? b->size < size : b->address < address)
+        if (b->size != size ? b->size > size : b->address > address)
             low = middle + 1;
         else
             high = middle;
@@ -103,11 +105,11 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
-    uint32_t at = place(a, list, rounded, 0);
-    if (at == list->count)
+    uint32_t enough = place(a, list, rounded - 1, UINT64_MAX); /* blocks that are large enough */
+    if (enough == 0)
         return NONE;
-    uint32_t row = list->row[at];
-    remove_at(list, at);
+    uint32_t row = list->row[enough - 1];
+    remove_at(list, enough - 1);
     return row;
 }
 

@@ -45,7 +45,7 @@ struct caching_allocator {
     uint32_t count, spare; /* spare: 1 + first row without a block, chained by after */
     size_t capacity;
     struct caching_free {
-        uint32_t *row; /* of the pool's free blocks, in order of size, then address */
+        uint32_t *row; /* of the pool's free blocks, by falling size, then falling address */
         uint32_t count;
         size_t capacity;
     } free[CACHING_POOL_COUNT];

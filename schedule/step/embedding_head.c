@@ -94,7 +94,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
 
-/* Returns a tensor of the size of a piece's logits. labels: those of the piece's rows. */
+/* Returns a new tensor [rows, vocabulary] for a piece of the loss, with as many rows as the piece has labels. */
 static struct view like_logits(struct emit *e, const char *stem, enum dtype dtype,
                                struct view labels)
 {

@@ -33,7 +33,7 @@ struct finish {
     uint32_t *next_number; /* per stem */
 };
 
-/* Swaps all tables except those that finalize() writes anew, from `buffer` on, which stay where they are. */
+/* Swaps the members of two irs that come before `buffer`. Those from `buffer` on finalize() writes anew. */
 static void swap_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;

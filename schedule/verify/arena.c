@@ -88,8 +88,7 @@ static void put(struct overlap_walk *w, uint32_t buffer)
     }
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
-    struct range new
-        [3]; /* what is left of the first one, the buffer's, what is left of the last one */
+    struct range new[3]; /* the rest of the first range, the buffer's, the rest of the last range */
     size_t count = 0;
     if (last > first && m->row[first].begin < begin)
         new[count++] = (struct range){m->row[first].begin, begin, m->row[first].buffer};

@@ -14,9 +14,9 @@
 /* Lists of the ops of each role: those of each stream, and, numbered after the streams, those that hold the host. A
  * blocking copy is in two lists. IR_NONE ends a list. */
 struct lanes {
-    uint32_t *first; /* (roles, streams + 1) */
-    uint32_t *next,
-        *next_on_host; /* per op: the next of its stream, and of those that hold the host */
+    uint32_t *first;        /* (roles, streams + 1) */
+    uint32_t *next;         /* per op: the next of its stream */
+    uint32_t *next_on_host; /* per op that holds the host: the next such op */
 };
 
 struct untimed_run {
@@ -27,8 +27,9 @@ struct untimed_run {
     const struct lanes *lanes;
     uint32_t *head; /* (actors, streams + 1): the first op of each list that has not ended */
     bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
-    uint64_t *
-        party; /* (groups, actors): the first meeting of the party in which an actor meets others; UINT64_MAX: not in the group */
+    /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
+     * actor is not in the group */
+    uint64_t *party;
     uint32_t *expected, *arrived; /* per meeting: actors that must come, and that have come */
     uint64_t meetings;
     bool *has_arrived; /* per message */

@@ -98,7 +98,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
     *used += offset;
 }
 
-/* Makes a bundle of a chunk, of the tensors that no bundle has yet. */
+/* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all. */
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint64_t used)
 {
     struct ir *ir = e->ir;

@@ -26,8 +26,9 @@ struct fold {
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */
-    size_t *
-        row; /* [class_count + 1] arrays of ops have one class after the other: the row of its first op */
+    /* [class_count + 1] Arrays that have a row for each op of each class list the ops of one class after those of the
+     * class before: row[c] is that of the first op of class c. */
+    size_t *row;
 
     uint32_t channel_class_count;
     uint32_t *class_of_channel; /* [channel_count] */

@@ -17,8 +17,8 @@
 double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
                        const struct members *members, uint32_t key);
 
-/* Does that for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective: every member fetches its
- * own part from the others' buffers. */
+/* Does what collective_make() does for ranks that share a GPU (loopback.c), as exec/cuda's loopback runs a collective:
+ * every member fetches its own part from the others' buffers. */
 double loopback_collective(struct platform *platform, struct flow_table *flows,
                            const struct work *work, const uint32_t *member, uint32_t count);
 

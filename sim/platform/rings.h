@@ -20,8 +20,8 @@ struct members {
     } * domain;
     uint32_t largest; /* members of the largest domain */
     uint32_t rings;   /* between domains */
-    uint32_t *
-        exit_rank; /* [domain_count][largest]: row d has the members through which the rings leave domain d */
+    /* [domain_count][largest]: row d has the members through which the rings leave domain d */
+    uint32_t *exit_rank;
 };
 
 /* Fills *m from member[0..count), which stand in the order of their index; marks all domains as planned. Release in

@@ -9,7 +9,7 @@
 struct program {
     uint32_t op_begin, op_count;
     uint16_t *needs;    /* [op_count] dependencies of an op: issue, stream and waits */
-    struct index after; /* by row of an op: rows of the ops that need its end */
+    struct index after; /* for each op, those that wait for it; ops are counted from op_begin */
 };
 
 /* One class of ranks: its representative's host and endpoints. */

@@ -146,8 +146,8 @@ static void streams_share_no_blocks(void)
     caching_release(&a);
 }
 
-/* Checks that free blocks are listed by size, then address; returns their bytes, and raises *most to the number of
- * free blocks of a pool. */
+/* Checks that free blocks are listed by falling size, then falling address. Returns their bytes, and raises *most to the
+ * number of free blocks of a pool. */
 static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most)
 {
     uint64_t bytes = 0;
@@ -158,8 +158,8 @@ static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most)
             const struct caching_block *b = &a->block[list->row[i]],
                                        *last = i > 0 ? &a->block[list->row[i - 1]] : NULL;
             CHECK("free and in order",
-                  !b->used && (last == NULL || last->size < b->size ||
-                               (last->size == b->size && last->address < b->address)));
+                  !b->used && (last == NULL || last->size > b->size ||
+                               (last->size == b->size && last->address > b->address)));
             bytes += b->size;
         }
     }
