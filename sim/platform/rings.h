@@ -31,8 +31,8 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
 
 /* Finds how rings leave the domains; to be called once it is known which domains are planned, before the functions
  * below. The library builds one ring per NIC, each of which leaves a domain through another NIC, so the domain whose
- * members use the fewest NICs decides how many rings there are; nic.ring_count limits them, too. Only the rows of planned
- * domains and of their neighbours in the ring are filled. */
+ * members use the fewest NICs decides how many rings there are; nic.ring_count limits them, too. Only the rows of
+ * planned domains and of their neighbours in the ring are filled. */
 void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
 

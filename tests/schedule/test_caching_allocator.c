@@ -146,8 +146,8 @@ static void streams_share_no_blocks(void)
     caching_release(&a);
 }
 
-/* Checks that free blocks are listed by falling size, then falling address. Returns their bytes, and raises *most to the
- * number of free blocks of a pool. */
+/* Checks that free blocks are listed by falling size, then falling address. Returns their bytes, and raises *most to
+ * the number of free blocks of a pool. */
 static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most)
 {
     uint64_t bytes = 0;
