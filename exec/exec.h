@@ -75,8 +75,9 @@ struct exec_options {
      * there are several processes, only that of rank 0 fills it. */
     struct diag *notes;
     struct exec_fault fault;
-    /* on a GPU: the number of multiprocessors that a kernel occupies during every step while it copies memory, as a
-     * library's communication does; 0: there is no such kernel */
+    /* on a GPU: the number of multiprocessors that a kernel occupies during every measured step while it copies memory,
+     * as a library's communication does; 0: there is no such kernel. There must be a warm-up step: CUDA loads a kernel
+     * when it is first launched, and may wait until the device is idle before it does. */
     uint32_t rob_sms;
 };
 

@@ -92,11 +92,12 @@ struct cuda_prepared {
 struct loopback;
 struct nccl_links;
 
-/* The kernel that occupies multiprocessors during every step (sm_hog.c). All NULL: none. */
+/* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All NULL: none. */
 struct sm_hog {
     cudaStream_t stream;
     void *memory;
     int32_t *stop; /* host memory that the device sees */
+    bool runs;     /* during the current step */
 };
 
 struct cuda {
@@ -187,7 +188,7 @@ void cuda_read_times(struct exec_run *run);
 /* ---- sm_hog.c ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-void sm_hog_begin(struct cuda *cuda); /* of a step */
+void sm_hog_begin(struct cuda *cuda); /* in measured steps; nothing without options.rob_sms */
 void sm_hog_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
 void sm_hog_close(struct cuda *cuda);
 

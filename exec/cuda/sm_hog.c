@@ -1,4 +1,4 @@
-/* A kernel that runs during every step, occupies multiprocessors and moves memory, as the communication of a library
+/* A kernel that runs during every measured step, occupies multiprocessors and moves memory, as the communication of a library
  * between GPUs does. It serves measurements on one GPU (options.rob_sms). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
@@ -35,7 +35,8 @@ static void tell(struct sm_hog *sm_hog, int32_t stop)
 void sm_hog_begin(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    if (sm_hog->stream == NULL)
+    sm_hog->runs = sm_hog->stream != NULL && cuda->run->step >= cuda->run->options->warmup;
+    if (!sm_hog->runs)
         return;
     tell(sm_hog, 0);
     cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
@@ -49,7 +50,7 @@ void sm_hog_begin(struct cuda *cuda)
 void sm_hog_end(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    if (sm_hog->stream == NULL)
+    if (!sm_hog->runs)
         return;
     cudaError_t there = cudaStreamQuery(sm_hog->stream);
     tell(sm_hog, 1);

@@ -59,6 +59,26 @@ static void work_is_timed_in_company(void)
     }
 }
 
+/* CUDA loads a kernel at its first launch, which may have to wait until the device is idle. The kernel that keeps
+ * multiprocessors must not run yet, or neither ends. */
+static void kernels_are_loaded_before_others_keep_the_device(void)
+{
+    const struct microbench_options options = {
+        .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
+    const struct microbench_case wanted = {
+        POINT_ROBBED,
+        ATTENTION_CUDNN,
+        {.kind = WORK_ATTENTION, .attention = {128, 128, 1, 1, 16, MASK_CAUSAL, 0, 0}}};
+    struct point point = {0};
+    struct diag diag = {0};
+    emulator_lazy = 1;
+    CHECK_INT("measured", microbench_run(&wanted, &options, &point, &diag), STATUS_OK);
+    emulator_lazy = 0;
+    CHECK_TEXT("measured", diag.text ? diag.text : "", "");
+    CHECK("it took time", point.median_s > 0);
+    diag_release(&diag);
+}
+
 static void sixteen_bits_stay_within_their_tolerance(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16};
@@ -454,6 +474,8 @@ static const struct check_case cases[] = {
     {"schedules compute the reference", schedules_compute_the_reference},
     {"broken schedules are found", broken_schedules_are_found},
     {"work is timed in company", work_is_timed_in_company},
+    {"kernels are loaded before others keep the device",
+     kernels_are_loaded_before_others_keep_the_device},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
 

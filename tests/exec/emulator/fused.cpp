@@ -28,6 +28,7 @@ struct fused {
     fused_shape shape;
     cudnnHandle_t builder;
     int device;
+    mutable bool loaded; /* it was launched before */
 };
 
 namespace
@@ -180,8 +181,11 @@ const char *refusal(const fused *plan, cudnnHandle_t handle,
                                              : nullptr;
 }
 
-const char *launch(cudnnHandle_t handle, std::function<void()> work)
+const char *launch(const fused *plan, cudnnHandle_t handle, std::function<void()> work)
 {
+    if (emulator_lazy && !plan->loaded)
+        emulator::device_wait();
+    plan->loaded = true;
     return emulator::submit(handle->stream, std::move(work)) == 0
                ? nullptr
                : "the stream is of another device than the current one";
@@ -193,7 +197,7 @@ extern "C" {
 
 struct fused *fused_new(const struct cudnn *, const struct fused_shape *shape)
 {
-    return new fused{*shape, nullptr, 0};
+    return new fused{*shape, nullptr, 0, false};
 }
 
 void fused_free(struct fused *fused)
@@ -222,7 +226,7 @@ const char *fused_forward(const struct fused *fused, cudnnHandle_t handle, const
 {
     Tile t = {fused->shape};
     const char *words = refusal(fused, handle, {q, k, v, o, stats});
-    return words != nullptr ? words : launch(handle, [=] {
+    return words != nullptr ? words : launch(fused, handle, [=] {
         forward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v), o,
                 stats);
     });
@@ -234,7 +238,7 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
 {
     Tile t = {fused->shape};
     const char *words = refusal(fused, handle, {q, k, v, o, d_o, stats, dq, dk, dv});
-    return words != nullptr ? words : launch(handle, [=] {
+    return words != nullptr ? words : launch(fused, handle, [=] {
         backward(t, static_cast<Halves>(q), static_cast<Halves>(k), static_cast<Halves>(v),
                  static_cast<Halves>(o), static_cast<Halves>(d_o), stats, {dq, dk, dv});
     });
