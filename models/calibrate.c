@@ -469,8 +469,8 @@ static void find_unmeasured(struct calibration *c)
 }
 
 /* Sets how long memory-bound kernels run in recorded steps for each second of products and attention at the highest
- * clock (cost_power_share()). Recorded seconds of these are at the clock of the step: with q of memory for each of them,
- * m = q / share and 1 / share = max(1, a - r m) give m = q max(1, a / (1 + r q)). */
+ * clock (cost_power_share()). Recorded seconds of these are at the clock of the step: with q of memory for each of them
+ * m = q / share, which turns P share^2 - (power - M) m share = power into P share^2 = power + (power - M) q. */
 static void set_memory_share(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;
@@ -484,9 +484,8 @@ static void set_memory_share(struct device_cost *cost, const struct points *poin
     bool limited = limit > 0 && cost->device_memory_power > 0 && cost->device_memory_power < limit;
     if (!limited || tensor_s <= 0)
         return;
-    double q = memory_s / tensor_s, a = cost->device_tensor_power / limit;
-    double r = 1 - cost->device_memory_power / limit;
-    cost->memory_share = q * fmax(1, a / (1 + r * q));
+    double q = memory_s / tensor_s, left = limit + (limit - cost->device_memory_power) * q;
+    cost->memory_share = q * sqrt(fmax(1, cost->device_tensor_power / left));
 }
 
 enum status calibrate_device(struct calibration *c, const struct points *points,

@@ -252,9 +252,9 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
 }
 
 /* Derives device.tensor_power. Most points last some 60 ms, less time than it takes until the power limit lowers the
- * clock; one product is also repeated for seconds. If it then takes longer than before, the ratio of its time at the
- * fitted rate R to this time is the share of R that the limit allows, from which the power at R follows (docs/costs.md,
- * "What the power limit leaves"). */
+ * clock; one product is also repeated for seconds. The square of how much longer it then takes is what it would draw at
+ * the highest clock over the limit, and its power at the fitted rate R is larger by as much as it does not reach R
+ * (docs/costs.md, "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
@@ -265,9 +265,11 @@ static void add_tensor_power(struct calibrate_problem *problem)
         return;
     double after_s = calibrate_time(problem->options, after);
     double before_s = calibrate_time(problem->options, before);
-    double at_highest_s = work_flops(&after->work) / cost->matmul_flop_per_s;
-    double slower = after_s > before_s ? (after_s - cost->device_kernel_start_s) / at_highest_s : 1;
-    double watts = cost->device_power * fmax(slower, 1);
+    double start_s = cost->device_kernel_start_s;
+    double busy_s = work_flops(&after->work) / cost->matmul_flop_per_s;
+    double burst_s = fmax(before_s - start_s, busy_s);
+    double slower = fmax(1, (after_s - start_s) / burst_s);
+    double watts = cost->device_power * slower * slower * burst_s / busy_s;
     if (watts > POWER_MOST) {
         text_printf(&problem->c->notes,
                     "device.tensor_power: a product takes %.3g times as long after seconds of "

@@ -7,8 +7,7 @@
  * of kernels by communication.
  *
  * Rates of tensor-core work are those of short runs, at the highest clock. After about a second the power limit
- * lowers the clock, and steps last longer, so no product or attention does more flops a second than the limit allows:
- * cost_power_share(). All texts live in the arena given to cost_load(). */
+ * lowers the clock, and steps last longer: cost_power_share(). All texts live in the arena given to cost_load(). */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
 
@@ -122,7 +121,7 @@ struct device_cost {
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
-    /* Watts that the kernels would draw at the highest clock; 0: device_tensor_power. */
+    /* Watts that the kernels would draw at their highest rate; 0: device_tensor_power. */
     double attention_power[ATTENTION_IMPL_COUNT];
     /* The share of device_memory_bytes_per_s that one kind of work reaches, if that is known; 0: the share of its
      * class applies (memory_stream_fraction and the like). */
@@ -158,10 +157,10 @@ enum status cost_presets(const char *const **names, size_t *count, struct arena 
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate. The limit
- * holds for the mean of a step, and the energy of a flop hardly depends on the clock, so that the share is
- * 1 / (watts / limit - (1 - memory_power / limit) memory_share), at most 1 (docs/costs.md, "What the power limit
- * leaves"). */
+/* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate; 0 watts: 1.
+ * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves
+ * watts share^2 - (limit - memory_power) memory_share share = limit; it is at most 1 (docs/costs.md, "What the power
+ * limit leaves"). */
 double cost_power_share(const struct device_cost *cost, double watts);
 
 /* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */

@@ -172,16 +172,16 @@ double cost_attention_around_bytes(const struct work *work)
     return bytes;
 }
 
-static double power_share(const struct device_cost *cost, enum attention_impl impl)
+static double watts(const struct device_cost *cost, enum attention_impl impl)
 {
-    double watts = cost->attention_power[impl];
-    return cost_power_share(cost, watts > 0 ? watts : cost->device_tensor_power);
+    double of_impl = cost->attention_power[impl];
+    return of_impl > 0 ? of_impl : cost->device_tensor_power;
 }
 
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,
                                  enum attention_direction pass, size_t i)
 {
-    return cost->attention[impl][pass].flop_per_s[i] * power_share(cost, impl);
+    return cost->attention[impl][pass].flop_per_s[i] * cost_power_share(cost, watts(cost, impl));
 }
 
 /* The facts about one attention op that are known before it is timed. */
@@ -220,29 +220,29 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
     return op;
 }
 
-/* Returns the seconds of all columns of all blocks if they are spread evenly over multiprocessors that run at a share
- * of the highest clock. */
-static double columns_s(const struct device_cost *cost, const struct attention_op *op, double share)
+/* All columns of all blocks, spread evenly over the multiprocessors. */
+static struct cost_busy busy_of(const struct device_cost *cost, enum attention_impl impl,
+                                const struct attention_op *op)
 {
-    return op->blocks.columns * op->heads * op->column_s / cost->device_sm_count / share;
+    return (struct cost_busy){op->blocks.columns * op->heads * op->column_s / cost->device_sm_count,
+                              watts(cost, impl), cost->device_kernel_start_s + op->around_s};
 }
 
-double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
-                              const struct work *work)
+struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
+                                     const struct work *work)
 {
     struct attention_op op = op_of(cost, impl, work);
-    return cost->device_kernel_start_s + columns_s(cost, &op, power_share(cost, impl)) +
-           op.around_s;
+    return busy_of(cost, impl, &op);
 }
 
 static double op_s(const struct device_cost *cost, enum attention_impl impl,
                    const struct work *work, const struct attention_op *op, enum cost_clock clock)
 {
-    double share = clock == COST_BURST ? 1 : power_share(cost, impl);
-    double compute = fmax(blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s),
-                          columns_s(cost, op, share));
+    const struct cost_busy busy = busy_of(cost, impl, op);
+    double blocks = blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s);
     double memory = cost_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
-    return cost->device_kernel_start_s + fmax(compute, memory) + op->around_s;
+    double burst_s = busy.around_s + fmax(fmax(blocks, busy.seconds), memory);
+    return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }
 
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,

@@ -19,10 +19,15 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
     }
 }
 
+/* Returns the watts of large products at the highest clock; 0: no limit is met. */
+static double watts(const struct device_cost *cost, enum dtype dtype)
+{
+    return dtype != DTYPE_F64 && dtype != DTYPE_F32 ? cost->device_tensor_power : 0;
+}
+
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
 {
-    bool tensor = dtype != DTYPE_F64 && dtype != DTYPE_F32;
-    return rate(cost, dtype) * (tensor ? cost_power_share(cost, cost->device_tensor_power) : 1);
+    return rate(cost, dtype) * cost_power_share(cost, watts(cost, dtype));
 }
 
 /* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. */
@@ -61,13 +66,11 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
     return best;
 }
 
-double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
-                    const struct work *work)
+struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work)
 {
-    if (work->kind != WORK_MATMUL)
-        return cost_attention_floor_s(cost, impl, work);
-    return cost->device_kernel_start_s +
-           work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
+    enum dtype dtype = (enum dtype)work->in;
+    return (struct cost_busy){work_flops(work) / rate(cost, dtype), watts(cost, dtype),
+                              cost->device_kernel_start_s};
 }
 
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
@@ -75,8 +78,7 @@ double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
 {
     double memory =
         cost_stream_s(cost, cost->matmul_memory_fraction, cost_traffic_bytes(cost, impl, work));
-    double power = clock == COST_BURST
-                       ? 0
-                       : work_flops(work) / cost_product_flop_per_s(cost, (enum dtype)work->in);
-    return cost->device_kernel_start_s + fmax(fmax(tiles_s(cost, work), power), memory);
+    double burst_s = cost->device_kernel_start_s + fmax(tiles_s(cost, work), memory);
+    const struct cost_busy busy = cost_matmul_busy(cost, work);
+    return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }

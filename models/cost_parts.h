@@ -20,12 +20,21 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 /* Returns the chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
-/* Return a lower bound of the seconds of a matrix product or an attention in a step: all multiprocessors are busy, at
- * the rate that the power limit allows. */
-double cost_floor_s(const struct device_cost *cost, enum attention_impl impl,
-                    const struct work *work);
-double cost_attention_floor_s(const struct device_cost *cost, enum attention_impl impl,
-                              const struct work *work);
+/* What a matrix product or an attention asks of the tensor cores. */
+struct cost_busy {
+    double seconds; /* if all multiprocessors were busy at the highest clock, all the time */
+    double watts;   /* which the device would draw meanwhile; 0: too few to meet a limit */
+    double
+        around_s; /* of what belongs to the op beside: the start of its kernel, and small kernels around it */
+};
+struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work);
+struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
+                                     const struct work *work);
+
+/* Returns the seconds in a step of a product or an attention that takes burst_s in a short run; with 0 for these, the
+ * least that it takes in a step (docs/costs.md, "What the power limit leaves"). */
+double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *busy,
+                        double burst_s);
 
 /* Returns the share of device_memory_bytes_per_s that a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);

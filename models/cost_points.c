@@ -86,14 +86,21 @@ static void add_near(struct near *near, const struct cost_point *point, double d
     near->point[at] = point;
 }
 
+static struct cost_busy busy_of(const struct device_cost *cost, enum attention_impl impl,
+                                const struct work *work)
+{
+    return work->kind == WORK_MATMUL ? cost_matmul_busy(cost, work)
+                                     : cost_attention_busy(cost, impl, work);
+}
+
 /* Short runs may be faster than a step can be for long. */
 static double in_run(const struct device_cost *cost, const struct cost_point *point,
                      enum cost_clock clock)
 {
-    enum attention_impl impl = (enum attention_impl)point->impl;
-    return clock == COST_BURST || point->sustained
-               ? point->seconds
-               : fmax(point->seconds, cost_floor_s(cost, impl, &point->work));
+    if (clock == COST_BURST || point->sustained)
+        return point->seconds;
+    const struct cost_busy busy = busy_of(cost, (enum attention_impl)point->impl, &point->work);
+    return cost_sustained_s(cost, &busy, point->seconds);
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
@@ -120,7 +127,10 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
         weights += weight;
     }
     seconds *= exp(sum / weights);
-    return clock == COST_BURST ? seconds : fmax(seconds, cost_floor_s(cost, impl, work));
+    if (clock == COST_BURST)
+        return seconds;
+    const struct cost_busy busy = busy_of(cost, impl, work);
+    return fmax(seconds, cost_sustained_s(cost, &busy, 0));
 }
 
 /* ---- reading ---- */

@@ -181,4 +181,10 @@ exec("def timed" + source.split("def timed")[1].split("\n\n\n")[0], space)
 seconds = space["timed"](lambda: log.append("call"), 1, 2)
 print(*log, seconds)
 PYTHON
+
+# ---- without PyTorch, or without a GPU ----
+
+for script in hf_step sdpa_step power_law; do
+    expect 77 "skipped: " env CUDA_VISIBLE_DEVICES= python3 "$source/bench/gpu/$script.py"
+done
 exit $failed

@@ -24,8 +24,8 @@ static void two_gflop_take_two_seconds(void)
         cube.in = DTYPE_F32;
         CHECK_CLOSE("f32 has its own rate", seconds(&f.cost, cube), 1, 1e-12);
         cube.in = DTYPE_BF16;
-        /* at the highest clock it would draw 1000 W: half the flops a second are left at 500 W */
-        f.cost.device_tensor_power = 1000;
+        /* at the highest clock it would draw 2000 W, four times the limit: half the flops a second are left */
+        f.cost.device_tensor_power = 2000;
         CHECK_CLOSE("what the power limit leaves", seconds(&f.cost, cube), 4, 1e-12);
         CHECK_CLOSE("a short run does not meet it", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 2,
                     1e-12);
@@ -179,23 +179,25 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
     fixture_release(&f);
 }
 
-/* A limit of 500 W, products that would draw 1000 W, and kernels that memory limits, which draw 250 W. */
+/* A limit of 500 W, products that would draw 2000 W, and kernels that memory limits, which draw 250 W. With 1.8 seconds
+ * of these for each second of products 2000 share^2 - 250 x 1.8 share = 500, which 0.625 solves. */
 static void the_power_limit_holds_for_the_mean(void)
 {
     struct fixture f;
     if (fixture_parse(&f, four_cores)) {
-        f.cost.memory_share = 1;
-        CHECK_CLOSE("not measured", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
+        f.cost.memory_share = 1.8;
+        CHECK_CLOSE("not measured", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
         f.cost.device_memory_power = 250;
-        CHECK_CLOSE("a second for each", cost_power_share(&f.cost, 1000), 1 / 1.5, 1e-12);
-        f.cost.memory_share = 3;
-        CHECK_CLOSE("enough of them", cost_power_share(&f.cost, 1000), 1, 0);
+        CHECK_CLOSE("1.8 seconds for each", cost_power_share(&f.cost, 2000), 0.625, 1e-12);
+        f.cost.memory_share = 7;
+        CHECK_CLOSE("enough of them", cost_power_share(&f.cost, 2000), 1, 0);
         f.cost.memory_share = 0;
-        CHECK_CLOSE("none of them", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
+        CHECK_CLOSE("none of them", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
+        CHECK_CLOSE("no power at all", cost_power_share(&f.cost, 0), 1, 0);
         CHECK_CLOSE("below the limit", cost_power_share(&f.cost, 400), 1, 0);
-        f.cost.memory_share = 1;
+        f.cost.memory_share = 1.8;
         f.cost.device_memory_power = 600;
-        CHECK_CLOSE("above the limit itself", cost_power_share(&f.cost, 1000), 0.5, 1e-12);
+        CHECK_CLOSE("above the limit itself", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
     }
     fixture_release(&f);
 }

@@ -28,9 +28,10 @@ static void a_measured_shape_takes_what_was_measured(void)
     CHECK_CLOSE("f16 is as bf16", seconds(&f.cost, cube), 3, 1e-12);
     cube.out = DTYPE_F32;
     CHECK_CLOSE("another result is another product", seconds(&f.cost, cube), 2, 1e-12);
-    /* a limit that leaves a quarter of the rate: 2 s become 8 s, more than the short run's 3 s */
-    f.cost.device_tensor_power = 2000;
-    CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 8, 1e-12);
+    /* Under a limit of 500 W. A product that takes 3 s where 2 s would keep all multiprocessors busy draws 2/3 of 6750 W,
+     * nine times the limit, and takes three times as long. */
+    f.cost.device_tensor_power = 6750;
+    CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 9, 1e-12);
     point.sustained = true;
     CHECK_CLOSE("steps have met the limit", of_cube(&f.cost), 3, 1e-12);
     cube = product(1000, 1000, 1000);
@@ -120,13 +121,16 @@ static void a_preset_has_points_that_its_base_keeps_to_itself(void)
 {
     struct fixture f;
     if (fixture_load(&f, "b200")) {
-        /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, longer than 462.5 at 1040 TFLOP/s */
+        /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, at 1000 TFLOP/s */
         struct work dx = product(4096, 8192, 7168);
         dx.matmul.form = MATMUL_NN;
-        CHECK_CLOSE("as measured", seconds(&f.cost, dx), 481.7e-6, 1e-3);
-        struct work short_run = product(4096, 10240, 8192); /* 1452 TFLOP/s for 0.5 ms */
-        CHECK_CLOSE("a short run's rate lasts for no step", seconds(&f.cost, short_run),
-                    work_flops(&short_run) / 1040e12, 0.01);
+        double dx_s = cost_burst_s(&f.cost, ATTENTION_FA2, &dx);
+        CHECK_CLOSE("as measured", dx_s, 481.7e-6, 1e-3);
+        struct work fast = product(4096, 10240, 8192); /* at 1452 TFLOP/s */
+        double fast_s = cost_burst_s(&f.cost, ATTENTION_FA2, &fast);
+        CHECK_CLOSE("a step is slower", seconds(&f.cost, dx) / dx_s, 1.079, 0.002);
+        CHECK_CLOSE("and by more where the short run is faster, sqrt(1.45)",
+                    seconds(&f.cost, fast) / fast_s / (seconds(&f.cost, dx) / dx_s), 1.204, 0.01);
         CHECK("and points come with their source", f.cost.points.source != NULL);
     }
     fixture_release(&f);
