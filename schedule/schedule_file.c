@@ -1,6 +1,5 @@
 #include "schedule/schedule_file.h"
 
-#include "schedule/analysis/liveness.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"
 

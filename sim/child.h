@@ -8,7 +8,6 @@
 #include "sim/plan/fold.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/prune.h"
-#include "sim/result/sim_result.h"
 #include "sim/scheduler/scheduler.h"
 
 enum { CHILD_WHY_SIZE = 2048 };

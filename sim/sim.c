@@ -7,7 +7,6 @@
 #include "sim/plan/replicas.h"
 #include "sim/plan/steady.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

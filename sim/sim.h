@@ -20,7 +20,6 @@
 #include "traces/trace.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Simulates one step. Returns STATUS_BAD_INPUT if the schedule cannot end on this cluster (more ranks than GPUs,

@@ -22,7 +22,6 @@
 #include "schedule/pipeline/pipeline.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct item { /* a tensor of a (unit, layer) that goes to the host */
     buffer_id buffer, host, back;

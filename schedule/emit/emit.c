@@ -3,7 +3,6 @@
 #include "schedule/config/derived.h"
 
 #include <assert.h>
-#include <string.h>
 
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1)

@@ -6,7 +6,6 @@
 #ifndef SCHEDULE_EMIT_OP_LIST_H
 #define SCHEDULE_EMIT_OP_LIST_H
 
-#include "schedule/analysis/liveness.h"
 #include "schedule/emit/emit.h"
 
 #include <stdint.h>

@@ -16,7 +16,6 @@
 #include "schedule/config/derived.h"
 #include "schedule/config/mesh_parts.h"
 #include "schedule/emit/emit.h"
-#include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>

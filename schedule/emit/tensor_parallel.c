@@ -4,7 +4,6 @@
 #include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Returns the rows of the longest unit. */
 static int64_t most_rows(const struct choices *c)

@@ -3,7 +3,6 @@
 #include "schedule/ir/ir_index.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- few rows ---- */

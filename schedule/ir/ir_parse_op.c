@@ -2,7 +2,6 @@
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 /* In every layout but one, a context rank owns an ordered list of tokens (its gathered tokens), which its head ranks
  * cut into equal contiguous parts. In RANK_ORDINAL each chunk is cut that way, so that the head group can gather

@@ -13,7 +13,6 @@
 #include "schedule/ir/documents.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum layout_kind {

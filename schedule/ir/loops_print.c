@@ -1,5 +1,4 @@
 /* A schedule as text with loops: the lines of the flat form, rolled. */
-#include "schedule/ir/ir_text.h"
 #include "schedule/ir/loops_roll.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 #include "schedule/ir/loops_roll.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "schedule/ir/mesh.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 
 uint32_t mesh_ranks(const struct mesh *mesh)

@@ -4,7 +4,6 @@
 #include "schedule/ir/ir.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 const struct repeat_run *repeats_run_before(const struct repeats *r, uint32_t op)
 {

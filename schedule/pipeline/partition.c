@@ -4,7 +4,6 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 #include <math.h>
-#include <stddef.h>
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 

@@ -2,7 +2,6 @@
 #include "schedule/step/attention_operator.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/project.h"
-#include "schedule/step/layer.h"
 #include "schedule/step/step.h"
 
 static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t cols)

@@ -4,7 +4,6 @@
 #include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
-#include "schedule/step/layer.h"
 
 /* Returns the group over which the table is cut, as a parameter of work; 0: it is whole. */
 static int64_t part_of(const struct emit *e)

@@ -7,10 +7,10 @@
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/free_sets.h"
+#include "schedule/analysis/liveness.h"
 #include "schedule/analysis/waits.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/memory_plan/plan_offsets.h"
-#include "schedule/pipeline/pipeline.h"
 
 #include <assert.h>
 #include <stddef.h>

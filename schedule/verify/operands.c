@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static uint32_t members_of(const struct ir *ir, const struct work *work)
 {

@@ -1,6 +1,5 @@
 /* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
 #include "models/states.h"
-#include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>

@@ -9,10 +9,8 @@
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
-#include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/weights/remote_weights.h"
-#include "schedule/weights/weights.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "schedule/choices/choices.h"
 #include "schedule/emit/emit.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */

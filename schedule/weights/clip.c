@@ -11,7 +11,6 @@
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
-#include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 

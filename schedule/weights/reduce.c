@@ -6,7 +6,6 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"
-#include "schedule/weights/weights.h"
 
 /* Emits the work of a framework's host thread once a step, between backward and optimizer, if the profile has any
  * (host_per_step_s): it reads the norm of all gradients, so the device must have finished, and then waits for all

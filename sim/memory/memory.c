@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "base/arena.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Returns the row of the first change at a date or later. */
 static size_t first_at(const struct changes *c, double date_s)

@@ -3,7 +3,6 @@
 #include "sim/even/even.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 void sim_result_release(struct sim_result *result)

@@ -5,9 +5,6 @@
 #include "sim/scheduler/sm_interference.h"
 #include "sim/scheduler/uncontended.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- events ---- */
 

@@ -1,7 +1,6 @@
 #include "sim/scheduler/scheduler_state.h"
 #include "sim/scheduler/uncontended.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

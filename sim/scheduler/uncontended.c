@@ -1,5 +1,4 @@
 #include "sim/scheduler/uncontended.h"
-#include "sim/scheduler/engine.h"
 
 #include <float.h>
 #include <math.h>
