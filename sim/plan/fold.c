@@ -1,7 +1,7 @@
 #include "sim/plan/fold.h"
 #include "sim/plan/fold_flows.h"
 
-#include "base/arena.h"
+#include "schedule/ir/id_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,22 +135,19 @@ static void number_classes(struct colours *c, int sort)
 {
     const uint64_t *colour = c->now[sort];
     uint32_t *first = c->first[sort], classes = 0;
-    size_t size = 64;
-    while (size < 2 * (size_t)c->count[sort])
-        size *= 2;
-    uint32_t *slot = heap_alloc(size, sizeof *slot);
-    memset(slot, 0xff, size * sizeof *slot);
+    struct id_map known = {0}; /* the colours of the classes */
     for (uint32_t i = 0; i < c->count[sort]; i++) {
-        size_t at = (size_t)colour[i] & (size - 1);
-        while (slot[at] != IR_NONE && colour[first[slot[at]]] != colour[i])
-            at = (at + 1) & (size - 1);
-        if (slot[at] == IR_NONE) {
-            slot[at] = classes;
+        struct id_probe p = id_map_start(&known, colour[i]);
+        bool found = false;
+        while (!found && id_map_next(&known, &p))
+            found = colour[first[p.row]] == colour[i];
+        if (!found) {
+            id_map_add(&known, colour[i], p.row = classes);
             first[classes++] = i;
         }
-        c->class_of[sort][i] = slot[at];
+        c->class_of[sort][i] = p.row;
     }
-    free(slot);
+    id_map_release(&known);
     c->classes[sort] = classes;
 }
 
