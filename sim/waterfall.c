@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Thousands of intervals must add up to the step to the last digits that a double shows. */
 typedef long double wide;
@@ -236,8 +235,7 @@ static void explain_end(struct maker *m, double floor_s, double step_s)
 static void find_before(struct maker *m)
 {
     const struct ir *ir = m->ir;
-    uint32_t *tail = heap_alloc(ir->stream_count + 1u, sizeof *tail), holder = IR_NONE;
-    memset(tail, 0xff, (ir->stream_count + 1u) * sizeof *tail);
+    uint32_t *tail = ir_no_ids(ir->stream_count + 1u), holder = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         uint8_t stream = ir->op.stream[op];

@@ -20,7 +20,6 @@
 #include "schedule/pipeline/ratios.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct
     unit_run { /* one unit through one chunk of layers, forward or backward: positions in the list */
@@ -175,8 +174,7 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
 static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;
-    uint32_t *maker = heap_alloc((size_t)ir->buffer.count + 1, sizeof *maker);
-    memset(maker, 0xff, ((size_t)ir->buffer.count + 1) * sizeof *maker);
+    uint32_t *maker = ir_no_ids(ir->buffer.count);
     for (uint32_t i = 0; i < in->count; i++) {
         uint32_t op = in->op[i], reads = ir->op.reads[op];
         if (ir->op.layer[op] == IR_NONE16)
@@ -343,11 +341,10 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     struct ratio r = {.e = e,
                       .ir = ir,
                       .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
-                      .of_buffer = heap_alloc((size_t)buffers + 1, sizeof *r.of_buffer),
+                      .of_buffer = ir_no_ids(buffers),
                       .last_compute = {IR_NONE},
                       .last_store = {IR_NONE},
                       .before_next = {IR_NONE}};
-    memset(r.of_buffer, 0xff, ((size_t)buffers + 1) * sizeof *r.of_buffer);
     find_runs(&r, list);
     choose(&r, list);
     uint32_t next = 0;

@@ -20,7 +20,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
@@ -289,7 +288,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
         .layers = layers,
         .segment = heap_zalloc(layers * pipeline_units(e->choices), sizeof *r.segment),
         .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
-        .op = heap_alloc(ir->op.count, sizeof *r.op),
+        .op = ir_no_ids(ir->op.count),
     };
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
@@ -299,7 +298,6 @@ void pass_recompute(struct emit *e, struct op_list *list)
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].again = IR_NONE;
-    memset(r.op, 0xff, ir->op.count * sizeof *r.op);
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.mark[e->caches.buffer[i].i].cache = true;
     for (uint32_t i = 0; keeps && i < e->kept.count; i++)

@@ -11,10 +11,9 @@ enum { BEFORE_MIN = 2 }; /* iterations of a run in front of its gap */
 struct finder {
     struct ir *ir;
     const struct role *role;
-    uint32_t index;     /* of the role */
-    uint32_t *first_op; /* per buffer: the first op that touches it; IR_NONE */
-    uint8_t *slot;      /* per buffer: as which operand */
-    uint32_t first_run; /* of this role */
+    uint32_t index;           /* of the role */
+    const uint32_t *first_op; /* per buffer: the first op of the role that touches it; IR_NONE */
+    uint32_t first_run;       /* of this role */
 };
 
 /* ---- runs ---- */
@@ -77,6 +76,15 @@ static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint
     return true;
 }
 
+/* Returns as which operand of an op a buffer first appears. */
+static uint32_t slot_of(const struct ir *ir, uint32_t op, uint32_t buffer)
+{
+    uint32_t slot = 0;
+    while (ir_touched(ir, op, slot) != buffer)
+        slot++;
+    return slot;
+}
+
 static bool alike_buffers(const struct finder *f, uint32_t op, int32_t value, uint32_t a,
                           uint32_t b, int32_t step)
 {
@@ -87,18 +95,18 @@ static bool alike_buffers(const struct finder *f, uint32_t op, int32_t value, ui
         return false;
     if (lifetimes_persistent(ir, a))
         return true;
-    return f->slot[a] == f->slot[b] &&
-           repeats_correspond(&ir->repeats, f->first_op[a], value, f->first_op[b], step) &&
-           (f->first_op[a] != op || alike_free_sets(ir, a, value, b, step));
+    uint32_t first_a = f->first_op[a], first_b = f->first_op[b];
+    return slot_of(ir, first_a, a) == slot_of(ir, first_b, b) &&
+           repeats_correspond(&ir->repeats, first_a, value, first_b, step) &&
+           (first_a != op || alike_free_sets(ir, a, value, b, step));
 }
 
 static bool alike_operands(const struct finder *f, uint32_t op, int32_t value, uint32_t other,
                            int32_t step)
 {
     const struct ir *ir = f->ir;
-    uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
     const uint32_t *a = ir_operands(ir, op), *b = ir_operands(ir, other);
-    for (uint32_t k = 0; k < operands; k++) {
+    for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         if ((a[k] & IR_RANGE) != (b[k] & IR_RANGE))
             return false;
         if (!alike_buffers(f, op, value, ir_buffer_of(ir, a[k]), ir_buffer_of(ir, b[k]), step))
@@ -140,37 +148,18 @@ static bool alike_iterations(const struct finder *f, const struct repeat_run *ru
     return true;
 }
 
-static void find_first_ops(struct finder *f)
+bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
 {
-    const struct ir *ir = f->ir;
-    f->first_op = heap_alloc((size_t)ir->buffer.count + 1, sizeof *f->first_op);
-    f->slot = heap_alloc((size_t)ir->buffer.count + 1, sizeof *f->slot);
-    memset(f->first_op, 0xff, ((size_t)ir->buffer.count + 1) * sizeof *f->first_op);
-    for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++) {
-            uint32_t buffer = ir_touched(ir, op, k);
-            if (f->first_op[buffer] != IR_NONE)
-                continue;
-            f->first_op[buffer] = op;
-            f->slot[buffer] = (uint8_t)k;
-        }
-    }
-}
-
-bool find_repeats(struct ir *ir, uint32_t role)
-{
-    struct finder f = {
-        .ir = ir, .role = &ir->role[role], .index = role, .first_run = ir->repeats.run_count};
+    struct finder f = {.ir = ir,
+                       .role = &ir->role[role],
+                       .index = role,
+                       .first_op = first_op,
+                       .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
     bool found = find_runs(&f) && covers(&f);
-    if (found)
-        find_first_ops(&f);
     for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
         found = alike_iterations(&f, &ir->repeats.run[i]);
-    free(f.first_op);
-    free(f.slot);
     return found;
 }
 

@@ -12,8 +12,8 @@
  * caller has set its members turn, copies, of_units and layers. Returns true if there are runs, each has two iterations
  * before its gap and one after it, every op of the iterations at the gap belongs to a run, and the two iterations at
  * each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list cannot be
- * used as a sample. */
-bool find_repeats(struct ir *ir, uint32_t role);
+ * used as a sample. first_op: per buffer, the first op of the role that touches it. */
+bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */
 uint32_t repeats_of_state(const struct ir *ir, uint32_t buffer);

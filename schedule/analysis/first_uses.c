@@ -43,11 +43,9 @@ void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t 
 void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct order *order)
 {
     first_uses_begin(b, order, ir->buffer.count);
-    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-        for (uint32_t k = 0; k < operands; k++)
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++)
+        for (uint32_t k = 0; k < ir_operand_count(ir, op); k++)
             first_uses_touch(b, order, ir_touched(ir, op, k), op);
-    }
 }
 
 bool first_uses_after(const struct first_uses *first_uses, const struct order *order,

@@ -2,13 +2,10 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 void free_sets_init(struct free_sets *s, uint32_t buffers)
 {
-    *s = (struct free_sets){.spare = IR_NONE};
-    s->newest = heap_alloc(buffers, sizeof *s->newest);
-    memset(s->newest, 0xff, buffers * sizeof *s->newest);
+    *s = (struct free_sets){.spare = IR_NONE, .newest = ir_no_ids(buffers)};
 }
 
 void free_sets_release(struct free_sets *s)

@@ -35,8 +35,7 @@ int32_t bundle_layer(const struct ir *ir, uint16_t bundle)
 
 static int32_t layer_of_states(const struct ir *ir, uint32_t op)
 {
-    uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-    for (uint32_t k = 0; k < operands; k++) {
+    for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         uint16_t binding = ir->buffer.binding[ir_touched(ir, op, k)];
         if (binding != IR_NONE16 && ir->binding[binding].bundle != IR_NONE16)
             return bundle_layer(ir, ir->binding[binding].bundle);

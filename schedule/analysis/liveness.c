@@ -5,15 +5,12 @@
 
 static void touch_role(struct free_sets *sets, const struct ir *ir, const struct order *order)
 {
-    for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
-        const uint32_t *operand = ir_operands(ir, op);
-        const uint32_t *end = operand + ir->op.reads[op] + ir->op.writes[op];
-        for (; operand < end; operand++) {
-            uint32_t buffer = ir_buffer_of(ir, *operand);
+    for (uint32_t op = order->begin; op < order->begin + order->count; op++)
+        for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
+            uint32_t buffer = ir_touched(ir, op, k);
             if (!lifetimes_persistent(ir, buffer))
                 free_sets_touch(sets, order, buffer, op);
         }
-    }
 }
 
 void lifetimes_free_sets(struct ir *ir)

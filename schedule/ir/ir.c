@@ -184,3 +184,10 @@ size_t ir_buffer_name(const struct ir *ir, buffer_id buffer, char *text, size_t 
         return (size_t)snprintf(text, size, "%s", stem);
     return (size_t)snprintf(text, size, "%s%" PRIu32, stem, number);
 }
+
+uint32_t *ir_no_ids(size_t count)
+{
+    uint32_t *ids = heap_alloc(count, sizeof *ids);
+    memset(ids, 0xff, count * sizeof *ids);
+    return ids;
+}

@@ -342,11 +342,18 @@ uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in,
 void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, uint32_t from,
                  uint32_t rows);
 
+/* Returns an array of ids on the heap, all IR_NONE. */
+uint32_t *ir_no_ids(size_t count);
+
 /* --- reading --- */
 struct view ir_view(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
     return &ir->shape[ir->op.shape[op]];
+}
+static inline uint32_t ir_operand_count(const struct ir *ir, uint32_t op)
+{
+    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
 }
 /* Returns the operands of an op: its reads, then its writes. While no op has operands, the table is a null
  * pointer, to which C allows no addition, so the function returns the address of another object. */

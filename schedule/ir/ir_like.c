@@ -38,7 +38,7 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
 {
     struct op_table *t = &ir->op;
     assert(op < t->count);
-    uint32_t operands = (uint32_t)t->reads[op] + t->writes[op];
+    uint32_t operands = ir_operand_count(ir, op);
     RESERVE(ir, operand, operands);
     RESERVE(ir, wait, wait_count);
 

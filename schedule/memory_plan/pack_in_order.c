@@ -107,13 +107,12 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct holes holes = {.t = t};
-    uint32_t *head = heap_alloc((size_t)t->ops + 1, sizeof *head); /* per op: first that ends */
+    uint32_t *head = ir_no_ids((size_t)t->ops + 1); /* per op: first that ends */
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     uint32_t now = t->begin;
-    memset(head, 0xff, ((size_t)t->ops + 1) * sizeof *head);
     for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {
         for (; now <= t->first_use[i]; now++)
-            for (uint32_t k = head[now - t->begin]; k != UINT32_MAX; k = next[k])
+            for (uint32_t k = head[now - t->begin]; k != IR_NONE; k = next[k])
                 give(&holes, k);
         take(&holes, t->offset, i, fit);
         if (t->first_end[i] == LIVE_RANGES_NEVER)

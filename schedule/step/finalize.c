@@ -172,13 +172,6 @@ static void clear_rows(struct ir *staging)
     staging->free_op_count = 0;
 }
 
-static uint32_t *rows_of_none(uint32_t count)
-{
-    uint32_t *rows = heap_alloc(count, sizeof *rows);
-    memset(rows, 0xff, count * sizeof *rows);
-    return rows;
-}
-
 /* Writes a role's ops and buffers after the rows of *out, without offsets. *order and *first_uses then hold the
  * role's clocks and first uses. */
 static void write_role(const struct emit *e, const struct op_list *list, struct ir *out,
@@ -193,9 +186,9 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .out = out,
         .order = order,
         .first_uses = first_uses,
-        .buffer = rows_of_none(in->buffer.count),
+        .buffer = ir_no_ids(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
-        .held = rows_of_none(in->op.count),
+        .held = ir_no_ids(in->op.count),
         .next_number = next_numbers(out),
     };
     f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
@@ -240,7 +233,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }
-    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role);
+    bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first);
     if (stands)
         stands = lifetimes_plan_role(out, e->role, &order, &first_uses,
                                      (struct plan_scope){e->planned, .tight = e->choices->pp == 1},

@@ -135,7 +135,7 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
         if (ir->buffer.role[b] == role && lifetimes_persistent(ir, b))
             place(w, b);
     for (uint32_t op = w->order->begin; op < w->order->begin + w->order->count; op++) {
-        for (uint32_t k = 0; k < operands_of(ir, op); k++) {
+        for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched(ir, op, k);
             if (w->first_uses.first[b] == op && !lifetimes_persistent(ir, b) &&
                 !touched_before(ir, op, k))

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 void check_guards(struct verifier *v)
 {
@@ -69,10 +68,9 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
     const struct ir *ir = v->ir;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g), ranks = mesh_ranks(&ir->mesh);
-    uint32_t *first = heap_alloc(instances, sizeof *first); /* rank of each instance */
+    uint32_t *first = ir_no_ids(instances); /* rank of each instance */
     bool *compared = heap_zalloc((size_t)ir->role_count * ir->role_count, sizeof *compared);
     bool *outside = heap_zalloc(ir->role_count, sizeof *outside);
-    memset(first, 0xff, instances * sizeof *first);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         uint16_t role = v->ranks.role[rank];
         uint32_t instance, index;

@@ -352,10 +352,9 @@ void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops
     const struct ir *ir = v->ir;
     const struct rank_sets *ranks = verify_ranks(v);
     *a = (struct actors){.ranks = mesh_ranks(&ir->mesh)};
-    a->of_rank = heap_alloc(a->ranks, sizeof *a->of_rank);
+    a->of_rank = ir_no_ids(a->ranks);
     a->rank = heap_alloc(a->ranks, sizeof *a->rank);
     a->role = heap_alloc(a->ranks, sizeof *a->role);
-    memset(a->of_rank, 0xff, a->ranks * sizeof *a->of_rank);
     struct routes routes = {0};
     routes_make(&routes, ir, ops);
     name_actors(a, ir, ranks, &routes, fold);

@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool views_meet(struct view a, struct view b)
 {
@@ -65,7 +64,7 @@ static uint32_t new_access(struct race_walk *w)
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
-    for (uint32_t k = 0; k < operands_of(ir, other); k++) {
+    for (uint32_t k = 0; k < ir_operand_count(ir, other); k++) {
         struct view of_other = ir_read(ir, other, k);
         if ((k >= ir->op.reads[other]) == other_writes && views_meet(view, of_other))
             return views_common(view, of_other);
@@ -194,15 +193,14 @@ void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct slots *slots = verify_slots(v);
-    struct race_walk w = {.v = v, .spare = IR_NONE, .shown_op = IR_NONE};
-    w.head = heap_alloc(slots->count, sizeof *w.head);
-    memset(w.head, 0xff, slots->count * sizeof *w.head);
+    struct race_walk w = {
+        .v = v, .head = ir_no_ids(slots->count), .spare = IR_NONE, .shown_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
         w.order = verify_order_of(v, role);
         w.everybody = ranks_of(v, role, IR_NONE16);
         for (uint32_t op = w.order->begin; op < w.order->begin + w.order->count; op++) {
             struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
-            for (uint32_t k = 0; k < operands_of(ir, op); k++) {
+            for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
                 slots_of(slots, ir, operand, &buffer, &from, &to);
@@ -284,7 +282,7 @@ void check_written(struct verifier *v)
             uint32_t writing = ranks_with_root(v, ranks, op, true);
             for (uint32_t k = 0; k < ir->op.reads[op]; k++)
                 check_read(&w, op, reading, operand[k]);
-            for (uint32_t k = ir->op.reads[op]; k < operands_of(ir, op); k++) {
+            for (uint32_t k = ir->op.reads[op]; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 slots_of(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
@@ -320,7 +318,7 @@ void check_use_after_free(struct verifier *v)
     for (uint32_t role = 0; role < ir->role_count; role++) {
         const struct order *order = verify_order_of(v, role);
         for (uint32_t op = order->begin; op < order->begin + order->count; op++)
-            for (uint32_t k = 0; k < operands_of(ir, op); k++) {
+            for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 struct view view = ir_read(ir, op, k);
                 uint32_t buffer = view.buffer.i;
                 if (ir->buffer.free_count[buffer] == 0 || lifetimes_persistent(ir, buffer) ||
@@ -376,7 +374,7 @@ void check_leaks(struct verifier *v)
     const struct ir *ir = v->ir;
     bool *touched = heap_zalloc(ir->buffer.count, sizeof *touched);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = 0; k < operands_of(ir, op); k++)
+        for (uint32_t k = 0; k < ir_operand_count(ir, op); k++)
             touched[ir_touched(ir, op, k)] = true;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         if (ir->buffer.binding[b] != IR_NONE16)

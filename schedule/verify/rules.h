@@ -64,11 +64,6 @@ const struct order *verify_order_of(struct verifier *v, uint32_t role);
 const struct slots *verify_slots(struct verifier *v);
 const struct rank_sets *verify_ranks(struct verifier *v);
 
-static inline uint32_t operands_of(const struct ir *ir, uint32_t op)
-{
-    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-}
-
 /* True if an operand of the op before its k-th is of the same buffer. */
 static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
 {

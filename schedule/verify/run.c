@@ -16,10 +16,9 @@ void lanes_make(struct lanes *l, const struct ir *ir)
 {
     uint32_t host = ir->stream_count;
     size_t lanes = (size_t)ir->role_count * (host + 1);
-    l->first = heap_alloc(lanes, sizeof *l->first);
+    l->first = ir_no_ids(lanes);
     l->next = heap_alloc(ir->op.count, sizeof *l->next);
     l->next_on_host = heap_alloc(ir->op.count, sizeof *l->next_on_host);
-    memset(l->first, 0xff, lanes * sizeof *l->first);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         uint32_t *first = l->first + (size_t)r * (host + 1), begin = ir->role[r].op_begin;
         for (uint32_t op = begin + ir->role[r].op_count; op-- > begin;) {
@@ -59,9 +58,8 @@ static void make_parties(struct untimed_run *r, uint32_t group)
     uint32_t longest = 0;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g);
-    uint32_t *first = heap_alloc(instances, sizeof *first);
+    uint32_t *first = ir_no_ids(instances);
     uint32_t *parent = roots_of_all(a->count);
-    memset(first, 0xff, instances * sizeof *first);
     for (uint32_t rank = 0; rank < a->ranks; rank++) {
         uint32_t instance, index, actor = a->of_rank[rank];
         if (actor == IR_NONE || run_sequence_length(r, actor, group) == 0 ||

@@ -13,8 +13,7 @@
 /* Returns the first writer of each buffer, as a row of the role; IR_NONE: none. */
 static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 {
-    uint32_t *writer = heap_alloc(ir->buffer.count + 1u, sizeof *writer);
-    memset(writer, 0xff, (ir->buffer.count + 1u) * sizeof *writer);
+    uint32_t *writer = ir_no_ids(ir->buffer.count);
     for (uint32_t row = role->op_count; row-- > 0;) {
         uint32_t op = role->op_begin + row, reads = ir->op.reads[op];
         for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
@@ -187,9 +186,8 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
     const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= CHANGE_ROW_MAX);
-    struct leaving leaving = {heap_alloc(class->op_count + 1u, sizeof *leaving.first),
+    struct leaving leaving = {ir_no_ids(class->op_count + 1u),
                               heap_alloc(l->count + 1u, sizeof *leaving.next)};
-    memset(leaving.first, 0xff, (class->op_count + 1u) * sizeof *leaving.first);
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;
     /* Places: what lives throughout, then what starts and what ends, stream by stream. */

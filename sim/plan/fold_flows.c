@@ -4,7 +4,6 @@
 #include "base/arena.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- components ---- */
 
@@ -110,10 +109,9 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     *q = (struct quotient){0};
     q->divide_link = heap_zalloc(network->link_classes + 1u, sizeof *q->divide_link);
     q->copies = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies);
-    q->first_link = heap_alloc(network->link_classes + 1u, sizeof *q->first_link);
+    q->first_link = ir_no_ids(network->link_classes + 1u);
     q->members = heap_zalloc(network->flow_classes + 1u, sizeof *q->members);
     q->times = heap_zalloc(network->flow_classes + 1u, sizeof *q->times);
-    memset(q->first_link, 0xff, (network->link_classes + 1u) * sizeof *q->first_link);
 }
 
 static void quotient_release(struct quotient *q)
