@@ -148,7 +148,9 @@ void changes_sort(struct changes *c, const struct sim_result *result)
 
 /* ---- of a class ---- */
 
-double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
+/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
+ * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned. */
+static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
                           uint32_t *op)
 {
     const op_id *set = ir_free_set(ir, buffer);
@@ -156,11 +158,11 @@ double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buf
     double last_s = -1;
     for (uint32_t i = 0; i < count; i++)
         last_s = end_s[set[i].i] > last_s ? end_s[set[i].i] : last_s;
-    *op = 0;
+    *op = IR_NONE;
     for (uint32_t i = 0; i < count; i++)
-        if (end_s[set[i].i] >= last_s - same_s && set[i].i > *op)
+        if (end_s[set[i].i] >= last_s - same_s && (*op == IR_NONE || set[i].i > *op))
             *op = set[i].i;
-    return end_s[*op];
+    return count > 0 ? end_s[*op] : -1;
 }
 
 /* For each op, a list of the lifetimes that end with it. */
@@ -198,7 +200,7 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
         const struct lifetime *row = &l->row[i];
         start[stream[row->writer]]++;
         uint32_t op;
-        double date_s = changes_free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
+        double date_s = free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
         if (op == IR_NONE)
             continue;
         if (date_s <= start_s[row->writer] + same_s) {

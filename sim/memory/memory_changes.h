@@ -51,23 +51,6 @@ void changes_of_class(struct changes *changes, const struct ir *ir, const struct
 /* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
 double changes_same_date_s(const struct sim_result *result);
 
-/* Returns when the last op of a buffer's free set ends, and sets *op to that op. The buffer has a free set. */
-double changes_last_end_s(const struct ir *ir, const double *end_s, uint32_t buffer, double same_s,
-                          uint32_t *op);
-
-/* Returns the date at which a buffer stops being live, and sets *op to the op of its free set that ends last (the
- * last in the list if several end then). A buffer without a free set stays live: *op is IR_NONE and -1 is returned.
- * Nearly all sets have one op. */
-static inline double changes_free_date_s(const struct ir *ir, const double *end_s, uint32_t buffer,
-                                         double same_s, uint32_t *op)
-{
-    uint32_t count = ir->buffer.free_count[buffer];
-    if (count > 1)
-        return changes_last_end_s(ir, end_s, buffer, same_s, op);
-    *op = count > 0 ? ir->buffer.free_op[buffer].i : IR_NONE;
-    return count > 0 ? end_s[*op] : -1;
-}
-
 /* Sorts the changes by time; at equal dates, buffers that end come before buffers that start. Dates that differ only
  * by rounding are made equal, because otherwise chance would decide whether memory is returned before it is taken.
  * Fast when the rows are a few sorted runs. */
