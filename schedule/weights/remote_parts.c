@@ -11,21 +11,14 @@
 
 #include <stdlib.h>
 
-static uint64_t common_multiple(uint64_t a, uint64_t b)
-{
-    uint64_t x = a, y = b;
-    while (y > 0) {
-        uint64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 uint64_t remote_parts(const struct choices *c, uint32_t chunk, uint64_t parts)
 {
-    for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++)
-        parts = common_multiple(parts, multiplex_share(c, chunk, s).count);
+    for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
+        uint64_t multiple = parts;
+        while (multiple % multiplex_share(c, chunk, s).count != 0)
+            multiple += parts;
+        parts = multiple;
+    }
     return parts;
 }
 

@@ -81,16 +81,13 @@ static void find_uses(struct shard *s, const struct op_list *list)
     const struct ir *ir = s->ir;
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        const uint32_t *operand = ir_operands(ir, op);
-        const uint32_t *write = operand + ir->op.reads[op], *end = write + ir->op.writes[op];
-        for (; operand < write; operand++) {
-            uint32_t bundle = s->of[ir_buffer_of(ir, *operand)].param;
-            if (bundle != IR_NONE)
-                note_read(s, bundle, i, op);
+        for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
+            uint32_t buffer = ir_touched(ir, op, k);
+            if (k >= ir->op.reads[op] && s->of[buffer].grad != IR_NONE)
+                note_write(s, buffer, i);
+            else if (k < ir->op.reads[op] && s->of[buffer].param != IR_NONE)
+                note_read(s, s->of[buffer].param, i, op);
         }
-        for (; operand < end; operand++)
-            if (s->of[ir_buffer_of(ir, *operand)].grad != IR_NONE)
-                note_write(s, ir_buffer_of(ir, *operand), i);
     }
 }
 
