@@ -11,22 +11,18 @@ static bool has_offsets(const struct ir *ir)
     return false;
 }
 
-static bool is_of_role(const struct role *role, uint32_t op)
-{
-    return op - role->op_begin < role->op_count;
-}
-
 /* True if ops wait only for earlier ones of their role, and buffers are freed by ops of their role. */
 static bool is_ordered(const struct ir *ir)
 {
     for (uint32_t r = 0; r < ir->role_count; r++)
-        for (uint32_t op = ir->role[r].op_begin; is_of_role(&ir->role[r], op); op++)
+        for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++)
             for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-                if (ir_waits(ir, op)[w].i >= op || !is_of_role(&ir->role[r], ir_waits(ir, op)[w].i))
+                if (ir_waits(ir, op)[w].i >= op ||
+                    !role_has_op(&ir->role[r], ir_waits(ir, op)[w].i))
                     return false;
     for (uint32_t b = 0; b < ir->buffer.count && ir->role_count > 0; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++)
-            if (!is_of_role(&ir->role[ir->buffer.role[b]], ir_free_set(ir, b)[k].i))
+            if (!role_has_op(&ir->role[ir->buffer.role[b]], ir_free_set(ir, b)[k].i))
                 return false;
     return true;
 }

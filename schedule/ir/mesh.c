@@ -123,6 +123,18 @@ uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32
     return mesh_rank(mesh, coordinate);
 }
 
+bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
+                uint32_t *peer)
+{
+    uint32_t instance, index;
+    int64_t size = group_size(mesh, group);
+    if (!group_locate(mesh, group, rank, &instance, &index) || by <= -size || by >= size ||
+        index + by < 0 || index + by >= size)
+        return false;
+    *peer = group_member(mesh, group, instance, (uint32_t)(index + by));
+    return true;
+}
+
 bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX], place;

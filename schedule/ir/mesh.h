@@ -72,6 +72,14 @@ uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32
                       uint32_t index);
 
 bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
+static inline bool role_has_op(const struct role *role, uint32_t op)
+{
+    return op >= role->op_begin && op - role->op_begin < role->op_count;
+}
+/* Sets *peer to the rank that is `by` further than `rank` in its instance of the group, without wrapping around. Returns
+ * false if there is none, or the rank is outside the group. */
+bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
+                uint32_t *peer);
 /* True if the rank passes the guard's test; a rank outside its group fails. */
 bool guard_passes(const struct mesh *mesh, const struct group *groups, const struct guard *guard,
                   uint32_t rank);

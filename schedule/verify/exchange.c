@@ -1,5 +1,6 @@
 #include "schedule/verify/exchange.h"
 
+#include "schedule/ir/disjoint_sets.h"
 #include "schedule/ir/id_map.h"
 #include "schedule/verify/rules.h"
 
@@ -40,8 +41,7 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
     e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
     e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
     for (uint32_t r = 0; r < ir->role_count; r++) /* an op's ordinal is how many came before it */
-        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
-             op++) {
+        for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
             uint32_t *list = list_of(e, ir, r, op);
             if (list)
                 e->ordinal[op] = list[1]++;
@@ -49,8 +49,7 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
     running_sums(e->begin, lists);
     e->op = heap_alloc(e->begin[lists], sizeof *e->op);
     for (uint32_t r = 0; r < ir->role_count; r++)
-        for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
-             op++) {
+        for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
             const uint32_t *list = list_of(e, ir, r, op);
             if (list)
                 e->op[*list + e->ordinal[op]] = op;
@@ -61,13 +60,9 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
 
 static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by)
 {
-    const struct group *g = &ir->group[group];
-    uint32_t instance, index;
-    int64_t size = group_size(&ir->mesh, g);
-    if (!group_locate(&ir->mesh, g, rank, &instance, &index) || by == 0 || by <= -size ||
-        by >= size || index + by < 0 || index + by >= size)
-        return IR_NONE;
-    return group_member(&ir->mesh, g, instance, (uint32_t)(index + by));
+    uint32_t peer;
+    bool found = by != 0 && group_peer(&ir->mesh, &ir->group[group], rank, by, &peer);
+    return found ? peer : IR_NONE;
 }
 
 static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t rank)
@@ -116,33 +111,6 @@ static void routes_make(struct routes *s, const struct ir *ir, const struct exch
     s->begin[ir->role_count] = s->count;
 }
 
-static void routes_release(struct routes *s)
-{
-    free(s->route);
-    free(s->begin);
-}
-
-uint32_t root_of(uint32_t *parent, uint32_t i)
-{
-    while (parent[i] != i)
-        i = parent[i] = parent[parent[i]];
-    return i;
-}
-
-void join_roots(uint32_t *parent, uint32_t i, uint32_t other)
-{
-    uint32_t a = root_of(parent, i), b = root_of(parent, other);
-    parent[a > b ? a : b] = a > b ? b : a;
-}
-
-uint32_t *roots_of_all(uint32_t count)
-{
-    uint32_t *parent = heap_alloc(count, sizeof *parent);
-    for (uint32_t i = 0; i < count; i++)
-        parent[i] = i;
-    return parent;
-}
-
 struct components {
     uint32_t count;
     uint32_t *begin;  /* (count + 1) */
@@ -183,13 +151,6 @@ static void components_make(struct components *c, const struct ir *ir,
             c->member[c->begin[component[rank]] + c->place[rank]] = rank;
     free(parent);
     free(component);
-}
-
-static void components_release(struct components *c)
-{
-    free(c->begin);
-    free(c->member);
-    free(c->place);
 }
 
 /* --- descriptions of components --- */
@@ -271,7 +232,9 @@ static void name_actors(struct actors *a, const struct ir *ir, const struct rank
     }
     free(descriptions.word);
     free(kind);
-    components_release(&c);
+    free(c.begin);
+    free(c.member);
+    free(c.place);
 }
 
 static void fill_messages(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
@@ -358,7 +321,8 @@ void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops
     struct routes routes = {0};
     routes_make(&routes, ir, ops);
     name_actors(a, ir, ranks, &routes, fold);
-    routes_release(&routes);
+    free(routes.route);
+    free(routes.begin);
     fill_messages(a, ir, ranks, ops);
     if (!a->too_many)
         match_messages(a, ir);

@@ -69,10 +69,4 @@ void actors_make(struct actors *actors, struct verifier *v, const struct exchang
                  bool fold);
 void actors_release(struct actors *actors);
 
-/* Disjoint sets of numbers, each named by its least member, the root. roots_of_all() makes one set of each number below
- * count, on the heap; join_roots() joins the sets of two members. */
-uint32_t *roots_of_all(uint32_t count);
-uint32_t root_of(uint32_t *parent, uint32_t i);
-void join_roots(uint32_t *parent, uint32_t i, uint32_t other);
-
 #endif

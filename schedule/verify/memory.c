@@ -335,11 +335,6 @@ void check_use_after_free(struct verifier *v)
     verify_checked(v, "%" PRIu32 " operands", ir->operand_count);
 }
 
-static bool in_role(const struct ir *ir, uint32_t role, uint32_t op)
-{
-    return op >= ir->role[role].op_begin && op - ir->role[role].op_begin < ir->role[role].op_count;
-}
-
 void check_double_free(struct verifier *v)
 {
     const struct ir *ir = v->ir;
@@ -359,7 +354,7 @@ void check_double_free(struct verifier *v)
                 again |= set[i].i == set[k].i;
             if (again)
                 verify_fail(v, "%s is freed twice after op %" PRIu32, buffer_text(v, b), set[k].i);
-            else if (!in_role(ir, ir->buffer.role[b], set[k].i))
+            else if (!role_has_op(&ir->role[ir->buffer.role[b]], set[k].i))
                 verify_fail(v,
                             "%s of role %s is freed after op %" PRIu32
                             ", which is not an op of that role",

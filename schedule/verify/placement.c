@@ -65,8 +65,7 @@ void check_placement(struct verifier *v)
     const struct ir *ir = v->ir;
     check_roles(v);
     for (uint32_t role = 0; role < ir->role_count; role++)
-        for (uint32_t op = ir->role[role].op_begin;
-             op < ir->role[role].op_begin + ir->role[role].op_count; op++)
+        for (uint32_t op = ir->role[role].op_begin; role_has_op(&ir->role[role], op); op++)
             check_op(v, role, op);
     verify_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count, mesh_ranks(&ir->mesh));
 }

@@ -1,5 +1,7 @@
 #include "schedule/verify/run.h"
 
+#include "schedule/ir/disjoint_sets.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,9 +149,7 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
     const struct role *role = &r->ir->role[r->actors->role[actor]];
     for (uint32_t k = 0; k < r->ir->op.wait_count[op]; k++) {
         uint32_t other = r->ir->wait[r->ir->op.wait_begin[op] + k].i;
-        if (other < role->op_begin || other - role->op_begin >= role->op_count)
-            continue;
-        if (other == op || !has_ended(r, actor, other))
+        if (role_has_op(role, other) && (other == op || !has_ended(r, actor, other)))
             return other;
     }
     return IR_NONE;

@@ -1,31 +1,20 @@
 #include "sim/plan/fold_flows.h"
 #include "sim/plan/index.h"
 
-#include "base/arena.h"
+#include "schedule/ir/disjoint_sets.h"
 
 #include <stdlib.h>
 
 /* ---- components ---- */
 
-static uint32_t root_of(uint32_t *parent, uint32_t link)
-{
-    while (parent[link] != link)
-        link = parent[link] = parent[parent[link]];
-    return link;
-}
-
 /* Returns the component of each link, named by the lowest link that it reaches through flows. */
 static uint32_t *link_components(const struct sim_plan *plan, const struct pruned *pruned)
 {
     uint32_t links = plan->platform.link_count;
-    uint32_t *parent = heap_alloc(links + 1u, sizeof *parent);
-    for (uint32_t l = 0; l < links; l++)
-        parent[l] = l;
+    uint32_t *parent = roots_of_all(links);
     for (uint32_t f = 0; f < plan->flows.count; f++)
-        for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++) {
-            uint32_t a = root_of(parent, pruned->link[i - 1]), b = root_of(parent, pruned->link[i]);
-            parent[a > b ? a : b] = a > b ? b : a;
-        }
+        for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++)
+            join_roots(parent, pruned->link[i - 1], pruned->link[i]);
     for (uint32_t l = 0; l < links; l++)
         parent[l] = root_of(parent, l);
     return parent;
@@ -112,16 +101,6 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     q->first_link = ir_no_ids(network->link_classes + 1u);
     q->members = heap_zalloc(network->flow_classes + 1u, sizeof *q->members);
     q->times = heap_zalloc(network->flow_classes + 1u, sizeof *q->times);
-}
-
-static void quotient_release(struct quotient *q)
-{
-    free(q->entry);
-    free(q->divide_link);
-    free(q->copies);
-    free(q->first_link);
-    free(q->members);
-    free(q->times);
 }
 
 /* Adds the entries of one link: its flows by class. */
@@ -255,7 +234,12 @@ static void choose_flows(struct folder *f, struct fold *fold)
     for (uint32_t c = 0; c < links; c++)
         if (f->chosen[c])
             fold_component(f, fold, &quotient, &by_component, c);
-    quotient_release(&quotient);
+    free(quotient.entry);
+    free(quotient.divide_link);
+    free(quotient.copies);
+    free(quotient.first_link);
+    free(quotient.members);
+    free(quotient.times);
     index_release(&by_component);
     index_release(&f->users);
     index_release(&f->flows);

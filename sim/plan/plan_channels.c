@@ -80,22 +80,6 @@ static void add_rank_channels(struct sim_plan *plan, uint32_t l)
         }
 }
 
-/* Finds the rank that a send goes to, or a receive comes from: `by` further in the group, no wrap. */
-static bool find_peer(const struct sim_plan *plan, const struct line *line, uint32_t rank,
-                      uint32_t *peer)
-{
-    const struct ir *ir = plan->ir;
-    const struct group *group = &ir->group[line->group];
-    uint32_t instance, index;
-    if (!group_locate(&plan->mesh, group, rank, &instance, &index))
-        return false;
-    int64_t other = index + line->by;
-    if (other < 0 || other >= group_size(&plan->mesh, group))
-        return false;
-    *peer = group_member(&plan->mesh, group, instance, (uint32_t)other);
-    return true;
-}
-
 /* A rank may lack a peer where guards leave it none of the line's ops. */
 static enum status check_no_peer(const struct sim_plan *plan, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
@@ -152,7 +136,7 @@ static enum status add_p2p_channels(struct sim_plan *plan, const char *name, str
             uint32_t peer;
             if (!has_ops(plan, r, l))
                 continue;
-            if (!find_peer(plan, line, r, &peer)) {
+            if (!group_peer(&plan->mesh, &plan->ir->group[line->group], r, line->by, &peer)) {
                 status = check_no_peer(plan, l, r, name, diag);
                 if (status != STATUS_OK)
                     goto out;
