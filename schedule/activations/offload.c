@@ -49,11 +49,6 @@ struct offload {
     op_id stored[2];     /* the last copies to the host of the last two layers; IR_NONE: none yet */
 };
 
-static uint32_t segment_of(const struct offload *o, uint32_t op)
-{
-    return (uint32_t)o->ir->op.micro[op] * o->layers + o->ir->op.layer[op];
-}
-
 /* Forwards come one after the other, so the items of a segment are consecutive. */
 static void add_item(struct offload *o, struct segment *segment, uint32_t buffer)
 {
@@ -73,7 +68,7 @@ static void find_items(struct offload *o, const struct op_list *list, const bool
         uint32_t op = list->op[i], reads = ir->op.reads[op];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        uint32_t which = segment_of(o, op);
+        uint32_t which = segment_of(ir, o->layers, op);
         struct segment *segment = &o->segment[which];
         if (o->inputs && segment->begin == IR_NONE)
             segment->begin = i;
@@ -96,15 +91,6 @@ static void find_items(struct offload *o, const struct op_list *list, const bool
     free(maker);
 }
 
-/* Returns the last op listed so far that computes; IR_NONE: there is none. */
-static op_id last_compute(const struct offload *o)
-{
-    uint32_t i = o->out.count;
-    while (i > 0 && o->ir->op.stream[o->out.op[i - 1]] != o->e->stream.compute)
-        i--;
-    return (op_id){i > 0 ? o->out.op[i - 1] : IR_NONE};
-}
-
 /* Copies a buffer of a segment, not before the op `after` has ended; IR_NONE: at once. */
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
                   uint32_t segment, op_id after)
@@ -118,7 +104,7 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
                                (uint16_t)(segment / o->layers)};
     op_id op = emit_copy(e, kind, o->blocking, view_all(e, from), view_all(e, to));
     if (o->blocking)
-        after = last_compute(o);
+        after = op_list_last_on(&o->out, o->out.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
     op_list_push(&o->out, op);
@@ -157,7 +143,7 @@ static void redirect(struct offload *o, uint32_t op)
     for (uint32_t k = 0; k < o->ir->op.reads[op]; k++) {
         uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].back.i != IR_NONE)
-            op_list_redirect(o->ir, op, k, o->item[row - 1].back);
+            ir_redirect(o->ir, op, k, o->item[row - 1].back);
     }
 }
 
@@ -172,7 +158,7 @@ static void rewrite(struct offload *o, const struct op_list *in)
             op_list_push(&o->out, op);
             continue;
         }
-        uint32_t which = segment_of(o, op.i);
+        uint32_t which = segment_of(ir, o->layers, op.i);
         struct segment *segment = &o->segment[which];
         bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {

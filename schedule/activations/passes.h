@@ -8,6 +8,12 @@
 
 #include "schedule/emit/op_list.h"
 
+/* Returns the row of an op of a layer among all pairs of a unit and a layer. */
+static inline uint32_t segment_of(const struct ir *ir, uint32_t layers, uint32_t op)
+{
+    return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
+}
+
 /* Drops what the forward of layers kept, and computes it again before their backward. */
 void pass_recompute(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */

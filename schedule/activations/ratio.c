@@ -323,7 +323,7 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward)
     for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
         uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
-            op_list_redirect(ir, op, k, r->moved[row].back.buffer);
+            ir_redirect(ir, op, k, r->moved[row].back.buffer);
     }
     if (computes && r->before_next.i != IR_NONE) {
         emit_add_dependency(r->e, (op_id){op}, r->before_next);

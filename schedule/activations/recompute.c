@@ -50,11 +50,6 @@ struct recompute {
     bool selective;          /* some buffers are kept */
 };
 
-static uint32_t segment_of(const struct recompute *r, uint32_t op)
-{
-    return (uint32_t)r->ir->op.micro[op] * r->layers + r->ir->op.layer[op];
-}
-
 static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
 {
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
@@ -108,10 +103,10 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         if (in_backward(r->ir, op))
-            r->segment[segment_of(r, op)].last = i;
+            r->segment[segment_of(r->ir, r->layers, op)].last = i;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
             continue;
-        struct segment *segment = &r->segment[segment_of(r, op)];
+        struct segment *segment = &r->segment[segment_of(r->ir, r->layers, op)];
         if (segment->begin == segment->end)
             segment->begin = i;
         segment->end = i + 1;
@@ -230,11 +225,11 @@ static void repeat_op(struct recompute *r, uint32_t op)
 static void repeat_forward(struct recompute *r, const struct op_list *in, uint32_t begin)
 {
     struct ir *ir = r->ir;
-    uint32_t which = segment_of(r, in->op[begin]);
+    uint32_t which = segment_of(r->ir, r->layers, in->op[begin]);
     struct segment segment = r->segment[which];
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last; i++) {
-        bool own = in_backward(ir, in->op[i]) && segment_of(r, in->op[i]) == which;
+        bool own = in_backward(ir, in->op[i]) && segment_of(r->ir, r->layers, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
             struct mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->kept)
@@ -255,14 +250,14 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
 {
     struct ir *ir = r->ir;
     uint32_t op = in->op[at];
-    if (!r->segment[segment_of(r, op)].repeated)
+    if (!r->segment[segment_of(r->ir, r->layers, op)].repeated)
         repeat_forward(r, in, at);
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
     for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
         uint32_t again = r->mark[ir_touched(ir, op, k)].again;
         if (again != IR_NONE)
-            op_list_redirect(ir, op, k, (buffer_id){again});
+            ir_redirect(ir, op, k, (buffer_id){again});
     }
 }
 

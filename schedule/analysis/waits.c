@@ -137,10 +137,12 @@ static void supersede(struct waits *w, uint32_t *link, const struct touch *touch
     }
 }
 
-static void add_access(struct waits *w, uint32_t *list, const struct touch *touch, uint8_t stream,
-                       uint32_t op)
+static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
+                        uint8_t stream, uint32_t op)
 {
-    uint32_t row = w->spare;
+    bool first = of->write == IR_NONE && of->read == IR_NONE;
+    uint32_t *list = touch->write ? &of->write : &of->read, row = w->spare;
+    of->stream = first || of->stream == stream ? stream : MANY;
     if (row != IR_NONE) {
         w->spare = w->access[row].next;
     } else {
@@ -149,14 +151,6 @@ static void add_access(struct waits *w, uint32_t *list, const struct touch *touc
     }
     w->access[row] = (struct access){touch->begin, touch->end, op, *list, stream};
     *list = row;
-}
-
-static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
-                        uint8_t stream, uint32_t op)
-{
-    bool first = of->write == IR_NONE && of->read == IR_NONE;
-    of->stream = first || of->stream == stream ? stream : MANY;
-    add_access(w, touch->write ? &of->write : &of->read, touch, stream, op);
 }
 
 /* Turns the two ops of a buffer's accesses into lists. */

@@ -138,7 +138,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
     }
     bool expands = z->kv_sent != z->kv_heads;
     struct qkv parts = split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
-    if (has_head_norms(e))
+    if (e->choices->model->qk_norm)
         head_norms(e, layer, &parts, saved, z->n);
     if (z->rope_before) {
         parts.q = rotate(e, parts.q, positions, z->n, z->heads, false, none);
@@ -246,7 +246,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
         parts.q = rotate(e, parts.q, positions, z->n, z->heads, true, none);
         parts.k = rotate(e, parts.k, positions, z->n, z->kv_heads, true, none);
     }
-    if (has_head_norms(e))
+    if (e->choices->model->qk_norm)
         head_norms_backward(e, layer, &parts, saved, z->n);
     join_qkv(e, &parts, dqkv, z->n, 1);
 }

@@ -6,15 +6,15 @@
 
 static void synchronize(struct emit *e)
 {
-    set_region(e, REGION_NONE);
+    e->tags.region = REGION_NONE;
     emit_wait(e, e->stream.compute);
-    set_region(e, REGION_ATTENTION);
+    e->tags.region = REGION_ATTENTION;
 }
 
 /* Fills a new tensor, in place of the op that makes it in a whole schedule. */
 static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
-    set_region(e, REGION_NONE);
+    e->tags.region = REGION_NONE;
     return emit_zeros(e, emit_computed(e, stem, CATEGORY_ACTIVATION, rows, cols));
 }
 

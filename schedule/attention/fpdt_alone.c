@@ -7,7 +7,7 @@
 
 static void wait_for(struct emit *e, uint8_t stream)
 {
-    set_region(e, REGION_NONE);
+    e->tags.region = REGION_NONE;
     emit_wait(e, stream);
 }
 
@@ -33,7 +33,7 @@ void fpdt_fetch_alone(struct emit *e)
     };
     struct view host[ARRAY_LEN(parts)] = {{{0}, 0, 0}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        set_region(e, REGION_NONE);
+        e->tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
         fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);

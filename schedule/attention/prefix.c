@@ -50,7 +50,7 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 {
     struct view cache = emit_computed(e, stem, CATEGORY_KV, e->unit.most_keys, width);
-    emit_cache(e, cache.buffer);
+    saved_buffers_add(&e->caches, cache.buffer);
     return cache;
 }
 

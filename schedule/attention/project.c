@@ -131,8 +131,8 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
 {
     saved->o = o;
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
-    emit_mark_saved(e, saved->o.buffer);
-    emit_mark_saved(e, saved->lse.buffer);
+    saved_buffers_add(&e->kept, saved->o.buffer);
+    saved_buffers_add(&e->kept, saved->lse.buffer);
 }
 
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
@@ -141,11 +141,6 @@ struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv
     return (struct qkv){emit_computed(e, "dq", CATEGORY_ACTIVATION, rows, width),
                         emit_computed(e, "dk", CATEGORY_KV, kv_rows, kv_width),
                         emit_computed(e, "dv", CATEGORY_KV, kv_rows, kv_width)};
-}
-
-bool has_head_norms(const struct emit *e)
-{
-    return e->choices->model->qk_norm;
 }
 
 /* Returns how many of a token's `width` columns one norm covers: those of a head, or all. */

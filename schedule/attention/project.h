@@ -64,7 +64,6 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
                          int64_t kv_width);
 
-bool has_head_norms(const struct emit *e);
 /* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,
                 int64_t rows);

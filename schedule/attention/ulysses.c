@@ -14,7 +14,7 @@ static struct exchange shape_of(const struct emit *e)
     z.positions_all = z.positions;
     z.kv_sent = z.kv_heads;
     z.kv_width = z.kv_sent * z.dim;
-    z.apart = has_head_norms(e);
+    z.apart = e->choices->model->qk_norm;
     return z;
 }
 

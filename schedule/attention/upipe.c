@@ -83,7 +83,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     emit_matmul(e, MATMUL_NT, x, view_part(heads->weight, g * u->width * h, u->width * h), bias, y,
                 z->n, u->width, h);
     e->tags.region = REGION_ATTENTION;
-    if (p != V && has_head_norms(e)) {
+    if (p != V && e->choices->model->qk_norm) {
         part.raw = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
         y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
@@ -121,7 +121,7 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
 {
     struct emit *e = u->e;
     const struct exchange *z = &u->z;
-    bool rotates = p != V && z->rope_before, norms = p != V && has_head_norms(e);
+    bool rotates = p != V && z->rope_before, norms = p != V && e->choices->model->qk_norm;
     if (p != V && z->rope_after)
         grad = rotate(e, grad, z->positions_all, z->s, 1, true, view_none());
     struct view recv = gather_heads(e, z, grad, z->dim, e->choices->profile->sync_backward);

@@ -330,24 +330,15 @@ void emit_add_dependency(struct emit *e, op_id op, op_id until)
     e->dependency[e->dependency_count++] = (struct added_dependency){op, until};
 }
 
-static void add_kept(struct saved_buffers *kept, buffer_id buffer)
+void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer)
 {
-    kept->buffer = heap_grow(kept->buffer, &kept->capacity, kept->count + 1u, sizeof *kept->buffer);
-    kept->buffer[kept->count++] = buffer;
-}
-
-void emit_mark_saved(struct emit *e, buffer_id buffer)
-{
-    add_kept(&e->kept, buffer);
+    saved->buffer =
+        heap_grow(saved->buffer, &saved->capacity, saved->count + 1u, sizeof *saved->buffer);
+    saved->buffer[saved->count++] = buffer;
 }
 
 void emit_mark_saved_product(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
-        add_kept(&e->kept, buffer);
-}
-
-void emit_cache(struct emit *e, buffer_id buffer)
-{
-    add_kept(&e->caches, buffer);
+        saved_buffers_add(&e->kept, buffer);
 }

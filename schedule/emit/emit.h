@@ -288,12 +288,6 @@ struct emit {
 /* The host waits for everything issued before on a stream. */
 void emit_wait(struct emit *e, uint8_t stream);
 
-/* Sets the region of the step that the ops to come belong to. */
-static inline void set_region(struct emit *e, enum region region)
-{
-    e->tags.region = (uint8_t)region;
-}
-
 /* --- buffers and views --- */
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
@@ -387,13 +381,12 @@ buffer_id emit_norm_stats(struct emit *e, int64_t rows);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* Records that the core of attention made this buffer, so that selective checkpointing keeps it. */
-void emit_mark_saved(struct emit *e, buffer_id buffer);
+/* Adds a buffer to e->kept, which selective checkpointing keeps, or to e->caches, which several units write and
+ * recomputation leaves as they are. */
+void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* Records that selective checkpointing of ops saves `buffer`, the result of a matrix product; callers mark every second
  * product. Does nothing with other choices of activations. */
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
-/* Records that several units write this buffer, so that recomputation leaves it as it is. */
-void emit_cache(struct emit *e, buffer_id buffer);
 
 /* Return the positions of the unit's tokens: of the rank's own tokens, or of its head group's. If documents determine
  * how a sequence is cut, they are those of sequence number e->unit.positions_of of the micro-batch. */

@@ -26,8 +26,7 @@ static void add_piece(struct emit *e, enum weight weight, struct view dy, struct
 {
     struct view sum = e->weights.wide_sum[weight];
     struct view piece = emit_computed(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
-    struct work product = {.kind = WORK_MATMUL, .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, 0}};
-    emit_op(e, e->stream.compute, &product, (struct view[]){dy, x}, 2, &piece, 1);
+    emit_matmul(e, MATMUL_TN, dy, x, view_none(), piece, m, n, k);
     emit_add(e, sum, piece, sum);
 }
 

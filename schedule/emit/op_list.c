@@ -22,13 +22,10 @@ void op_list_init(struct op_list *list, const struct ir *ir)
         list->op[i] = i;
 }
 
-void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
+op_id op_list_last_on(const struct op_list *list, uint32_t count, const struct ir *ir,
+                      uint8_t stream)
 {
-    uint32_t *operand = &ir->operand[ir->op.operand_begin[op] + k];
-    if (!(*operand & IR_RANGE)) {
-        *operand = buffer.i;
-        return;
-    }
-    uint32_t extent = ir->range[*operand & ~IR_RANGE].extent;
-    *operand = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer, extent});
+    while (count > 0 && ir->op.stream[list->op[count - 1]] != stream)
+        count--;
+    return (op_id){count > 0 ? list->op[count - 1] : IR_NONE};
 }

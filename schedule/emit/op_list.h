@@ -22,7 +22,8 @@ void op_list_push(struct op_list *list, op_id op);
 /* Fills the list with the ops of the ir in the order in which they were emitted. */
 void op_list_init(struct op_list *list, const struct ir *ir);
 
-/* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
-void op_list_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
+/* Returns the last op of a stream among the first `count` of the list; IR_NONE: there is none. */
+op_id op_list_last_on(const struct op_list *list, uint32_t count, const struct ir *ir,
+                      uint8_t stream);
 
 #endif

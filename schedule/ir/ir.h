@@ -314,6 +314,8 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
  * have the same sizes and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
+/* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
+void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 
 /* Sets the free set of a buffer: the ops that must have completed before its memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay, unused. */

@@ -33,6 +33,17 @@ buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
     return (buffer_id){row};
 }
 
+void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
+{
+    uint32_t *operand = &ir_operands(ir, op)[k];
+    if (!(*operand & IR_RANGE)) {
+        *operand = buffer.i;
+    } else if (ir_buffer_of(ir, *operand) != buffer.i) {
+        uint32_t extent = ir->range[*operand & ~IR_RANGE].extent;
+        *operand = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer, extent});
+    }
+}
+
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count)
 {
@@ -48,14 +59,8 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
     t->phase[row] = phase;
     t->operand_begin[row] = ir->operand_count;
     for (uint32_t k = 0; k < operands; k++) {
-        uint32_t from = ir->operand[t->operand_begin[op] + k];
-        if (!(from & IR_RANGE)) {
-            from = buffer[k].i;
-        } else if (ir_buffer_of(ir, from) != buffer[k].i) {
-            uint32_t extent = ir->range[from & ~IR_RANGE].extent;
-            from = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer[k], extent});
-        }
-        ir->operand[ir->operand_count++] = from;
+        ir->operand[ir->operand_count++] = ir_operands(ir, op)[k];
+        ir_redirect(ir, row, k, buffer[k]);
     }
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = wait_count;

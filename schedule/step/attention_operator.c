@@ -28,15 +28,15 @@ void emit_operator(struct emit *e)
         exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
         return;
     }
-    set_region(e, REGION_ATTENTION);
+    e->tags.region = REGION_ATTENTION;
     operator_forward(e, 0, qkv, out);
     if (scope == SCOPE_ATTENTION_FORWARD)
         return;
     e->tags.phase = PHASE_BACKWARD;
     if (scope == SCOPE_ATTENTION_BACKWARD) {
-        set_region(e, REGION_NONE);
+        e->tags.region = REGION_NONE;
         d_out = filled(e, "d_out", e->unit.rows, q);
-        set_region(e, REGION_ATTENTION);
+        e->tags.region = REGION_ATTENTION;
     }
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
     operator_backward(e, 0, d_out, dqkv);

@@ -52,7 +52,7 @@ static void table_forward(struct emit *e, enum weight weight, int64_t part, stru
 buffer_id embedding_forward(struct emit *e)
 {
     int64_t n = e->unit.own_n, h = e->choices->model->hidden;
-    set_region(e, REGION_EMBEDDING);
+    e->tags.region = REGION_EMBEDDING;
     buffer_id x = emit_activation(e, "x", e->unit.own_rows, h);
     struct view found = tensor_product(e, view_all(e, x), h, "found_all");
     table_forward(e, WEIGHT_EMBEDDING, part_of(e), unit_rows(e, e->tokens, "unit_tokens"), found,
@@ -85,7 +85,7 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
 void embedding_backward(struct emit *e, buffer_id dx)
 {
     int64_t n = e->unit.own_n, h = e->choices->model->hidden;
-    set_region(e, REGION_EMBEDDING);
+    e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
     table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all, unit_rows(e, e->tokens, "unit_tokens"),
                    e->unit.rows);
@@ -322,10 +322,10 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id stats = emit_norm_stats(e, e->unit.own_rows);
     buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
 
-    set_region(e, REGION_NORM);
+    e->tags.region = REGION_NORM;
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
               e->unit.own_rows, h);
-    set_region(e, REGION_LOSS);
+    e->tags.region = REGION_LOSS;
     struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
     struct view x_all =
         tensor_gather(e, view_all(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
@@ -352,7 +352,7 @@ buffer_id head(struct emit *e, buffer_id x)
     e->tags.chunk = IR_NONE16;
     e->tags.phase = PHASE_BACKWARD;
     emit_wide_sum_end(e, part, WEIGHT_HEAD);
-    set_region(e, REGION_NORM);
+    e->tags.region = REGION_NORM;
     emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
                        view_all(e, stats), view_all(e, dx), e->unit.own_rows, h);
     return dx;

@@ -189,7 +189,7 @@ static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, con
                          buffer_id x, buffer_id *stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    set_region(e, REGION_NORM);
+    e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
     *stats = emit_norm_stats(e, rows);
     emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
@@ -219,7 +219,7 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
                                       buffer_id d_residual)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    set_region(e, REGION_NORM);
+    e->tags.region = REGION_NORM;
     buffer_id d_norm = dy;
     if (norms_before(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
@@ -235,7 +235,7 @@ static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, en
 {
     if (norms_after(e)) {
         branch = norm_of(e, layer, norm, "norm_after", branch, stats);
-        set_region(e, REGION_LINEAR);
+        e->tags.region = REGION_LINEAR;
     }
     buffer_id sum = emit_activation(e, "x", e->unit.own_rows, e->choices->model->hidden);
     emit_add_bias(e, view_all(e, x), view_all(e, branch),
@@ -249,9 +249,9 @@ static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight
 {
     if (!norms_after(e))
         return dy;
-    set_region(e, REGION_NORM);
+    e->tags.region = REGION_NORM;
     buffer_id dx = norm_backward(e, layer, weight, "d_norm_after", dy, x, stats);
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     return dx;
 }
 
@@ -265,13 +265,13 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->norm1 = norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
     saved->attention_out = emit_activation(e, "attention", e->unit.rows, q);
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     struct view normed =
         tensor_gather(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, "norm_all", true);
     attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
                                                       saved->attention_out);
 
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     saved->projected = emit_activation(e, "projected", rows, h);
     struct view projected = view_all(e, saved->projected);
     struct view product = tensor_product(e, projected, h, "projected_all");
@@ -283,7 +283,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
     mlp_forward(e, layer, saved->norm2, ffn);
     return end_branch(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
@@ -296,7 +296,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     struct layer_saved *saved = &e->saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
 
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     buffer_id d_ffn =
         norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn, saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
@@ -307,7 +307,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     buffer_id dx2 =
         norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
 
-    set_region(e, REGION_LINEAR);
+    e->tags.region = REGION_LINEAR;
     e->before_wo = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, q);
     struct view d_projected =

@@ -297,14 +297,6 @@ bool shard_in_order(const struct shard *s)
     return pipeline_of(s->e->choices)->multiplexed;
 }
 
-/* Returns the last op of the compute stream among the first `count` of the new list. */
-static op_id last_computed(const struct shard *s, uint32_t count)
-{
-    while (count > 0 && s->ir->op.stream[s->out.op[count - 1]] != s->e->stream.compute)
-        count--;
-    return (op_id){count > 0 ? s->out.op[count - 1] : IR_NONE};
-}
-
 /* True if no reduction starts before all of the backward has ended. */
 bool shard_reduces_at_end(const struct shard *s)
 {
@@ -323,5 +315,6 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
                 s->final = shard_list_emitted(s);
             }
     if (!shard_in_order(s) && begin > 0 && s->out.count > begin)
-        emit_add_dependency(s->e, (op_id){s->out.op[begin]}, last_computed(s, begin));
+        emit_add_dependency(s->e, (op_id){s->out.op[begin]},
+                            op_list_last_on(&s->out, begin, s->ir, s->e->stream.compute));
 }

@@ -196,7 +196,7 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
         copy_out(s, run, op);
     for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.reads[op]; k++)
         if (ir_touched(s->ir, op, k) == param)
-            op_list_redirect(s->ir, op, k, run->gathered);
+            ir_redirect(s->ir, op, k, run->gathered);
 }
 
 /* Finds where each run's core of attention ends, in the forward or in its recomputation. */
