@@ -8,7 +8,6 @@
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/mesh_parts.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/config/resolve_pipeline.h"
 
 #include <string.h>
 

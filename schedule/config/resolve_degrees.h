@@ -1,5 +1,5 @@
-/* schedule/config/resolve_degrees.h: the part of compose_resolve() that divides a sequence over ranks, and the
- * message texts that it shares with the other parts. */
+/* schedule/config/resolve_degrees.h: the parts of compose_resolve() that divide a sequence over ranks and make a
+ * pipeline, and the message texts that all parts share. */
 #ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 
@@ -54,5 +54,9 @@ struct resolve_pieces {
 struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
+
+/* Fills and checks what a pipeline is made of. */
+enum status pipeline_resolve(struct choices *choices, const struct request *request,
+                             struct diag *diag);
 
 #endif

@@ -1,4 +1,3 @@
-#include "schedule/config/resolve_pipeline.h"
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/pipeline.h"

@@ -3,7 +3,6 @@
 
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_text.h"
-#include "schedule/ir/loops_read.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -51,6 +51,10 @@ bool parse_statement(struct parser *p);
 parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_group, parse_role,
     parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
+/* Reads the text of version 2, whose loops are written out, after the first line, and parses every line to which it
+ * unrolls. Messages name lines of the text; columns are those of the unrolled line. */
+bool loops_read(struct parser *p);
+
 /* Reports "name:line:column: error: ..." at a word of the current line; returns false. */
 bool parse_error(struct parser *p, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

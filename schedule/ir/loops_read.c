@@ -2,9 +2,9 @@
  *
  * Statements and loops make a tree. A first walk counts ops, so that every name has its number in the flat list; a
  * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
-#include "schedule/ir/loops_read.h"
 #include "schedule/ir/expression.h"
 #include "schedule/ir/id_map.h"
+#include "schedule/ir/ir_parse.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -11,7 +11,6 @@
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/pipeline/pipeline.h"
-#include "schedule/step/attention_operator.h"
 #include "schedule/step/finalize.h"
 #include "schedule/step/step.h"
 #include "schedule/weights/bundles.h"

@@ -9,6 +9,9 @@
 
 /* Emits what the stage does in a step. */
 void emit_step(struct emit *e);
+/* Emits only the attention operator of one layer, as microbenchmarks of papers run it. Ops of region none make its
+ * inputs. */
+void emit_operator(struct emit *e);
 /* Returns room for what layers keep of one unit for their backward. */
 struct layer_saved *saved_new(struct emit *e);
 
