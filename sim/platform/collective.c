@@ -227,12 +227,6 @@ static double shift_together(const struct form *f)
     return latency_s;
 }
 
-static double barrier(const struct form *f)
-{
-    (void)f;
-    return 0; /* what the host calls take is in their issue time */
-}
-
 static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_ALL_TO_ALL] = all_to_all,
     [WORK_ALL_GATHER] = all_gather,
@@ -242,20 +236,18 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_BROADCAST] = broadcast,
     [WORK_SCATTER] = scatter,
     [WORK_SHIFT] = shift_together,
-    [WORK_BARRIER] = barrier,
 };
 
 double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
                        const struct members *members, uint32_t key)
 {
+    if (members->count < 2 || work->kind == WORK_BARRIER)
+        return 0; /* what the host calls of a barrier take is in their issue time */
     assert(forms[work->kind]);
-    if (members->count < 2)
-        return 0;
-    if (platform->cluster->fabric.kind == FABRIC_LOOPBACK && work->kind != WORK_BARRIER)
+    if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         return loopback_collective(platform, flows, work, members->member, members->count);
     struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work)};
     double latency_s = forms[work->kind](&form);
-    return work->kind == WORK_SHIFT || work->kind == WORK_BARRIER
-               ? latency_s
-               : latency_s + platform->cluster->fabric.collective_latency_s;
+    return work->kind == WORK_SHIFT ? latency_s
+                                    : latency_s + platform->cluster->fabric.collective_latency_s;
 }

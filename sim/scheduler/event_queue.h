@@ -12,6 +12,5 @@ void event_queue_add(struct scheduler *s, double date_s, size_t event, bool star
  * in the order in which they were added. Ends of events that have been moved to the engine are dropped. The row is
  * valid until the queue changes. */
 const struct queued_event *event_queue_first(struct scheduler *s);
-void event_queue_drop_first(struct scheduler *s);
 
 #endif

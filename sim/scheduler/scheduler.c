@@ -5,7 +5,6 @@
 #include "sim/scheduler/sm_interference.h"
 #include "sim/scheduler/uncontended.h"
 
-
 /* ---- events ---- */
 
 void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op)
@@ -264,7 +263,7 @@ static void engine_done(void *context, int64_t tag)
 static void keep(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
-    event_queue_drop_first(s);
+    s->event_queue.count--; /* next is the last row */
     if (!next.starts)
         end_event(s, next.event, next.date_s);
     else if (!start_alone(s, next.event))
