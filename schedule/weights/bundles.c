@@ -243,14 +243,6 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     return buffer;
 }
 
-/* True if only other stages have the bundle's states. */
-static bool is_borrowed(const struct emit *e, const struct bundle_state *bundle)
-{
-    bool last = e->stage + 1 == e->choices->pp;
-    return pipeline_has_remote_weights(e->choices) && bundle->chunk != e->stage &&
-           !(bundle->at_both_ends && last);
-}
-
 /* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. Usually
  * it updates a master copy. With one_copy it updates the sharded parameters. If bf16 parameters are the only copy,
  * it updates the parameters that computation reads, or, if these are whole and their updates are divided among
@@ -290,7 +282,8 @@ static void make_states(struct emit *e, uint32_t b)
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
-    bundle->borrowed = is_borrowed(e, bundle);
+    bundle->borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
+                       !(bundle->at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
     if (bundle->borrowed)
         return;

@@ -19,12 +19,6 @@ static struct view gradient(const struct emit *e, uint32_t b)
     return view_all(e, weights_final_grad(e, b));
 }
 
-/* True if the bundle is the last stage's copy of a tied embedding, whose other copy is on the first stage. */
-static bool is_second_copy(const struct emit *e, uint32_t b)
-{
-    return e->weights.bundle[b].at_both_ends && e->stage > 0;
-}
-
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
     const struct choices *c = e->choices;
@@ -40,8 +34,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct view read[2] = {gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
                             .square_sum = {(int64_t)read[0].count, adds, over}};
-        if (is_second_copy(e, bundle[i]))
-            continue;
+        if (e->weights.bundle[bundle[i]].at_both_ends && e->stage > 0)
+            continue; /* the last stage's copy of a tied embedding, whose other copy is on the first stage */
         emit_op(e, e->stream.compute, &work, read, adds ? 2 : 1, &squares, 1);
         adds = true;
     }

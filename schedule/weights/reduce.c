@@ -30,18 +30,14 @@ bool shard_waits_for_sums(const struct shard *s, uint32_t row)
                                                    : weights_reduce_each_micro_batch(s->e->choices);
 }
 
-/* True if the gradient belongs to one micro-batch, or to one shared unit, and is cut into parts when it is summed. */
-static bool scatters_each(const struct shard *s, uint32_t row)
-{
-    return shard_waits_for_sums(s, row) &&
-           (s->gradient[row].remote_grad != IR_NONE || s->e->group.shard_size > 1);
-}
-
 /* Zeroes the padding of a gradient that is cut into parts when it is summed; no other op writes the padding. */
 void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
-    if (!scatters_each(s, row) || bundle->elements == bundle->used)
+    /* of one micro-batch, or of one shared unit */
+    bool cut = shard_waits_for_sums(s, row) &&
+               (s->gradient[row].remote_grad != IR_NONE || s->e->group.shard_size > 1);
+    if (!cut || bundle->elements == bundle->used)
         return;
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used,
