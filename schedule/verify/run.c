@@ -46,7 +46,8 @@ void lanes_release(struct lanes *l)
 
 /* --- the run --- */
 
-uint32_t run_sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
+/* Returns how many collectives an actor has in a group. */
+static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
 {
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
@@ -64,7 +65,7 @@ static void make_parties(struct untimed_run *r, uint32_t group)
     uint32_t *parent = roots_of_all(a->count);
     for (uint32_t rank = 0; rank < a->ranks; rank++) {
         uint32_t instance, index, actor = a->of_rank[rank];
-        if (actor == IR_NONE || run_sequence_length(r, actor, group) == 0 ||
+        if (actor == IR_NONE || sequence_length(r, actor, group) == 0 ||
             !group_locate(&ir->mesh, g, rank, &instance, &index))
             continue;
         if (first[instance] == IR_NONE)
@@ -72,11 +73,11 @@ static void make_parties(struct untimed_run *r, uint32_t group)
         join_roots(parent, actor, first[instance]);
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        uint32_t length = run_sequence_length(r, i, group);
+        uint32_t length = sequence_length(r, i, group);
         longest = length > longest ? length : longest;
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        if (run_sequence_length(r, i, group) == 0)
+        if (sequence_length(r, i, group) == 0)
             continue;
         uint32_t root = root_of(parent, i);
         party[i] = root == i ? r->meetings : party[root];
@@ -97,8 +98,7 @@ static void make_rendezvous(struct untimed_run *r)
     r->expected = heap_zalloc(r->meetings, sizeof *r->expected);
     r->arrived = heap_zalloc(r->meetings, sizeof *r->arrived);
     for (size_t cell = 0; cell < cells; cell++) {
-        uint32_t length =
-            run_sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
+        uint32_t length = sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
         for (uint32_t k = 0; k < length; k++)
             r->expected[r->party[cell] + k]++;
     }

@@ -56,8 +56,6 @@ uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
 /* Returns the first op that `op` waits for and that has not ended, or IR_NONE. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
-/* Returns how many collectives an actor has in a group. */
-uint32_t run_sequence_length(const struct untimed_run *run, uint32_t actor, uint32_t group);
 /* Returns the row of a send or receive in run->actors->message. */
 uint32_t run_message_of(const struct untimed_run *run, uint32_t actor, uint32_t op);
 

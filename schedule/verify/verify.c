@@ -182,7 +182,6 @@ const char *op_text(struct verifier *v, uint32_t op)
 {
     if (enough(v))
         return "";
-    static const char *const tests[GUARD_TEST_COUNT] = {"<", ">=", "=="};
     const struct ir *ir = v->ir;
     const char *kind = work_kind_info(ir->op.kind[op])->name;
     const char *stream = ir->stream[ir->op.stream[op]].name;
@@ -190,7 +189,8 @@ const char *op_text(struct verifier *v, uint32_t op)
         return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
     const struct guard *guard = &ir->guard[ir->op.guard[op]];
     return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
-                        stream, ir->group[guard->group].name, tests[guard->test], guard->value);
+                        stream, ir->group[guard->group].name, guard_signs[guard->test],
+                        guard->value);
 }
 
 const char *buffer_text(struct verifier *v, uint32_t buffer)
