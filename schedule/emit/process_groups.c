@@ -71,6 +71,9 @@ void emit_role(struct emit *e, uint32_t stage)
     char name[MESH_NAME_MAX];
     e->stage = stage;
     e->role = 0;
+    e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
+    e->loss_touched = false;
+    e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* the role of all ranks */
     struct axis_set set = stages_from(e, stage, 1, 0);

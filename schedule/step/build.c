@@ -248,15 +248,6 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_fi
     return stands;
 }
 
-/* Clears what is known of the role before. */
-static void begin_role(struct emit *e, uint32_t stage)
-{
-    e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
-    e->loss_touched = false;
-    e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
-    emit_role(e, stage);
-}
-
 /* Returns what the scope leaves of the choices; *bare has what it leaves of the model. */
 static struct choices in_scope(const struct choices *choices, struct transformer *bare)
 {
@@ -329,7 +320,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
         uint64_t ops = room_of(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
-        begin_role(&e, stage);
+        emit_role(&e, stage);
         stands = emit_and_rewrite(&e, out, &figures[stage]);
     }
     finalize(&e, out);

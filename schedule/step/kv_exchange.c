@@ -56,17 +56,6 @@ static void sum_up(struct stage *s, uint32_t chunk, struct view x)
     emit_op(e, s->keys_back, &work, &x, 1, &x, e->stage == chunk);
 }
 
-/* Sets the gradients apart that other stages have given: from now on the owner sums its own separately. */
-static void set_apart(struct emit *e, struct layer_range layers)
-{
-    for (uint32_t l = layers.first; l < layers.end; l++) {
-        struct prefix *prefix = &e->prefix[l];
-        prefix->given_dk = prefix->dk;
-        prefix->given_dv = prefix->dv;
-        prefix->dk = prefix->dv = view_none();
-    }
-}
-
 void stage_return_kv(struct stage *s, const struct action *action)
 {
     struct emit *e = s->e;
@@ -75,8 +64,13 @@ void stage_return_kv(struct stage *s, const struct action *action)
     bool first = unit == multiplex_begin_of_last(s->c, chunk);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
-    if (first)
-        set_apart(e, layers);
+    /* At first, sets the gradients apart that other stages have given: the owner sums its own separately from now on. */
+    for (uint32_t l = layers.first; first && l < layers.end; l++) {
+        struct prefix *prefix = &e->prefix[l];
+        prefix->given_dk = prefix->dk;
+        prefix->given_dv = prefix->dv;
+        prefix->dk = prefix->dv = view_none();
+    }
     for (uint32_t ahead = first ? 1 : UNITS_AHEAD; ahead <= UNITS_AHEAD && ahead <= unit; ahead++)
         for (uint32_t l = layers.end; l-- > layers.first;) {
             int64_t width;

@@ -29,14 +29,6 @@ struct rows {
     int64_t begin, end;
 };
 
-static int64_t unit_rows(const struct stage *s, uint32_t unit)
-{
-    const struct choices *c = s->c;
-    uint32_t part = unit % c->subsequences;
-    int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
-    return tokens / c->cp / c->hp / c->tp * c->micro_batch;
-}
-
 static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t unit)
 {
     return multiplex_share(s->c, chunk, unit % s->c->subsequences);
@@ -45,7 +37,11 @@ static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t uni
 static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit, uint32_t stage)
 {
     struct share share = share_of(s, chunk, unit);
-    int64_t rows = unit_rows(s, unit), k = share.count, i = (int64_t)stage - share.first;
+    const struct choices *c = s->c;
+    uint32_t part = unit % c->subsequences;
+    int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
+    int64_t rows = tokens / c->cp / c->hp / c->tp * c->micro_batch;
+    int64_t k = share.count, i = (int64_t)stage - share.first;
     if (i < 0 || i >= k)
         return (struct rows){0, 0};
     struct piece piece = emit_piece(rows, k, i);
