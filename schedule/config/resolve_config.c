@@ -234,11 +234,6 @@ static bool too_many_axes(const struct choices *c)
     return mesh_parts(c, part) + in_part + tensor > MESH_AXES_MAX;
 }
 
-static bool is_fpdt(const struct choices *c)
-{
-    return c->attention == CHOICE_ATTENTION_FPDT;
-}
-
 /* Every product of the registries is legal except these, and those of check_attention(). */
 static enum status check_products(const struct choices *c, struct diag *diag)
 {
@@ -280,7 +275,8 @@ static enum status check_products(const struct choices *c, struct diag *diag)
 /* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
 static enum status check_attention(const struct choices *c, struct diag *diag)
 {
-    bool chunks = is_fpdt(c), stages = c->attention == CHOICE_ATTENTION_UPIPE;
+    bool chunks = c->attention == CHOICE_ATTENTION_FPDT,
+         stages = c->attention == CHOICE_ATTENTION_UPIPE;
     bool only_operator = c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
                          c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE;
     /* clang-format off */
@@ -324,9 +320,9 @@ static void take_choices(struct choices *c, const struct request *r,
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
     /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
-    c->attention_dropout = r->dropout == DROPOUT_PROFILE
-                               ? c->profile->attention_dropout && !is_fpdt(c)
-                               : r->dropout == DROPOUT_ON;
+    c->attention_dropout = r->dropout == DROPOUT_PROFILE ? c->profile->attention_dropout &&
+                                                               c->attention != CHOICE_ATTENTION_FPDT
+                                                         : r->dropout == DROPOUT_ON;
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;

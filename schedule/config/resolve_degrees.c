@@ -7,8 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct loc nowhere = {0};
-
 enum { SPLITS_MAX = 16 };
 
 /* ---- messages ---- */
@@ -391,7 +389,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
                     axes.cp && axes.hp ? "cp and hp"
                     : axes.cp          ? "cp"
                                        : "hp");
-    (idle ? diag_warning : diag_note)(note, nowhere,
+    (idle ? diag_warning : diag_note)(note, (struct loc){0},
                                       "%s%s; dp is set to %lld, so that all GPUs are used",
                                       sharers.data, why.size > 0 ? why.data : "", (long long)dp);
     text_release(&sharers);

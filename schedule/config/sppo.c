@@ -4,8 +4,6 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-static const struct loc nowhere = {0};
-
 static int64_t given(int64_t degree)
 {
     return degree > 0 ? degree : 1;
@@ -66,14 +64,14 @@ void sppo_note(const struct choices *c, const struct request *asked, struct diag
     const struct strategy *strategy = &compose_strategies(&count)[c->strategy];
     bool open = asked->tp <= 0 || asked->pp <= 0 || asked->subsequences <= 0;
     if (strategy->subsequences && open && c->subsequences > 1)
-        diag_note(note, nowhere,
+        diag_note(note, (struct loc){0},
                   "strategy %s chose tp %u, pp %u and %u subsequences of %lld tokens on average; "
                   "`longhaul plan --strategy %s` compares others",
                   strategy->name, c->tp, c->pp, c->subsequences,
                   (long long)(c->seq / c->subsequences), strategy->name);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) == 1 &&
         (c->scope == SCOPE_STEP || c->scope >= SCOPE_LAYERS))
-        diag_note(note, nowhere,
+        diag_note(note, (struct loc){0},
                   "no activations are offloaded to the host: a step has only one unit (micro-batch "
                   "or subsequence), whose backward follows its forward at once; choose "
                   "--subsequences 2 or more");
