@@ -89,7 +89,7 @@ bool parse_expect(struct parser *p, struct word *word, const char *what)
     return true;
 }
 
-bool parse_line_end(struct parser *p)
+static bool parse_line_end(struct parser *p)
 {
     struct word word = parse_word(p);
     if (word.size > 0)

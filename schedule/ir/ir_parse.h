@@ -72,7 +72,6 @@ struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
 /* Reads the next word, which must be there; the error is "expected WHAT". */
 bool parse_expect(struct parser *p, struct word *word, const char *what);
-bool parse_line_end(struct parser *p);
 
 static inline bool word_is(struct word word, const char *text)
 {

@@ -45,10 +45,8 @@ static bool parse_kind(struct parser *p, struct op_line *line)
 static bool parse_op_stream(struct parser *p, struct op_line *line)
 {
     struct word word;
-    if (!parse_expect(p, &word, "a stream"))
-        return false;
     uint16_t found;
-    if (!parse_row(p, IR_STREAM, word, "stream", &found))
+    if (!parse_expect(p, &word, "a stream") || !parse_row(p, IR_STREAM, word, "stream", &found))
         return false;
     enum stream_class class = (enum stream_class)p->ir->stream[found].stream_class;
     if (!work_runs_on((enum work_kind)line->desc.work.kind, class))

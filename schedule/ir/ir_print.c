@@ -247,7 +247,8 @@ static void put_operands(struct text *out, const struct ir *ir, const char *what
     }
 }
 
-void ir_print_op(struct text *out, const struct ir *ir, uint32_t op)
+/* Appends an op as its line without the '\n'. */
+static void put_op(struct text *out, const struct ir *ir, uint32_t op)
 {
     const struct op_table *t = &ir->op;
     assert(op < t->count);
@@ -315,7 +316,7 @@ static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
         }
         from = loops ? loops->count : 0;
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
-            ir_print_op(out, ir, op);
+            put_op(out, ir, op);
             text_putc(out, '\n');
             pass_lines(out, loops, true);
         }

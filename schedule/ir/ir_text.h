@@ -23,10 +23,9 @@ enum { IR_TEXT_FLAT = 1, IR_TEXT_LOOPS = 2 };
 enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t size,
                      struct diag *diag);
 
-/* Appends the whole schedule, flat or with loops, or one op as its line without the '\n' (for messages). */
+/* Appends the whole schedule, flat or with loops. */
 void ir_print(struct text *out, const struct ir *ir);
 void ir_print_loops(struct text *out, const struct ir *ir);
-void ir_print_op(struct text *out, const struct ir *ir, uint32_t op);
 
 /* The same from and to a file; "-" is standard input or output. */
 enum status ir_load(struct ir *ir, const char *path, struct diag *diag);
