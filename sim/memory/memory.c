@@ -170,21 +170,6 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
-static struct lifetimes *lifetimes_of_roles(const struct ir *ir)
-{
-    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        lifetimes_init(&lifetimes[r], ir, r);
-    return lifetimes;
-}
-
-static void release_roles(struct lifetimes *lifetimes, const struct ir *ir)
-{
-    for (uint32_t r = 0; r < ir->role_count; r++)
-        free(lifetimes[r].row);
-    free(lifetimes);
-}
-
 static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
                        const struct lifetimes *of_role, struct sim_result *result)
 {
@@ -218,9 +203,11 @@ static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
 
 bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
 {
-    struct lifetimes *lifetimes = lifetimes_of_roles(ir);
+    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
     struct changes changes = {0};
     bool repeats = true;
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        lifetimes_init(&lifetimes[r], ir, r);
     for (uint32_t c = 0; repeats && c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         struct memory_gap *gap;
@@ -237,7 +224,9 @@ bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
         free(gap);
     }
     repeats = repeats && find_hosts(ir, cluster, lifetimes, result);
-    release_roles(lifetimes, ir);
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        free(lifetimes[r].row);
+    free(lifetimes);
     free(changes.row);
     return repeats;
 }
