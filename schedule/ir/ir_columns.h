@@ -4,7 +4,6 @@
 
 #include "schedule/ir/ir.h"
 
-
 /* Ids fit 32 bits and IR_NONE is none of them. */
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define IDS16_MAX ((uint64_t)IR_NONE16 - 1)

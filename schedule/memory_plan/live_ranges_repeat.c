@@ -49,27 +49,10 @@ static bool isomorphic_around(const struct live_ranges *t, const struct repeats 
     return true;
 }
 
-/* Sets row i, of a third or later copy, from the same row in the two copies before it, which lie `back` and 2 `back`
- * rows before: op numbers grow by the same amount from copy to copy. */
-static void take_next(struct live_ranges *to, uint32_t i, uint32_t back)
-{
-    const uint32_t *a = live_ranges_ends(to, i - 2 * back), *b = live_ranges_ends(to, i - back);
-    to->buffer[i] = IR_NONE;
-    to->first_use[i] = 2 * to->first_use[i - back] - to->first_use[i - 2 * back];
-    to->class_of[i] = to->class_of[i - back];
-    to->size[i] = to->size[i - back];
-    for (uint32_t c = 0; c < to->classes; c++)
-        to->end[(size_t)i * to->classes + c] = b[c] == LIVE_RANGES_NEVER ? b[c] : 2 * b[c] - a[c];
-}
-
 static void take_row(struct live_ranges *to, const struct live_ranges *t, const struct repeats *r,
                      struct repeat_row at)
 {
     uint32_t i = to->count++, first = t->first_use[at.row];
-    if (at.copy > 2) {
-        take_next(to, i, at.back);
-        return;
-    }
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
     to->first_use[i] = repeats_seen_from(r, first, at.copy, first);
     to->class_of[i] = t->class_of[at.row];
