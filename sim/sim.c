@@ -7,10 +7,6 @@
 #include "sim/plan/replicas.h"
 #include "sim/plan/steady.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 /* ---- the result ---- */
 
 /* Fills the class of every rank of the schedule, that of the planned rank it is a replica of, and counts the ranks of
@@ -90,10 +86,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    uint8_t *even = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
-    result->even_guards = arena_array(&result->arena, ir->guard_count + 1u, 1);
-    memcpy(result->even_guards, even, ir->guard_count + 1u);
-    free(even);
+    result->even_guards = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
     result->even_ranks = even_ranks(ir, result->even_guards);
     struct child_run run;
     enum status status =

@@ -3,12 +3,14 @@
 #include "sim/even/even.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 void sim_result_release(struct sim_result *result)
 {
     if (result->mapping)
         munmap(result->mapping, result->mapping_size);
+    free(result->even_guards);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }
