@@ -91,11 +91,11 @@ enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct c
     uint32_t ranks = mesh_ranks(&ir->mesh);
     *plan = (struct sim_plan){.ir = ir,
                               .cluster = cluster,
+                              .platform.cluster = cluster,
                               .costs = costs,
                               .mesh = ir->mesh,
                               .slow_factor = options->slow_factor,
                               .slow_rank = options->slow_rank};
-    platform_init(&plan->platform, cluster);
     if (ranks > cluster->gpus)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "the mesh has %u ranks, and cluster %s has %lld GPUs", ranks,

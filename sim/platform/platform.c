@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void platform_init(struct platform *platform, const struct cluster *cluster)
-{
-    *platform = (struct platform){.cluster = cluster};
-}
-
 void platform_release(struct platform *platform)
 {
     free(platform->bytes_per_s);

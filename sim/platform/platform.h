@@ -72,7 +72,6 @@ struct flow_table {
     size_t capacity, link_capacity;
 };
 
-void platform_init(struct platform *platform, const struct cluster *cluster);
 void platform_release(struct platform *platform);
 void flow_table_release(struct flow_table *flows);
 

@@ -49,14 +49,13 @@ static void latency_is_steps(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latencies); i++) {
         struct cluster cluster = machine_make(2);
-        struct platform platform;
+        struct platform platform = {.cluster = &cluster};
         struct flow_table flows = {0};
         struct members members;
         uint32_t member[8];
         cluster.fabric.latency_s = 1;
         cluster.nic.latency_s = 40;
         cluster.nic.message_latency_s = 60;
-        platform_init(&platform, &cluster);
         for (uint32_t k = 0; k < latencies[i].members; k++)
             member[k] = k * latencies[i].stride;
         struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
@@ -100,12 +99,11 @@ static void what_crosses_the_ports(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
         struct cluster cluster = machine_make(2);
-        struct platform platform;
+        struct platform platform = {.cluster = &cluster};
         struct flow_table flows = {0};
         static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
         const char *label = volumes[i].label;
         struct members members;
-        platform_init(&platform, &cluster);
         struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
         members_init(&members, &platform, member, 8);
         members_find_rings(&members, &platform);
@@ -126,13 +124,12 @@ static void what_crosses_the_ports(void)
 static void long_rings_are_cut(void)
 {
     struct cluster cluster = machine_make(64);
-    struct platform platform;
+    struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     struct members members;
     uint32_t member[256];
     for (uint32_t k = 0; k < 256; k++)
         member[k] = k;
-    platform_init(&platform, &cluster);
     struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
     members_init(&members, &platform, member, 256);
     members_find_rings(&members, &platform);
@@ -151,9 +148,8 @@ static void links_have_names(void)
                                        "node 0 pcie switch 1 uplink up", "node 0 nic 1 out",
                                        "node 1 nic 0 in", "node 1 gpu 1 pcie lanes down"};
     struct cluster cluster = machine_make(2);
-    struct platform platform;
+    struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
-    platform_init(&platform, &cluster);
     flow_open(&flows, 1);
     route_nic(&platform, &flows, 3, true);
     route_nic(&platform, &flows, 5, false);

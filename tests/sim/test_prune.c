@@ -23,10 +23,9 @@ static const struct {
 static void only_links_that_can_limit_stay(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        struct platform platform;
+        struct platform platform = {0};
         struct flow_table flows = {0};
         struct pruned pruned = {0};
-        platform_init(&platform, NULL);
         for (int f = 0; f < MOST_FLOWS && table[i].flow[f]; f++) {
             flow_open(&flows, 1);
             for (uint32_t l = 0; l < LINKS; l++)
