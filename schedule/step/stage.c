@@ -73,14 +73,14 @@ static enum pass pass_of(const struct action *action)
     return action->kind == ACTION_FORWARD ? PASS_FORWARD : PASS_BACKWARD;
 }
 
-/* Returns the stage's own number for a chunk. */
-static uint32_t local_chunk(const struct stage *s, uint32_t chunk)
+/* Returns the stage's passage of a unit through a chunk. */
+static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t unit)
 {
     uint32_t v = 0;
     while (pipeline_chunk(s->c, s->e->stage, v) != chunk)
         v++;
     assert(v < s->chunks);
-    return v;
+    return stage_passage(s, v, unit);
 }
 
 /* ---- units ---- */
@@ -239,7 +239,7 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
 {
     struct rows mine = rows_of(s, chunk, unit, s->e->stage);
     int64_t h = s->c->model->hidden;
-    buffer_id *in = &stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
+    buffer_id *in = &passage_through(s, chunk, unit)->in[pass];
     if (in->i == IR_NONE)
         *in = emit_activation(s->e, pass == PASS_FORWARD ? "x" : "dx", mine.end - mine.begin, h);
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
@@ -320,7 +320,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
-        struct view whole = stage_passage(s, local_chunk(s, before), unit)->whole[pass];
+        struct view whole = passage_through(s, before, unit)->whole[pass];
         copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
@@ -334,7 +334,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
     }
     struct view own = tensor_own(e, view_all(e, all), "seam_own");
     copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
-    return stage_passage(s, local_chunk(s, chunk), unit)->in[pass];
+    return passage_through(s, chunk, unit)->in[pass];
 }
 
 buffer_id stage_input(struct stage *s, const struct action *action)
@@ -352,8 +352,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     struct rows both = overlap(mine, theirs);
     if (both.begin == both.end)
         return here->in[pass];
-    uint32_t local = local_chunk(s, (uint32_t)before);
-    buffer_id made = stage_passage(s, local, action->unit)->out[pass];
+    buffer_id made = passage_through(s, (uint32_t)before, action->unit)->out[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
     int64_t h = s->c->model->hidden;
