@@ -7,11 +7,14 @@
 
 /* ---- events ---- */
 
-void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op)
+/* Puts an op whose dependencies have all ended on the stack of ready ops. */
+static void push_ready(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     s->ready = heap_grow(s->ready, &s->ready_capacity, s->ready_count + 1, sizeof *s->ready);
     s->ready[s->ready_count++] = (struct ready){rank_index, op};
 }
+
+static void issue_ops(struct scheduler *s, uint32_t rank_index);
 
 /* Passes the known end of an op on to the ops that depend on it. */
 static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
@@ -30,7 +33,7 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->left[row] == 0)
-            scheduler_push(s, rank_index, after->row[i]);
+            push_ready(s, rank_index, after->row[i]);
     }
     if (r->held == op) {
         const double *return_s = s->plan->costs->return_s;
@@ -38,14 +41,14 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
         bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
         r->held = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
-        scheduler_issue(s, rank_index);
+        issue_ops(s, rank_index);
     }
 }
 
 /* Lets the host of a rank issue ops until one blocks it. An op's issue takes time before the op can start; a
  * sync takes that time itself, once what it waits for has ended. Ops that a guard leaves out take no time, but block
  * the host as they would if they ran. */
-void scheduler_issue(struct scheduler *s, uint32_t rank_index)
+static void issue_ops(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
     const struct ir *ir = s->plan->ir;
@@ -65,7 +68,7 @@ void scheduler_issue(struct scheduler *s, uint32_t rank_index)
         if (*start_s < host_s)
             *start_s = host_s;
         if (--s->left[r->row + row] == 0)
-            scheduler_push(s, rank_index, row);
+            push_ready(s, rank_index, row);
     }
     r->host_s = host_s;
 }
@@ -312,7 +315,7 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
         engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,
                     s->plan->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
-        scheduler_issue(s, r);
+        issue_ops(s, r);
     start_ready(s);
     if (s->has_flows && why->size == 0)
         fault = engine_run();

@@ -126,11 +126,6 @@ static inline uint32_t scheduler_place(const struct scheduler *s, const struct r
 /* Makes events and left[] for a run; scheduler_build.c. */
 void scheduler_begin(struct scheduler *s);
 
-/* scheduler_issue() lets the host of a rank issue ops until one blocks it; scheduler_push() puts an op whose
- * dependencies have all ended on the stack of ready ops. */
-void scheduler_issue(struct scheduler *s, uint32_t rank_index);
-void scheduler_push(struct scheduler *s, uint32_t rank_index, uint32_t op);
-
 /* Starts a flow of event e in the engine, with `bytes` of it left. */
 void scheduler_flow(const struct scheduler *s, size_t e, uint32_t flow, double bytes);
 
