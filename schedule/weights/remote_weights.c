@@ -27,11 +27,6 @@ struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
                            .owns = e->stage == chunk};
 }
 
-bool remote_is_shared(const struct emit *e, struct remote_task task)
-{
-    return remote_shared(e, task.chunk, task.unit).count > 1;
-}
-
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint32_t *touched)
 {
     e->weights.remote_grad =

@@ -32,8 +32,6 @@ struct remote_task {
 /* Returns the stages that share a unit in a chunk. Their group is not set. */
 struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit);
 struct remote_task remote_task_of(const struct emit *e, uint32_t op);
-/* True if several stages share the task. */
-bool remote_is_shared(const struct emit *e, struct remote_task task);
 /* From now on gradients are the stage's own again. */
 void remote_end(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages of a shared task, or, if these hold parts by now, gathers

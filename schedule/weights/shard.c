@@ -38,8 +38,11 @@ static bool continues(const struct shard *s, uint32_t bundle, struct remote_task
 static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
 {
     struct remote_task task = {0, 0, false};
-    if (s->remote_weights && !remote_is_shared(s->e, task = remote_task_of(s->e, op)))
-        return;
+    if (s->remote_weights) {
+        task = remote_task_of(s->e, op);
+        if (remote_shared(s->e, task.chunk, task.unit).count == 1)
+            return;
+    }
     if (continues(s, bundle, task)) {
         s->run[s->run_count - 1].end = i + 1;
         return;
