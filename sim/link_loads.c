@@ -35,12 +35,6 @@ static bool is_named_before(const struct platform *platform, uint32_t a, uint32_
     return strcmp(left, right) < 0;
 }
 
-/* True if a link is a part of the machine that carries bytes, unlike processors, device memory and caps of flows. */
-static bool is_real(uint8_t kind)
-{
-    return kind != LINK_CAP && kind != LINK_KERNELS && kind != LINK_DEVICE;
-}
-
 void link_loads_fill(struct sim_result *result, const struct child_run *run)
 {
     const struct platform *platform = &run->plan.platform;
@@ -49,8 +43,8 @@ void link_loads_fill(struct sim_result *result, const struct child_run *run)
     result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);
     for (uint32_t l = 0; l < platform->link_count; l++) {
         uint8_t kind = platform->link[l].kind;
-        if (bytes[l] == 0 || !is_real(kind))
-            continue;
+        if (bytes[l] == 0 || kind == LINK_CAP || kind == LINK_KERNELS || kind == LINK_DEVICE)
+            continue; /* processors, device memory and caps of flows are no parts of the machine that carry bytes */
         double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);
         if (busy > most ||
             (busy == most && busiest != UINT32_MAX && is_named_before(platform, l, busiest))) {
