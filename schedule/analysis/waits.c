@@ -137,8 +137,8 @@ static void supersede(struct waits *w, uint32_t *link, const struct touch *touch
     }
 }
 
-static void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
-                        uint8_t stream, uint32_t op)
+static inline void list_access(struct waits *w, struct accesses *of, const struct touch *touch,
+                               uint8_t stream, uint32_t op)
 {
     bool first = of->write == IR_NONE && of->read == IR_NONE;
     uint32_t *list = touch->write ? &of->write : &of->read, row = w->spare;
