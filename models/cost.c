@@ -99,6 +99,8 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *
                         double burst_s)
 {
     double seconds = fmax(busy->seconds, burst_s - busy->around_s);
+    if (seconds <= 0)
+        return busy->around_s; /* a mask may leave an attention no pairs */
     return busy->around_s + seconds / cost_power_share(cost, busy->watts * busy->seconds / seconds);
 }
 

@@ -172,6 +172,7 @@ double cost_attention_around_bytes(const struct work *work)
     return bytes;
 }
 
+/* Returns the watts that an implementation's kernels would draw at their highest rate. */
 static double watts(const struct device_cost *cost, enum attention_impl impl)
 {
     double of_impl = cost->attention_power[impl];
@@ -220,7 +221,7 @@ static struct attention_op op_of(const struct device_cost *cost, enum attention_
     return op;
 }
 
-/* All columns of all blocks, spread evenly over the multiprocessors. */
+/* Returns the work of an op whose columns of all blocks are spread evenly over the multiprocessors. */
 static struct cost_busy busy_of(const struct device_cost *cost, enum attention_impl impl,
                                 const struct attention_op *op)
 {

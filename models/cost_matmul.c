@@ -19,7 +19,7 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
     }
 }
 
-/* Returns the watts of large products at the highest clock; 0: no limit is met. */
+/* Returns the watts that large products would draw at the highest clock; 0: the power limit never slows them. */
 static double watts(const struct device_cost *cost, enum dtype dtype)
 {
     return dtype != DTYPE_F64 && dtype != DTYPE_F32 ? cost->device_tensor_power : 0;

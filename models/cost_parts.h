@@ -20,19 +20,23 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
 /* Returns the chain of kernels that the work runs as; NULL: it is one kernel. */
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
 
-/* What a matrix product or an attention asks of the tensor cores. */
+/* The work that a matrix product or an attention gives to the tensor cores. The power limit slows only this work. */
 struct cost_busy {
-    double seconds; /* if all multiprocessors were busy at the highest clock, all the time */
-    double watts;   /* which the device would draw meanwhile; 0: too few to meet a limit */
-    double
-        around_s; /* of what belongs to the op beside: the start of its kernel, and small kernels around it */
+    /* The time if all multiprocessors computed without a pause at the highest clock. */
+    double seconds;
+    /* The power that the device would draw during that time; 0: the limit never slows the op. */
+    double watts;
+    /* The time in which the op does not compute on tensor cores: its kernel starts, or the small kernels before and
+     * after an attention backward run. */
+    double around_s;
 };
 struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work);
 struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
                                      const struct work *work);
 
-/* Returns the seconds in a step of a product or an attention that takes burst_s in a short run; with 0 for these, the
- * least that it takes in a step (docs/costs.md, "What the power limit leaves"). */
+/* Returns the seconds that a product or an attention takes in a training step, where the power limit may lower the clock,
+ * if it takes burst_s in a short run. burst_s 0: returns the least that it can take in a step (docs/costs.md, "What the
+ * power limit leaves"). */
 double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *busy,
                         double burst_s);
 

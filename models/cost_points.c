@@ -93,7 +93,8 @@ static struct cost_busy busy_of(const struct device_cost *cost, enum attention_i
                                      : cost_attention_busy(cost, impl, work);
 }
 
-/* Short runs may be faster than a step can be for long. */
+/* Returns the time of a measured point at a clock. Points are of short runs, unless they are of recorded steps
+ * (point->sustained), which the power limit has slowed already. */
 static double in_run(const struct device_cost *cost, const struct cost_point *point,
                      enum cost_clock clock)
 {

@@ -39,7 +39,7 @@ while read -r soname path; do
 done <<<"$found"
 cp -r models/presets "$out/share/longhaul/models/"
 cp -r traces/published "$out/share/longhaul/traces/"
-cp bench/gpu/{run,fresh.sh,sdpa_step.py} "$out/share/"
+cp bench/gpu/{run,fresh.sh,sdpa_step.py,skip.py} "$out/share/"
 echo "$cuda $driver" >"$out/share/needs"
 cat >"$out/longhaul" <<'RUN'
 #!/bin/sh

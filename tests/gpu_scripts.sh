@@ -148,7 +148,10 @@ rm tools/{dpkg-query,apt-get,sudo,nvcc}
 # ---- peaks ----
 
 expect 0 "312e12 989.4e12 nan" python3 - "$source/bench/gpu/sdpa_step.py" <<'PYTHON'
+import os
 import sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.dont_write_bytecode = True
 source = open(sys.argv[1]).read().split("\ntry:\n    import torch")[0]
 names = {}
 exec(source, names)
@@ -185,6 +188,6 @@ PYTHON
 # ---- without PyTorch, or without a GPU ----
 
 for script in hf_step sdpa_step power_law; do
-    expect 77 "skipped: " env CUDA_VISIBLE_DEVICES= python3 "$source/bench/gpu/$script.py"
+    expect 77 "skipped: " env CUDA_VISIBLE_DEVICES= PYTHONDONTWRITEBYTECODE=1 python3 "$source/bench/gpu/$script.py"
 done
 exit $failed

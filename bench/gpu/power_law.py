@@ -1,25 +1,18 @@
 #!/usr/bin/env python3
-"""What a flop costs at other clocks: products and attention with pauses between them, under the board's power limit.
+"""Measures how much power a GPU draws at each rate of products and attention, without changing its power limit.
 
-The limit holds for a mean over some 50 ms, so a kernel that runs for a share of the time only may draw more than the
-limit while it runs. Less and less of it raises the clock that the limit leaves, up to the highest. Each row holds a load
-for some seconds and prints, of their last part: the share of the time in the kernel, its rate, watts of the whole board
-(by its energy counter), the clock, and watts of the kernel alone, without what a pause draws. Operands of products of
-other spreads draw other powers at the same clock, which moves the clock at the limit.
+The board keeps the mean over some 50 ms below its limit. A kernel that alternates with pauses may therefore draw more
+than the limit while it runs: the longer the pauses, the higher the clock, up to the highest one. Each row runs a kernel
+and pauses for some seconds. It prints, for the last two thirds of them, the share of the time that the kernel runs, its
+rate, the watts of the board (from its energy counter), the clock, the watts of the board while the kernel runs (without
+what it draws in the pauses), and the temperature. Operands with another distribution draw another power.
 
 Without PyTorch, NVML or a GPU: one line that says why, exit code 77."""
 import argparse
-import sys
 import threading
 import time
 
-SKIPPED = 77
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
+from skip import skip
 
 try:
     import pynvml
@@ -56,7 +49,9 @@ class Watch:
 
 
 def hold(board, call, pause_cycles, seconds):
-    """Runs call() and a pause alternately. Returns the Watch of the last two thirds, seconds of a call and of a period."""
+    """Alternates call() with a pause. Returns, for the last two thirds, their Watch and the mean seconds of a call and
+    of a call with its pause."""
+
     def queue(count):
         events = []
         for _ in range(count):
@@ -71,16 +66,16 @@ def hold(board, call, pause_cycles, seconds):
 
     def run(least):
         # Two batches are in flight, so that the GPU never waits for the host.
-        begin, calls, period = time.perf_counter(), [], 0
+        begin, calls, periods = time.perf_counter(), [], []
         waiting = queue(20)
         while time.perf_counter() - begin < least:
             following = queue(20)
             following[0][0].synchronize()
             calls += [b.elapsed_time(e) / 1e3 for b, e in waiting]
-            period = waiting[0][0].elapsed_time(following[0][0]) / 1e3 / 20
+            periods.append(waiting[0][0].elapsed_time(following[0][0]) / 1e3 / 20)
             waiting = following
         torch.cuda.synchronize()
-        return sum(calls) / len(calls), period
+        return sum(calls) / len(calls), sum(periods) / len(periods)
 
     run(seconds / 3)
     with Watch(board) as watch:
@@ -90,9 +85,7 @@ def hold(board, call, pause_cycles, seconds):
 
 def operand(kind, *shape):
     x = torch.randn(*shape, device="cuda")
-    if kind == "zero":
-        x.zero_()
-    elif kind == "positive":
+    if kind == "positive":
         x.uniform_(0.25, 1)
     elif kind == "wide":
         x *= torch.exp2(torch.randint(-12, 13, shape, device="cuda").float())
@@ -111,7 +104,7 @@ def main():
     limit = pynvml.nvmlDeviceGetEnforcedPowerLimit(board) / 1e3
     print(f"# torch {torch.__version__}, {torch.cuda.get_device_name()}, limit {limit:g} W, "
           f"driver {pynvml.nvmlSystemGetDriverVersion()}")
-    begin, rest = time.perf_counter(), 0.0
+    begin, idle_w = time.perf_counter(), 0.0
     print("load,share_of_time,ms,tflop_or_gb_per_s,board_w,clock_mhz,kernel_w,c", flush=True)
 
     def row(name, work, call, pause_ms=0.0, scale=1e12):
@@ -122,12 +115,12 @@ def main():
         watch, seconds, period = hold(board, call, int(pause_ms * 1.8e6), a.seconds)
         share, watts = min(1.0, seconds / period), watch.joules / watch.seconds
         print(f"{name},{share:.3f},{seconds * 1e3:.4g},{work / seconds / scale:.4g},{watts:.1f},{watch.clock:.0f},"
-              f"{(watts - rest * (1 - share)) / share:.1f},{watch.temperature}", flush=True)
+              f"{(watts - idle_w * (1 - share)) / share:.1f},{watch.temperature}", flush=True)
         return watts
 
-    rest = row("pause alone", 0, lambda: torch.cuda._sleep(2000000))
+    idle_w = row("pause alone", 0, lambda: torch.cuda._sleep(2000000))
     n = 8192
-    pairs = {kind: (operand(kind, n, n), operand(kind, n, n)) for kind in ("normal", "zero", "positive", "wide")}
+    pairs = {kind: (operand(kind, n, n), operand(kind, n, n)) for kind in ("normal", "positive", "wide")}
 
     def product(kind):
         x, w = pairs[kind]
@@ -135,7 +128,7 @@ def main():
 
     for pause in (0, 0.15, 0.3, 0.5, 0.8, 2, 5, 0):
         row(f"product normal {pause} ms", 2 * n ** 3, product("normal"), pause)
-    for kind in ("wide", "positive", "zero"):
+    for kind in ("wide", "positive"):
         for pause in (5, 0):
             row(f"product {kind} {pause} ms", 2 * n ** 3, product(kind), pause)
     rows, heads, dim = 16384, 16, 128
@@ -155,19 +148,6 @@ def main():
     row("copy fp32 0 ms", 4 * count, lambda: f.clone(), 0, 1e9)
     row("cast to fp32 0 ms", 6 * count, lambda: x.float(), 0, 1e9)
     row("gelu bf16 0 ms", 4 * count, lambda: F.gelu(x), 0, 1e9)
-    # Memory traffic beside products leaves them less of the limit: clocks below those of products alone.
-    other = torch.cuda.Stream()
-    for size in (1 << 24, 1 << 27):
-        part = f[:size]
-        target = torch.empty_like(part)
-
-        def both(part=part, target=target):
-            other.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(other):
-                target.copy_(part)
-            product("normal")()
-            torch.cuda.current_stream().wait_stream(other)
-        row(f"product normal beside copy of {4 * size >> 20} MiB", 2 * n ** 3, both)
 
 
 if __name__ == "__main__":

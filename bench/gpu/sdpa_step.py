@@ -8,9 +8,8 @@ says why, exit code 77."""
 import argparse
 import math
 import statistics
-import sys
 
-SKIPPED = 77
+from skip import skip
 
 # Dense bf16, of NVIDIA's data sheets: the first name that the device's has in it.
 PEAKS = (("H100 PCIe", 756e12), ("H100 NVL", 835e12), ("H100", 989.4e12), ("H800", 989.4e12), ("H200", 989.4e12),
@@ -20,13 +19,6 @@ PEAKS = (("H100 PCIe", 756e12), ("H100 NVL", 835e12), ("H100", 989.4e12), ("H800
 def peak_of(device):
     """Of a device by its name; NaN, and so no percents: it is none of these."""
     return next((peak for name, peak in PEAKS if name in device), math.nan)
-
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
 
 try:
     import torch

@@ -1,5 +1,5 @@
-/* A kernel that runs during every measured step, occupies multiprocessors and moves memory, as the communication of a library
- * between GPUs does. It serves measurements on one GPU (options.rob_sms). */
+/* A kernel that runs during every measured step, occupies multiprocessors and moves memory, as a library's
+ * communication between GPUs does. It serves measurements on one GPU (options.rob_sms). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
 

@@ -52,7 +52,8 @@ parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_gro
     parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
 /* Reads the text of version 2, whose loops are written out, after the first line, and parses every line to which it
- * unrolls. Messages name lines of the text; columns are those of the unrolled line. */
+ * unrolls. Messages name lines of the text; columns are those of the unrolled line. Returns false if it reported an
+ * error. */
 bool loops_read(struct parser *p);
 
 /* Reports "name:line:column: error: ..." at a word of the current line; returns false. */

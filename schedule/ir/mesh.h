@@ -72,12 +72,13 @@ uint32_t group_member(const struct mesh *mesh, const struct group *group, uint32
                       uint32_t index);
 
 bool role_has(const struct mesh *mesh, const struct role *role, uint32_t rank);
+/* True if the op is in the role's list. */
 static inline bool role_has_op(const struct role *role, uint32_t op)
 {
     return op >= role->op_begin && op - role->op_begin < role->op_count;
 }
-/* Sets *peer to the rank that is `by` further than `rank` in its instance of the group, without wrapping around. Returns
- * false if there is none, or the rank is outside the group. */
+/* Sets *peer to the rank whose index in the group's instance is that of `rank` plus `by`. Returns false if that index is
+ * outside the group, or the rank is. */
 bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
                 uint32_t *peer);
 /* True if the rank passes the guard's test; a rank outside its group fails. */

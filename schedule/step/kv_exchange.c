@@ -64,7 +64,7 @@ void stage_return_kv(struct stage *s, const struct action *action)
     bool first = unit == multiplex_begin_of_last(s->c, chunk);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
-    /* At first, sets the gradients apart that other stages have given: the owner sums its own separately from now on. */
+    /* Before its first unit the owner stores the gradients that other stages have sent apart, and sums its own anew. */
     for (uint32_t l = layers.first; first && l < layers.end; l++) {
         struct prefix *prefix = &e->prefix[l];
         prefix->given_dk = prefix->dk;

@@ -87,8 +87,8 @@ uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index); /* of all
 uint32_t ranks_first(struct verifier *v, uint32_t set);                /* IR_NONE: it is empty */
 void rank_sets_release(struct rank_sets *sets);
 
-/* What a shape requires of its operands. If the shape itself has a fault, its group, which may not exist, is taken to
- * have one member. */
+/* The operands that an op of a shape must have. If the shape names a group that does not exist, they are those of an op
+ * in a group of one member. */
 struct needs {
     const char *fault; /* what is wrong with the shape itself, or NULL */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];

@@ -192,7 +192,7 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
                               heap_alloc(l->count + 1u, sizeof *leaving.next)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;
-    /* Places: what lives throughout, then what starts and what ends, stream by stream. */
+    /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */
     size_t *begin = heap_zalloc(2 * (size_t)streams + 1, sizeof *begin), *start = begin,
            *end = begin + streams;
     bool *brief = heap_zalloc(l->count + 1u, sizeof *brief); /* gone at the date it came */

@@ -28,8 +28,8 @@ static void a_measured_shape_takes_what_was_measured(void)
     CHECK_CLOSE("f16 is as bf16", seconds(&f.cost, cube), 3, 1e-12);
     cube.out = DTYPE_F32;
     CHECK_CLOSE("another result is another product", seconds(&f.cost, cube), 2, 1e-12);
-    /* Under a limit of 500 W. A product that takes 3 s where 2 s would keep all multiprocessors busy draws 2/3 of 6750 W,
-     * nine times the limit, and takes three times as long. */
+    /* The limit is 500 W. A product that takes 3 s, where 2 s would do if all multiprocessors were busy, draws 2/3 of
+     * 6750 W. This is nine times the limit, so it takes three times as long. */
     f.cost.device_tensor_power = 6750;
     CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 9, 1e-12);
     point.sustained = true;
