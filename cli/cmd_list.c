@@ -1,7 +1,7 @@
 /* longhaul list: what there is, a function per table. */
 #include "cli/command.h"
 
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
 #include "cli/common/output.h"
 #include "cli/common/screen.h"
 #include "models/cluster_fields.h"
@@ -530,7 +530,7 @@ enum status cmd_list(const struct options *options, struct diag *diag)
     if (options->argument_count > 0)
         status = find_list(&list, options->argument[0], diag);
     if (status == STATUS_OK && as_json(&l))
-        json_begin_answer(&l.json, "list");
+        command_begin_json(&l.json, "list");
     if (status == STATUS_OK)
         status = options->argument_count == 2 ? put_one(&l, list, options->argument[1], diag)
                                               : put_all(&l, list, diag);

@@ -214,7 +214,7 @@ static enum status check_model(struct session *s, struct diag *diag)
 static void open_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)
-        json_begin_answer(&s->json, "run");
+        command_begin_json(&s->json, "run");
 }
 
 static enum status do_check(struct session *s, struct diag *diag)

@@ -1,8 +1,8 @@
 /* longhaul schedule: the schedule of a configuration as text; longhaul check: is one right? */
 #include "cli/command.h"
 
+#include "base/json_write.h"
 #include "cli/common/idle_options.h"
-#include "cli/common/json_out.h"
 #include "cli/common/output.h"
 #include "cli/setup/read_setup.h"
 #include "schedule/activations/classes.h"

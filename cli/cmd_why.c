@@ -1,8 +1,8 @@
 /* longhaul why: what filled a PyTorch process' memory, and the options that would have fitted. */
 #include "cli/command.h"
 
+#include "base/json_write.h"
 #include "base/units.h"
-#include "cli/common/json_out.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/setup/read_setup.h"
@@ -139,7 +139,7 @@ static void print_json(struct text *out, const struct torch_snapshot *s, const s
                        size_t top)
 {
     struct json_out json = {.out = out};
-    json_begin_answer(&json, "why");
+    command_begin_json(&json, "why");
     json_put_bool(&json, "out_of_memory", s->out_of_memory);
     json_put_count(&json, "device", (uint64_t)s->device);
     json_put_count(&json, "failed_bytes", s->failed_bytes);

@@ -1,6 +1,6 @@
 /* The tables of options as JSON, for programs that call this one. */
+#include "base/json_write.h"
 #include "cli/command.h"
-#include "cli/common/json_out.h"
 
 static const char *const kinds[OPTION_KIND_COUNT] = {
     [OPTION_FLAG] = "flag",     [OPTION_TEXT] = "text",   [OPTION_COUNT] = "count",

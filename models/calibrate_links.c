@@ -452,28 +452,20 @@ static void put_network(struct fields *fields, const struct link_calibration *li
                    fmax(latency->latency_s - cluster->nic.latency_s, 0), latency);
 }
 
-static void print_fields(const struct fields *fields, struct text *out)
+static void print_fields(const struct fields *fields, struct json_out *json)
 {
-    const char *section = "";
     for (size_t i = 0; i < fields->count; i++) {
         const struct field *field = &fields->row[i];
-        if (strcmp(section, field->section) != 0)
-            text_printf(out, "%s,\n    \"%s\": {", section[0] ? "\n    }" : "", field->section);
-        else
-            text_putc(out, ',');
-        section = field->section;
-        text_printf(out, "\n        \"%s\": {\"value\": ", field->name);
-        if (field->unit != UNIT_NONE)
-            text_putc(out, '"');
-        calibrate_put_value(out, field->unit, field->value);
-        text_puts(out, field->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
-        calibrate_put_string(out, field->source);
-        if (field->spread > 0)
-            text_printf(out, ", \"spread\": %.3g", field->spread);
-        text_putc(out, '}');
+        const bool first = i == 0 || strcmp(field[-1].section, field->section) != 0;
+        if (first && i > 0)
+            json_end_object(json);
+        if (first)
+            json_begin_object(json, field->section);
+        calibrate_put_field(json, field->name, field->unit, field->value, field->source,
+                            field->spread);
     }
     if (fields->count > 0)
-        text_puts(out, "\n    }");
+        json_end_object(json);
 }
 
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
@@ -492,21 +484,21 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
             diag, (struct loc){.name = base}, STATUS_NO,
             "no point measures copies, messages of ranks on one GPU, or messages over "
             "a switch or a network that this cluster has");
-    text_puts(out, "{\n    \"name\": ");
-    calibrate_put_string(out, name);
-    text_puts(out, ",\n    \"summary\": ");
-    calibrate_put_string(out, arena_printf(&((struct link_calibration *)links)->arena,
-                                           "%s with measured links", base));
-    text_puts(out, ",\n    \"base\": ");
-    calibrate_put_string(out, base);
+    struct json_out json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "name", name);
+    json_put_text(
+        &json, "summary",
+        arena_printf(&((struct link_calibration *)links)->arena, "%s with measured links", base));
+    json_put_text(&json, "base", base);
     if (device) {
-        text_puts(out, ",\n    \"device\": {\"name\": ");
-        calibrate_put_string(out, name);
-        text_puts(out, ", \"cost\": ");
-        calibrate_put_string(out, device);
-        text_puts(out, "}");
+        json_begin_row(&json, "device");
+        json_put_text(&json, "name", name);
+        json_put_text(&json, "cost", device);
+        json_end_row(&json);
     }
-    print_fields(&fields, out);
-    text_puts(out, "\n}\n");
+    print_fields(&fields, &json);
+    json_end_object(&json);
+    text_putc(out, '\n');
     return STATUS_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef MODELS_CALIBRATE_PARTS_H
 #define MODELS_CALIBRATE_PARTS_H
 
+#include "base/json_write.h"
 #include "models/calibrate.h"
 #include "models/cost_parts.h"
 
@@ -78,9 +79,11 @@ void calibrate_jitter(struct calibration *c, const struct points *points);
 void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
                              bool disturbed, const char *head, struct text *out);
 
-/* calibrate_put_value() appends "12.3456 GFLOP/s"; calibrate_put_string() appends a JSON string, in which bytes that
- * are no UTF-8 become U+FFFD. */
+/* Appends a value with its unit, to six digits: "12.3456 GFLOP/s". */
 void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
-void calibrate_put_string(struct text *out, const char *string);
+
+/* Adds a number of a device or cluster file, with its source; spread 0: it has none. */
+void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
+                         const char *source, double spread);
 
 #endif

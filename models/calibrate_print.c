@@ -1,8 +1,9 @@
 /* The device file that a calibration makes, and the table of its fits. */
-#include "base/utf8.h"
+#include "base/json_write.h"
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,21 +44,21 @@ void calibrate_put_value(struct text *out, enum unit_kind unit, double value)
     text_printf(out, "%.6g", value);
 }
 
-void calibrate_put_string(struct text *out, const char *string)
+void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
+                         const char *source, double spread)
 {
-    struct text valid = {0}; /* names of files have any bytes */
-    utf8_put(&valid, string);
-    text_putc(out, '"');
-    for (const char *c = valid.size > 0 ? valid.data : ""; *c; c++) {
-        if ((unsigned char)*c < ' ')
-            text_printf(out, "\\u%04x", (unsigned)*c);
-        else if (*c == '"' || *c == '\\')
-            text_printf(out, "\\%c", *c);
-        else
-            text_putc(out, *c);
-    }
-    text_putc(out, '"');
-    text_release(&valid);
+    struct text text = {0};
+    calibrate_put_value(&text, unit, value);
+    json_begin_row(json, name);
+    if (unit == UNIT_NONE)
+        json_put_digits(json, "value", value, 6);
+    else
+        json_put_text(json, "value", text.data);
+    json_put_text(json, "source", source);
+    if (spread > 0)
+        json_put_digits(json, "spread", spread, 3);
+    json_end_row(json);
+    text_release(&text);
 }
 
 /* ---- the file ---- */
@@ -67,56 +68,38 @@ void calibrate_put_string(struct text *out, const char *string)
 enum { DEPTH_MAX = 6 };
 
 struct writer {
-    struct text *out;
-    const char *open[DEPTH_MAX]; /* names of the objects that are open */
-    size_t size[DEPTH_MAX], depth;
-    bool first; /* nothing stands yet in the innermost */
+    struct json_out json;
+    char open[DEPTH_MAX][32]; /* names of the objects that are open */
+    size_t depth;
 };
-
-static void next_line(struct writer *w)
-{
-    text_puts(w->out, w->first ? "\n" : ",\n");
-    for (size_t i = 0; i <= w->depth; i++)
-        text_puts(w->out, "  ");
-    w->first = false;
-}
 
 static void close_to(struct writer *w, size_t depth)
 {
-    while (w->depth > depth) {
-        text_putc(w->out, '\n');
-        for (size_t i = 0; i < w->depth; i++)
-            text_puts(w->out, "  ");
-        w->depth--;
-        text_putc(w->out, '}');
-        w->first = false;
-    }
+    for (; w->depth > depth; w->depth--)
+        json_end_object(&w->json);
 }
 
-/* Opens the objects of path[0..size), which holds none of the number's own name. */
+/* Opens the objects of path[0..size), which does not include the number's own name. */
 static void open_path(struct writer *w, const char *path, size_t size)
 {
-    size_t shared = 0;
-    const char *at = path, *end = path + size;
-    while (at < end) {
-        const char *dot = memchr(at, '.', (size_t)(end - at));
-        size_t part = dot ? (size_t)(dot - at) : (size_t)(end - at);
-        if (shared >= w->depth || w->size[shared] != part || memcmp(w->open[shared], at, part) != 0)
-            break;
-        shared++;
-        at += part + (dot != NULL);
+    bool shared = true;
+    size_t depth = 0, part;
+    for (const char *at = path, *end = path + size; at < end; at += part + 1, depth++) {
+        part = strcspn(at, ".");
+        if (part > (size_t)(end - at))
+            part = (size_t)(end - at);
+        shared = shared && depth < w->depth && strlen(w->open[depth]) == part &&
+                 memcmp(w->open[depth], at, part) == 0;
+        if (shared)
+            continue;
+        close_to(w, depth);
+        assert(depth < DEPTH_MAX && part < sizeof w->open[0]);
+        memcpy(w->open[depth], at, part);
+        w->open[depth][part] = '\0';
+        json_begin_object(&w->json, w->open[depth]);
+        w->depth++;
     }
-    close_to(w, shared);
-    while (at < end) {
-        const char *dot = memchr(at, '.', (size_t)(end - at));
-        size_t part = dot ? (size_t)(dot - at) : (size_t)(end - at);
-        next_line(w);
-        text_printf(w->out, "\"%.*s\": {", (int)part, at);
-        w->open[w->depth] = at;
-        w->size[w->depth++] = part;
-        w->first = true;
-        at += part + (dot != NULL);
-    }
+    close_to(w, depth);
 }
 
 /* It is the larger of two: the error of the family's fit at a point (at a point that was left out of the fit, if that
@@ -140,38 +123,30 @@ double calibration_spread(const struct calibration *c, const struct calibrate_nu
 static void write_number(struct writer *w, const struct calibration *c,
                          const struct calibrate_number *number)
 {
-    double spread = calibration_spread(c, number);
     const char *leaf = strrchr(number->name, '.');
     open_path(w, number->name, (size_t)(leaf - number->name));
-    next_line(w);
-    text_printf(w->out, "\"%s\": {\"value\": ", leaf + 1);
-    if (number->unit != UNIT_NONE)
-        text_putc(w->out, '"');
-    calibrate_put_value(w->out, number->unit, number->value);
-    text_puts(w->out, number->unit != UNIT_NONE ? "\", \"source\": " : ", \"source\": ");
-    calibrate_put_string(w->out, number->how);
-    if (spread > 0)
-        text_printf(w->out, ", \"spread\": %.3g", spread);
-    text_putc(w->out, '}');
+    calibrate_put_field(&w->json, leaf + 1, number->unit, number->value, number->how,
+                        calibration_spread(c, number));
 }
 
 static void write_calibration(struct writer *w, const struct calibrate_family *family)
 {
     const struct cost_calibration *calibration = &family->calibration;
     open_path(w, family->name, strlen(family->name));
-    next_line(w);
-    text_printf(w->out, "\"calibrated\": {\"residual\": %.6g, \"source\": ", calibration->residual);
-    calibrate_put_string(w->out, calibration->source);
-    text_puts(w->out, ", \"sizes\": {");
-    const char *separator = "";
+    json_begin_row(&w->json, "calibrated");
+    json_put_digits(&w->json, "residual", calibration->residual, 6);
+    json_put_text(&w->json, "source", calibration->source);
+    json_begin_object(&w->json, "sizes");
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         if (calibration->high[i] == 0)
             continue;
-        text_printf(w->out, "%s\"%s\": [%.15g, %.15g]", separator, cost_size_names[i],
-                    calibration->low[i], calibration->high[i]);
-        separator = ", ";
+        json_begin_array(&w->json, cost_size_names[i]);
+        json_put_digits(&w->json, NULL, calibration->low[i], 15);
+        json_put_digits(&w->json, NULL, calibration->high[i], 15);
+        json_end_array(&w->json);
     }
-    text_puts(w->out, "}}");
+    json_end_object(&w->json);
+    json_end_row(&w->json);
 }
 
 /* Families of a file in its order; numbers of one stand together. */
@@ -194,21 +169,18 @@ void calibration_print_device(const struct calibration *calibration, const char 
                               const char *base, const char *note, struct text *out)
 {
     static const char *const prefixes_of_file[] = {"device", "matmul", "memory", "host", "cpu"};
-    struct writer w = {.out = out};
-    text_puts(out, "{\n  \"longhaul_device_cost\": 1,\n  \"name\": ");
-    calibrate_put_string(out, name);
-    if (note) {
-        text_puts(out, ",\n  \"note\": ");
-        calibrate_put_string(out, note);
-    }
-    text_puts(out, ",\n  \"base\": ");
-    calibrate_put_string(out, base);
+    struct writer w = {.json = {.out = out}};
+    json_begin_object(&w.json, NULL);
+    json_put_count(&w.json, "longhaul_device_cost", 1);
+    json_put_text(&w.json, "name", name);
+    if (note)
+        json_put_text(&w.json, "note", note);
+    json_put_text(&w.json, "base", base);
     if (calibration->points_file) {
-        text_puts(out, ",\n  \"points\": {\"file\": ");
-        calibrate_put_string(out, calibration->points_file);
-        text_puts(out, ", \"source\": ");
-        calibrate_put_string(out, calibration->points_source);
-        text_putc(out, '}');
+        json_begin_row(&w.json, "points");
+        json_put_text(&w.json, "file", calibration->points_file);
+        json_put_text(&w.json, "source", calibration->points_source);
+        json_end_row(&w.json);
     }
     for (size_t i = 0; i < ARRAY_LEN(prefixes_of_file); i++)
         write_under(&w, calibration, prefixes_of_file[i]);
@@ -220,7 +192,8 @@ void calibration_print_device(const struct calibration *calibration, const char 
             write_under(&w, calibration, prefix);
         }
     close_to(&w, 0);
-    text_puts(out, "\n}\n");
+    json_end_object(&w.json);
+    text_putc(out, '\n');
 }
 
 /* ---- the report ---- */

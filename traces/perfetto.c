@@ -1,7 +1,6 @@
 #include "traces/perfetto.h"
 
-#include "base/utf8.h"
-
+#include "base/json_write.h"
 #include "traces/row_order.h"
 #include "traces/stats.h"
 
@@ -11,25 +10,6 @@
 #include <string.h>
 
 /* ---- JSON ---- */
-
-/* Appends the text as the inside of a JSON string; bytes that are no UTF-8 become U+FFFD. */
-static void put_escaped(struct text *out, const char *text)
-{
-    while (*text) {
-        size_t size = utf8_size(text, SIZE_MAX);
-        unsigned char c = (unsigned char)*text;
-        if (size == 0)
-            text_puts(out, "\\ufffd");
-        else if (c < 0x20 || c == 0x7f)
-            text_printf(out, "\\u%04x", c);
-        else {
-            if (c == '"' || c == '\\')
-                text_putc(out, '\\');
-            text_append(out, text, size);
-        }
-        text += size > 0 ? size : 1;
-    }
-}
 
 /* Appends nanoseconds as microseconds. */
 static void put_us(struct text *out, int64_t ns)
@@ -286,9 +266,9 @@ static void put_header(struct writer *writer)
     text_puts(writer->out, "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{");
     for (size_t i = 0; i < trace->header_count; i++) {
         text_puts(writer->out, i > 0 ? ",\n\"" : "\n\"");
-        put_escaped(writer->out, trace->header[i].key);
+        json_put_escaped(writer->out, trace->header[i].key);
         text_puts(writer->out, "\":\"");
-        put_escaped(writer->out, trace->header[i].value);
+        json_put_escaped(writer->out, trace->header[i].value);
         text_putc(writer->out, '"');
     }
     text_puts(writer->out, "},\n\"traceEvents\":[");
@@ -302,7 +282,7 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
     writer.thread = heap_zalloc(trace->label_count + 1, sizeof *writer.thread);
     for (size_t i = 0; i < trace->label_count; i++) {
         text_puts(&writer.label[i], "");
-        put_escaped(&writer.label[i], trace->label[i]);
+        json_put_escaped(&writer.label[i], trace->label[i]);
     }
     number_threads(&writer);
     put_header(&writer);

@@ -13,6 +13,13 @@
 
 #include <simgrid/version.h>
 
+void command_begin_json(struct json_out *json, const char *schema)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "schema", schema);
+    json_put_count(json, "schema_version", JSON_SCHEMA_VERSION);
+}
+
 enum status command_print(const struct text *text, struct diag *diag)
 {
     return file_set_write("-", text->data, text->size, diag);

@@ -1,9 +1,16 @@
-/* cli/common/output.h: what every command prints: results, notes, an interrupt's message, versions. */
+/* cli/common/output.h: what every command prints: results, the head of JSON, notes, an interrupt's message, versions. */
 #ifndef CLI_COMMON_OUTPUT_H
 #define CLI_COMMON_OUTPUT_H
 
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/text.h"
+
+/* The version of what --json prints: raised when a name changes, disappears or gets another meaning. */
+enum { JSON_SCHEMA_VERSION = 2 };
+
+/* Begins the object of a whole answer with the name of its schema, docs/schema/NAME.json, and the version. */
+void command_begin_json(struct json_out *json, const char *schema);
 
 /* Writes a result to standard output; a full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);

@@ -1,6 +1,7 @@
 #include "cli/folder/stored.h"
 
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
+#include "cli/common/output.h"
 #include "predict/result_names.h"
 #include "traces/csv.h"
 #include "traces/kineto.h"

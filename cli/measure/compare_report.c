@@ -1,11 +1,13 @@
 #include "cli/measure/compare_report.h"
 
+#include "base/json_write.h"
 #include "base/units.h"
-#include "cli/common/json_out.h"
+#include "cli/common/output.h"
 #include "cli/common/screen.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,121 +236,101 @@ void compare_report_print(struct text *out, const struct compare_report *report)
 
 /* --- JSON: SI units, all digits --- */
 
-static void put_string(struct text *out, const char *string)
+static void put_times(struct json_out *json, double predicted_s, double measured_s)
 {
-    text_putc(out, '"');
-    for (const char *c = string; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            text_printf(out, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            text_printf(out, "\\u%04x", (unsigned)(unsigned char)*c);
-        else
-            text_putc(out, *c);
-    }
-    text_putc(out, '"');
+    json_put_number(json, "predicted_s", predicted_s);
+    json_put_number(json, "measured_s", measured_s);
+    json_put_number(json, "error", compare_error(predicted_s, measured_s));
 }
 
-static void put_number(struct text *out, const char *key, double value)
-{
-    text_printf(out, ", \"%s\": ", key);
-    if (isfinite(value))
-        text_put_double(out, value);
-    else
-        text_puts(out, "null");
-}
-
-static void put_times(struct text *out, double predicted_s, double measured_s)
-{
-    put_number(out, "predicted_s", predicted_s);
-    put_number(out, "measured_s", measured_s);
-    put_number(out, "error", compare_error(predicted_s, measured_s));
-}
-
-static void put_side(struct text *out, const char *name, const char *path,
+static void put_side(struct json_out *json, const char *name, const char *path,
                      const struct compare_side *side)
 {
-    text_printf(out, "  \"%s\": {\"path\": ", name);
-    put_string(out, path);
-    text_printf(out, ", \"rows\": %zu, \"unmatched_rows\": %zu", side->rows, side->unmatched_rows);
-    put_number(out, "busy_s", side->busy_s);
-    put_number(out, "unmatched_s", side->unmatched_s);
-    put_number(out, "step_s", side->step_s);
-    text_puts(out, "},\n");
+    json_begin_object(json, name);
+    json_put_text(json, "path", path);
+    json_put_count(json, "rows", side->rows);
+    json_put_count(json, "unmatched_rows", side->unmatched_rows);
+    json_put_number(json, "busy_s", side->busy_s);
+    json_put_number(json, "unmatched_s", side->unmatched_s);
+    json_put_number(json, "step_s", side->step_s);
+    json_end_object(json);
 }
 
-static void put_memory(struct text *out, const char *name, const struct compare_memory *row,
+static void put_memory(struct json_out *json, const char *name, const struct compare_memory *row,
                        size_t count)
 {
-    text_printf(out, "  \"%s\": [", name);
+    json_begin_array(json, name);
     for (size_t i = 0; i < count; i++) {
-        text_printf(out, "%s\n    {\"rank\": %u, \"memory\": ", i == 0 ? "" : ",", row[i].rank);
-        put_string(out, row[i].memory);
-        put_number(out, "predicted_bytes", row[i].predicted_bytes);
-        put_number(out, "measured_bytes", row[i].measured_bytes);
-        text_putc(out, '}');
+        json_begin_row(json, NULL);
+        json_put_count(json, "rank", row[i].rank);
+        json_put_text(json, "memory", row[i].memory);
+        json_put_number(json, "predicted_bytes", row[i].predicted_bytes);
+        json_put_number(json, "measured_bytes", row[i].measured_bytes);
+        json_end_row(json);
     }
-    text_puts(out, count == 0 ? "],\n" : "\n  ],\n");
+    json_end_array(json);
 }
 
-static void put_exposed(struct text *out, const struct comparison *c)
+static void put_exposed(struct json_out *json, const struct comparison *c)
 {
-    const char *before = "";
-    text_puts(out, "  \"exposed\": [");
+    json_begin_array(json, "exposed");
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
-        text_printf(out, "%s\n    {\"stream\": \"%s\"", before,
-                    stream_role_name((enum stream_role)role));
-        put_number(out, "predicted_s", row->predicted_s);
-        put_number(out, "predicted_busy_s", row->predicted_busy_s);
-        put_number(out, "measured_s", row->measured_s);
-        put_number(out, "measured_busy_s", row->measured_busy_s);
-        text_putc(out, '}');
-        before = ",";
+        json_begin_row(json, NULL);
+        json_put_text(json, "stream", stream_role_name((enum stream_role)role));
+        json_put_number(json, "predicted_s", row->predicted_s);
+        json_put_number(json, "predicted_busy_s", row->predicted_busy_s);
+        json_put_number(json, "measured_s", row->measured_s);
+        json_put_number(json, "measured_busy_s", row->measured_busy_s);
+        json_end_row(json);
     }
-    text_puts(out, before[0] == '\0' ? "],\n" : "\n  ],\n");
+    json_end_array(json);
 }
 
-static void put_groups(struct text *out, const struct comparison *c, enum compare_by by)
+static void put_groups(struct json_out *json, const struct comparison *c, enum compare_by by)
 {
     struct compare_group *group;
     size_t count = compare_groups(c, by, &group);
-    text_printf(out, "  \"by_%s\": [", compare_by_name(by));
+    char key[32];
+    snprintf(key, sizeof key, "by_%s", compare_by_name(by));
+    json_begin_array(json, key);
     for (size_t i = 0; i < count; i++) {
-        text_printf(out, "%s\n    {\"%s\": ", i == 0 ? "" : ",", compare_by_name(by));
+        json_begin_row(json, NULL);
         if (group[i].name != NULL)
-            put_string(out, group[i].name);
+            json_put_text(json, compare_by_name(by), group[i].name);
         else
-            text_printf(out, "%u", group[i].rank);
-        text_printf(out, ", \"pairs\": %zu", group[i].pairs);
-        put_times(out, group[i].predicted_s, group[i].measured_s);
-        put_number(out, "off_s", group[i].off_s);
-        text_putc(out, '}');
+            json_put_count(json, compare_by_name(by), group[i].rank);
+        json_put_count(json, "pairs", group[i].pairs);
+        put_times(json, group[i].predicted_s, group[i].measured_s);
+        json_put_number(json, "off_s", group[i].off_s);
+        json_end_row(json);
     }
-    text_puts(out, count == 0 ? "],\n" : "\n  ],\n");
+    json_end_array(json);
     free(group);
 }
 
-static void put_ops(struct text *out, const struct compare_report *report)
+static void put_ops(struct json_out *json, const struct compare_report *report)
 {
     struct compare_op *op;
     size_t count = compare_ops(report->comparison, &op);
     if (count > report->top)
         count = report->top;
-    text_puts(out, "  \"ops\": [");
+    json_begin_array(json, "ops");
     for (size_t i = 0; i < count; i++) {
         const struct compare_pair *first = op[i].first;
-        text_printf(out, "%s\n    {\"op\": %u, \"kind\": ", i == 0 ? "" : ",", first->op);
-        put_string(out, first->kind);
-        text_puts(out, ", \"phase\": ");
-        put_string(out, first->phase);
-        text_printf(out, ", \"layer\": %d, \"ranks\": %zu", first->layer, op[i].ranks);
-        put_times(out, op[i].predicted_s, op[i].measured_s);
-        put_number(out, "share", op[i].share);
-        text_putc(out, '}');
+        json_begin_row(json, NULL);
+        json_put_count(json, "op", first->op);
+        json_put_text(json, "kind", first->kind);
+        json_put_text(json, "phase", first->phase);
+        json_put_number(json, "layer", first->layer);
+        json_put_count(json, "ranks", op[i].ranks);
+        put_times(json, op[i].predicted_s, op[i].measured_s);
+        json_put_number(json, "share", op[i].share);
+        json_end_row(json);
     }
-    text_puts(out, count == 0 ? "]\n" : "\n  ]\n");
+    json_end_array(json);
     free(op);
 }
 
@@ -357,26 +339,27 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     static const char *const verdicts[] = {
         [VERDICT_WITHIN] = "within", [VERDICT_BEYOND] = "beyond", [VERDICT_NONE] = "none"};
     const struct comparison *c = report->comparison;
-    text_printf(out, "{\n  \"schema\": \"compare\", \"schema_version\": %d,\n",
-                JSON_SCHEMA_VERSION);
+    struct json_out json = {.out = out};
+    command_begin_json(&json, "compare");
     if (report->tolerance > 0) {
-        text_printf(out, "  \"verdict\": \"%s\"", verdicts[report->verdict]);
-        put_number(out, "tolerance", report->tolerance);
-        text_puts(out, ",\n");
+        json_put_text(&json, "verdict", verdicts[report->verdict]);
+        json_put_number(&json, "tolerance", report->tolerance);
     }
-    put_side(out, "predicted", report->predicted, &c->predicted);
-    put_side(out, "measured", report->measured, &c->measured);
-    text_printf(out, "  \"steps\": %zu, \"aligned\": %s", c->steps, c->foreign ? "true" : "false");
-    put_number(out, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
-    put_number(out, "match_rate", c->match_rate);
-    text_printf(out, ", \"ranks\": %zu, \"absent_ranks\": %zu,\n", c->compared_ranks,
-                c->absent_ranks);
-    put_memory(out, "arena", c->arena, c->arena_count);
-    put_memory(out, "peak", c->memory, c->memory_count);
-    put_exposed(out, c);
+    put_side(&json, "predicted", report->predicted, &c->predicted);
+    put_side(&json, "measured", report->measured, &c->measured);
+    json_put_count(&json, "steps", c->steps);
+    json_put_bool(&json, "aligned", c->foreign);
+    json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
+    json_put_number(&json, "match_rate", c->match_rate);
+    json_put_count(&json, "ranks", c->compared_ranks);
+    json_put_count(&json, "absent_ranks", c->absent_ranks);
+    put_memory(&json, "arena", c->arena, c->arena_count);
+    put_memory(&json, "peak", c->memory, c->memory_count);
+    put_exposed(&json, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 || report->by == by)
-            put_groups(out, c, (enum compare_by)by);
-    put_ops(out, report);
-    text_puts(out, "}\n");
+            put_groups(&json, c, (enum compare_by)by);
+    put_ops(&json, report);
+    json_end_object(&json);
+    text_putc(out, '\n');
 }

@@ -1,5 +1,6 @@
 #include "cli/measure/explain_report.h"
 
+#include "cli/common/output.h"
 #include "cli/common/screen.h"
 
 #include <math.h>
@@ -116,7 +117,7 @@ static void put_parts(struct json_out *json, const char *key, const double *part
 
 void explain_report_print_json(struct json_out *json, const struct explanation *e)
 {
-    json_begin_answer(json, "explain");
+    command_begin_json(json, "explain");
     json_put_number(json, "predicted_s", e->predicted_s);
     json_put_number(json, "measured_s", e->measured_s);
     json_put_count(json, "steps", e->steps);

@@ -2,8 +2,8 @@
 #ifndef CLI_MEASURE_EXPLAIN_REPORT_H
 #define CLI_MEASURE_EXPLAIN_REPORT_H
 
+#include "base/json_write.h"
 #include "base/text.h"
-#include "cli/common/json_out.h"
 #include "traces/explain.h"
 
 /* Causes with a smaller share of all differences than this are added up as the rest. */

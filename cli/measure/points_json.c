@@ -1,6 +1,7 @@
 #include "cli/measure/points_json.h"
 
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
+#include "cli/common/output.h"
 
 /* ---- points ---- */
 
@@ -46,7 +47,7 @@ static void put_point(struct json_out *json, const struct point *point)
 void points_print_json(const struct points *points, struct text *out)
 {
     struct json_out json = {.out = out};
-    json_begin_answer(&json, "bench");
+    command_begin_json(&json, "bench");
     json_begin_object(&json, "header");
     for (size_t i = 0; i < points->header_count; i++)
         json_put_text(&json, points->header[i].key, points->header[i].value);
@@ -150,7 +151,7 @@ void calibration_print_json(const struct calibration *device, const struct link_
                             const char *refused, const char *recorded, struct text *out)
 {
     struct json_out json = {.out = out};
-    json_begin_answer(&json, "calibrate");
+    command_begin_json(&json, "calibrate");
     put_families(&json, device);
     put_links(&json, links);
     json_put_number(&json, "spread", device->spread);

@@ -3,8 +3,8 @@
 #define CLI_MEASURE_RUN_REPORT_H
 
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/text.h"
-#include "cli/common/json_out.h"
 #include "exec/exec.h"
 #include "exec/reference_check.h"
 #include "schedule/ir/ir.h"

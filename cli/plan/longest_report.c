@@ -1,8 +1,9 @@
 #include "cli/plan/longest_report.h"
 
 #include "base/interrupt.h"
+#include "base/json_write.h"
 #include "base/units.h"
-#include "cli/common/json_out.h"
+#include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "predict/intervals.h"
 
@@ -207,7 +208,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
 {
     const struct longest *l = &r->longest;
     struct json_out w = {.out = out};
-    json_begin_answer(&w, "plan_longest");
+    command_begin_json(&w, "plan_longest");
     json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
     json_put_count(&w, "next_tokens", (uint64_t)l->next);

@@ -1,5 +1,6 @@
 /* Prints the result of a search as JSON. */
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
+#include "cli/common/output.h"
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"
 #include "predict/result_names.h"
@@ -93,7 +94,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     struct json_out w = {.out = out};
     size_t strategies;
     const struct strategy *table = compose_strategies(&strategies);
-    json_begin_answer(&w, "plan");
+    command_begin_json(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);
     json_put_text(&w, "only", r->only);

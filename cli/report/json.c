@@ -1,6 +1,6 @@
 /* The report as JSON: the same figures, in SI units and with all their digits. */
+#include "base/json_write.h"
 #include "base/units.h"
-#include "cli/common/json_out.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
 #include "cli/setup/request_options.h"
@@ -330,7 +330,7 @@ void report_print_json(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     struct json_out w = {.out = out};
-    json_begin_answer(&w, "predict");
+    command_begin_json(&w, "predict");
     if (r->part == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);

@@ -41,7 +41,7 @@ static void put_measured(struct json_out *json)
 
 static void put_record(struct text *out, const struct report *report)
 {
-    struct json_out json = {.out = out};
+    struct json_out json = {.out = out, .flat = true};
     char made[32] = "";
     time_t now = time(NULL);
     struct tm utc;
@@ -55,19 +55,6 @@ static void put_record(struct text *out, const struct report *report)
     put_predicted(&json, report->prediction);
     put_measured(&json);
     json_end_object(&json);
-}
-
-/* Appends the same JSON on one line: line ends stand between values only, for in a string they are escaped. */
-static void put_on_one_line(struct text *out, const struct text *json)
-{
-    for (size_t i = 0; i < json->size; i++) {
-        if (json->data[i] != '\n') {
-            text_putc(out, json->data[i]);
-            continue;
-        }
-        while (i + 1 < json->size && json->data[i + 1] == ' ')
-            i++;
-    }
     text_putc(out, '\n');
 }
 
@@ -90,11 +77,9 @@ static enum status append(const char *path, const struct text *line, struct diag
 
 enum status record_append(const char *path, const struct report *report, struct diag *diag)
 {
-    struct text json = {0}, line = {0};
-    put_record(&json, report);
-    put_on_one_line(&line, &json);
+    struct text line = {0};
+    put_record(&line, report);
     enum status status = append(path, &line, diag);
-    text_release(&json);
     text_release(&line);
     return status;
 }

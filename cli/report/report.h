@@ -7,8 +7,8 @@
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
+#include "base/json_write.h"
 #include "base/text.h"
-#include "cli/common/json_out.h"
 #include "cli/common/options.h"
 #include "cli/common/screen.h"
 #include "models/mfu.h"

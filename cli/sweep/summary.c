@@ -1,6 +1,6 @@
 #include "cli/sweep/summary.h"
 
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
 #include "cli/common/output.h"
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
@@ -122,7 +122,7 @@ static void print_json(struct text *out, const struct table *table, const struct
                        size_t resumed)
 {
     struct json_out json = {.out = out};
-    json_begin_answer(&json, "sweep");
+    command_begin_json(&json, "sweep");
     json_put_text(&json, "file", table->path);
     json_put_text(&json, "command", table_head(table, "command"));
     json_put_count(&json, "points", table->rows);

@@ -1,5 +1,6 @@
 /* Validated rows of both kinds of file as JSON. */
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
+#include "cli/common/output.h"
 #include "cli/validate/print.h"
 
 static void put_row(struct json_out *json, const struct validation *v, size_t i)
@@ -59,7 +60,7 @@ void validation_print_json(struct text *out, const struct validation *v,
                            const struct external_validation *external)
 {
     struct json_out json = {.out = out};
-    json_begin_answer(&json, "validate");
+    command_begin_json(&json, "validate");
     json_begin_array(&json, "figures");
     for (size_t i = 0; i < v->rows->count; i++)
         put_row(&json, v, i);

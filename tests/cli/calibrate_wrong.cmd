@@ -18,7 +18,7 @@ wrong calibrate
 wrong calibrate cpu-example.csv --limit 10 --name part -o $T/part.json --cluster cpu-node --cluster-out $T/part.cluster.json
 grep '^[a-z]*ed .*left' $T/report
 grep -oE '^  "[a-z]+"|^      "[a-z]+"' $T/part.json | tr -d '\n'
-grep -oE '^    "[a-z]+"' $T/part.cluster.json | tr -d '\n'
+grep -oE '^  "[a-z]+"' $T/part.cluster.json | tr -d '\n'
 echo
 wrong calibrate cpu-example.csv --limit 1 -o $T/none.json --cluster cpu-node --cluster-out $T/none.cluster.json > $T/long
 tail -n 3 $T/long

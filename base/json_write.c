@@ -1,24 +1,31 @@
-#include "cli/common/json_out.h"
+#include "base/json_write.h"
 
 #include "base/utf8.h"
 
 #include <math.h>
 
+void json_put_escaped(struct text *out, const char *text)
+{
+    while (*text != '\0') {
+        const size_t size = utf8_size(text, SIZE_MAX);
+        const unsigned char c = (unsigned char)*text;
+        if (size == 0)
+            text_puts(out, "\\ufffd");
+        else if (c < 0x20 || c == 0x7f)
+            text_printf(out, "\\u%04x", c);
+        else {
+            if (c == '"' || c == '\\')
+                text_putc(out, '\\');
+            text_append(out, text, size);
+        }
+        text += size > 0 ? size : 1;
+    }
+}
+
 static void put_string(struct text *out, const char *string)
 {
-    size_t size;
     text_putc(out, '"');
-    for (const char *c = string; *c != '\0'; c += size > 0 ? size : 1) {
-        size = utf8_size(c, SIZE_MAX);
-        if (*c == '"' || *c == '\\')
-            text_printf(out, "\\%c", *c);
-        else if (size == 0)
-            text_puts(out, "\\ufffd");
-        else if ((unsigned char)*c < 0x20)
-            text_printf(out, "\\u%04x", (unsigned)*c);
-        else
-            text_append(out, c, size);
-    }
+    json_put_escaped(out, string);
     text_putc(out, '"');
 }
 
@@ -31,8 +38,8 @@ static void put_line(struct json_out *json)
 static void put_key(struct json_out *json, const char *key)
 {
     if (json->filled)
-        text_putc(json->out, ',');
-    if (json->depth > 0)
+        text_puts(json->out, json->flat ? ", " : ",");
+    if (json->depth > 0 && !json->flat)
         put_line(json);
     json->filled = true;
     if (key == NULL)
@@ -52,17 +59,10 @@ static void begin(struct json_out *json, const char *key, char bracket)
 static void end(struct json_out *json, char bracket)
 {
     json->depth--;
-    if (json->filled || bracket == '}')
+    if (!json->flat && (json->filled || bracket == '}'))
         put_line(json);
     text_putc(json->out, bracket);
     json->filled = true;
-}
-
-void json_begin_answer(struct json_out *json, const char *schema)
-{
-    json_begin_object(json, NULL);
-    json_put_text(json, "schema", schema);
-    json_put_count(json, "schema_version", JSON_SCHEMA_VERSION);
 }
 
 void json_begin_object(struct json_out *json, const char *key)
@@ -85,13 +85,34 @@ void json_end_array(struct json_out *json)
     end(json, ']');
 }
 
+void json_begin_row(struct json_out *json, const char *key)
+{
+    begin(json, key, '{');
+    json->flat = true;
+}
+
+void json_end_row(struct json_out *json)
+{
+    end(json, '}');
+    json->flat = false;
+}
+
 void json_put_number(struct json_out *json, const char *key, double value)
 {
     put_key(json, key);
     if (isfinite(value))
         text_put_double(json->out, value);
     else
-        text_puts(json->out, "null"); /* JSON has no infinity */
+        text_puts(json->out, "null");
+}
+
+void json_put_digits(struct json_out *json, const char *key, double value, int digits)
+{
+    put_key(json, key);
+    if (isfinite(value))
+        text_printf(json->out, "%.*g", digits, value);
+    else
+        text_puts(json->out, "null");
 }
 
 void json_put_count(struct json_out *json, const char *key, uint64_t value)

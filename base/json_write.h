@@ -1,0 +1,42 @@
+/* base/json_write.h: writes JSON value by value: two blanks a level, numbers with all their digits, always valid UTF-8.
+ *
+ * Every call between json_begin_...() and its end adds one value to the open object or array. key is the value's name;
+ * it is NULL in an array and at the top. */
+#ifndef BASE_JSON_WRITE_H
+#define BASE_JSON_WRITE_H
+
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* {.out = text} writes a value a line; with .flat = true everything is on one line. */
+struct json_out {
+    struct text *out;
+    int depth;   /* objects and arrays that are open */
+    bool filled; /* the innermost of them has a value already */
+    bool flat;   /* values follow each other on the line */
+};
+
+void json_begin_object(struct json_out *json, const char *key);
+void json_end_object(struct json_out *json);
+void json_begin_array(struct json_out *json, const char *key);
+void json_end_array(struct json_out *json);
+
+/* Begin and end an object that is written on one line, with all that it holds. */
+void json_begin_row(struct json_out *json, const char *key);
+void json_end_row(struct json_out *json);
+
+/* Appends a number with the digits that tell it from every other; infinity and NaN, which JSON lacks, become null. */
+void json_put_number(struct json_out *json, const char *key, double value);
+void json_put_digits(struct json_out *json, const char *key, double value,
+                     int digits);                                            /* rounded */
+void json_put_count(struct json_out *json, const char *key, uint64_t value); /* UINT64_MAX: null */
+void json_put_text(struct json_out *json, const char *key, const char *value); /* NULL: null */
+void json_put_bool(struct json_out *json, const char *key, bool value);
+
+/* Appends a text as the inside of a JSON string: quotes, backslashes and control characters are escaped, and each byte
+ * that is not part of a UTF-8 character, as names of files may have, becomes U+FFFD. */
+void json_put_escaped(struct text *out, const char *text);
+
+#endif
