@@ -40,7 +40,16 @@ static const char *reason(void)
     return strerror(errno);
 }
 
-static enum status read_all(struct text *text, int file, struct loc at, struct diag *diag)
+static enum status refuse_size(uint64_t limit, struct loc at, struct diag *diag)
+{
+    bool gibi = limit >> 30 > 0;
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "the file is larger than %llu %s, the most that is read",
+                      (unsigned long long)(limit >> (gibi ? 30 : 20)), gibi ? "GiB" : "MiB");
+}
+
+static enum status read_all(struct text *text, int file, uint64_t limit, struct loc at,
+                            struct diag *diag)
 {
     for (;;) {
         reserve(text, 1 << 16);
@@ -53,15 +62,25 @@ static enum status read_all(struct text *text, int file, struct loc at, struct d
         if (got == 0)
             break;
         text->size += (size_t)got;
-        if (text->size > FILE_LIMIT)
-            return diag_error(diag, at, STATUS_BAD_INPUT,
-                              "the file is larger than 4 GiB, the most that is read");
+        if (text->size > limit)
+            return refuse_size(limit, at, diag);
     }
     text->data[text->size] = '\0';
     return STATUS_OK;
 }
 
-enum status text_read(struct text *text, const char *path, struct diag *diag)
+/* Drops the mark that some editors write before UTF-8. */
+static void drop_byte_order_mark(struct text *text)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t size = sizeof mark - 1;
+    if (text->size < size || memcmp(text->data, mark, size) != 0)
+        return;
+    text->size -= size;
+    memmove(text->data, text->data + size, text->size + 1);
+}
+
+enum status text_read_within(struct text *text, const char *path, uint64_t limit, struct diag *diag)
 {
     bool standard = strcmp(path, "-") == 0;
     struct loc at = {.name = standard ? "standard input" : path};
@@ -72,22 +91,28 @@ enum status text_read(struct text *text, const char *path, struct diag *diag)
     enum status status = STATUS_OK;
     struct stat info;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
-        if ((uint64_t)info.st_size > FILE_LIMIT) {
-            status = diag_error(diag, at, STATUS_BAD_INPUT,
-                                "the file is larger than 4 GiB, the most that is read");
+        if ((uint64_t)info.st_size > limit) {
+            status = refuse_size(limit, at, diag);
             goto out;
         }
         reserve(text, (size_t)info.st_size + (1 << 16)); /* one growth, then the end is seen */
     }
-    status = read_all(text, file, at, diag);
+    status = read_all(text, file, limit, at, diag);
     if (status == STATUS_OK && gunzip_recognise(text))
-        status = gunzip(text, FILE_LIMIT, at, diag);
+        status = gunzip(text, (size_t)limit, at, diag);
+    if (status == STATUS_OK)
+        drop_byte_order_mark(text);
 out:
     if (!standard)
         close(file);
     if (status != STATUS_OK)
         text_release(text);
     return status;
+}
+
+enum status text_read(struct text *text, const char *path, struct diag *diag)
+{
+    return text_read_within(text, path, FILE_LIMIT, diag);
 }
 
 void text_pass_on(struct text *text)

@@ -22,9 +22,15 @@ struct text {
 
 void text_release(struct text *text);
 
-/* Reads a whole regular file or stream ("-": standard input), unpacked if gzip has packed it. Errors name the path and
- * the system's reason; files that are, or hold, over 4 GiB are refused. */
+/* Reads a whole regular file or stream ("-": standard input), unpacked if gzip has packed it, without the byte-order
+ * mark that may stand before UTF-8. Errors name the path and the system's reason; files that are, or hold, over 4 GiB
+ * are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
+/* Does the same, and refuses files of more than `limit` bytes: at least 1 MiB, and at most 4 GiB. */
+enum status text_read_within(struct text *text, const char *path, uint64_t limit,
+                             struct diag *diag);
+/* The most bytes of a file that describes a model, a cluster or the start of a training. */
+#define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)
 
 /* If the text belongs to a file (file_set_open() in base/file_set.h) and is long, writes it to the file and empties
  * it. To be called only where no pointer into the text is in use. */

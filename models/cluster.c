@@ -26,7 +26,7 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
                              struct diag *diag)
 {
     struct text text = {0};
-    enum status status = text_read(&text, path, diag);
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK)
         status = cluster_parse(cluster, arena, arena_text(arena, path, strlen(path)),
                                text.data ? text.data : "", text.size, diag);

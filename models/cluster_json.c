@@ -193,7 +193,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read(&text, path, diag);
+    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK)
         status = read_document(cluster, arena, path, text.data ? text.data : "", text.size,
                                depth + 1, diag);

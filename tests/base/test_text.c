@@ -289,6 +289,54 @@ static void a_sparse_giant_is_refused(void)
     diag_release(&diag);
 }
 
+/* Reads a file or device within a limit of 1 MiB. */
+static void check_limited(const char *path, const char *message)
+{
+    struct diag diag = {0};
+    struct text text = {0};
+    CHECK_INT(path, text_read_within(&text, path, 1 << 20, &diag), STATUS_BAD_INPUT);
+    CHECK(path, diag.text != NULL && strstr(diag.text, message) != NULL);
+    CHECK("nothing kept", text.data == NULL);
+    diag_release(&diag);
+}
+
+static void a_limit_is_kept_by_files_and_by_devices_without_end(void)
+{
+    const char *path = temp_path("large");
+    struct diag diag = {0};
+    CHECK_INT("save", file_set_write(path, "x", 1, &diag), STATUS_OK);
+    if (truncate(path, (1 << 20) + 1) == 0)
+        check_limited(path, "large: error: the file is larger than 1 MiB, the most that is read\n");
+    check_limited("/dev/zero",
+                  "/dev/zero: error: the file is larger than 1 MiB, the most that is read\n");
+    unlink(path);
+    diag_release(&diag);
+}
+
+static void a_byte_order_mark_is_no_part_of_a_text(void)
+{
+    static const struct {
+        const char *label, *written, *read;
+    } rows[] = {
+        {"a mark", "\xEF\xBB\xBF{}", "{}"},
+        {"only a mark", "\xEF\xBB\xBF", ""},
+        {"the half of one", "\xEF\xBB", "\xEF\xBB"},
+        {"one that comes later", "x\xEF\xBB\xBF", "x\xEF\xBB\xBF"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *path = temp_path("mark");
+        struct diag diag = {0};
+        struct text text = {0};
+        file_set_write(path, rows[i].written, strlen(rows[i].written), &diag);
+        CHECK_INT(rows[i].label, text_read(&text, path, &diag), STATUS_OK);
+        CHECK_TEXT(rows[i].label, text.data, rows[i].read);
+        CHECK_INT(rows[i].label, (long long)text.size, (long long)strlen(rows[i].read));
+        text_release(&text);
+        diag_release(&diag);
+        unlink(path);
+    }
+}
+
 static const struct check_case cases[] = {
     {"text grows by any kind of piece", text_grows_by_any_kind_of_piece},
     {"integers print in full", integers_print_in_full},
@@ -297,6 +345,9 @@ static const struct check_case cases[] = {
     {"a link stays a link", a_link_stays_a_link},
     {"what cannot be written is said", what_cannot_be_written_is_said},
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
+    {"a limit is kept by files and by devices without end",
+     a_limit_is_kept_by_files_and_by_devices_without_end},
+    {"a byte order mark is no part of a text", a_byte_order_mark_is_no_part_of_a_text},
     {"files are saved together or not at all", files_are_saved_together_or_not_at_all},
     {"a read-only file stays", a_read_only_file_stays},
     {"what cannot be read is said", what_cannot_be_read_is_said},
