@@ -255,6 +255,10 @@ static enum status set_field(struct launch *launch, const struct launch_row *row
     if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_PRESENCE)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
                           setting->name, kind_names[row->kind]);
+    if (setting->list && row->kind != LAUNCH_TEXT && row->kind != LAUNCH_PRESENCE)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+                          "%s: [%.80s] is a list, and %s is expected", setting->name,
+                          setting->value, kind_names[row->kind]);
     if (!parse_value(row->kind, setting->value, &read))
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
                           setting->name, setting->value == NULL ? "" : setting->value,

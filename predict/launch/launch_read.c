@@ -336,7 +336,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     struct settings settings = {0};
     enum status status;
     name = arena_text(&launch->arena, name, strlen(name));
-    if (size > ((size_t)1 << 24))
+    if (size > TEXT_CONFIGURATION_MAX)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "a launch file has at most 16 MiB");
     text = arena_text(&launch->arena, text, size); /* which ends in NUL */
@@ -363,7 +363,7 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
     bool line = strstr(path, " --") != NULL || (path[0] == '-' && path[1] == '-');
     if (line && access(path, F_OK) != 0)
         return launch_read_text(launch, "the line", path, strlen(path), diag);
-    status = text_read(&text, path, diag);
+    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK && text.size > 0)
         status = launch_read_text(launch, path, text.data, text.size, diag);
     else if (status == STATUS_OK)

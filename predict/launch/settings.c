@@ -34,6 +34,34 @@ const struct setting *settings_find(const struct settings *settings, const char 
     return NULL;
 }
 
+bool settings_put_number(struct text *out, const char *digits, unsigned base)
+{
+    int64_t value = 0;
+    bool any = false;
+    for (; *digits != '\0'; digits++) {
+        char c = *digits;
+        bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'f';
+        if (c == '_' && any)
+            continue;
+        if (!letter && (c < '0' || c > '9'))
+            return false;
+        unsigned digit = (unsigned)(letter ? (c | 0x20) - 'a' + 10 : c - '0');
+        if (digit >= base || value > (INT64_MAX - (int64_t)digit) / (int64_t)base)
+            return false;
+        value = value * (int64_t)base + (int64_t)digit;
+        any = true;
+    }
+    if (any)
+        text_put_i64(out, value);
+    return any;
+}
+
+enum status settings_refuse_more(struct loc at, struct diag *diag)
+{
+    return diag_error(diag, at, STATUS_BAD_INPUT, "a launch file has at most %d settings",
+                      SETTINGS_MAX);
+}
+
 const char *settings_open_part(const char *value, struct arena *arena)
 {
     const char *open = value == NULL ? NULL : strchr(value, SETTING_OPEN);
@@ -119,9 +147,11 @@ static enum status walk(struct json_walk *w, struct json_node node)
         status = put_elements(w, node, &value);
     else if (node.value != NULL)
         status = put_scalar(w, node, &value);
+    struct loc at = {.name = w->root.doc->name, .line = json_loc(node).line};
+    if (status == STATUS_OK && w->settings->count == SETTINGS_MAX)
+        status = settings_refuse_more(at, w->diag);
     if (status == STATUS_OK && node.value != NULL)
-        settings_add(w->settings, w->path.data, value.data,
-                     (struct loc){.name = w->root.doc->name, .line = json_loc(node).line});
+        settings_add(w->settings, w->path.data, value.data, at)->list = json_is_array(node);
     text_release(&value);
     return status;
 }

@@ -31,7 +31,11 @@ struct setting {
     const char *value; /* NULL: an argument without one, a flag */
     struct loc at;
     enum setting_kind kind;
+    bool list; /* the value is an array of TOML, JSON or YAML */
 };
+
+/* The most settings of a file. */
+enum { SETTINGS_MAX = 1 << 14 };
 
 /* All-zero is empty. Texts live in the arena. */
 struct settings {
@@ -49,6 +53,13 @@ struct setting *settings_add(struct settings *settings, const char *name, const 
 /* Returns the last setting of that name; NULL: there is none. */
 const struct setting *settings_find(const struct settings *settings, const char *name);
 
+/* Appends the whole number that the digits of a base (2, 8, 10 or 16) write, as a decimal number; '_' between digits is
+ * skipped. False, and nothing is appended: there is another character, no digit, or the number is above INT64_MAX. */
+bool settings_put_number(struct text *out, const char *digits, unsigned base);
+
+/* Reports that a file has more than SETTINGS_MAX settings. */
+enum status settings_refuse_more(struct loc at, struct diag *diag);
+
 /* Returns the part of a value that only a run of the script knows ("$1"), copied into arena; NULL: there is none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
@@ -60,7 +71,8 @@ enum status settings_read_toml(struct settings *settings, const char *name, cons
                                size_t size, struct diag *diag);
 enum status settings_read_json(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag);
-/* One YAML document, a mapping. Aliases and merge keys are refused. */
+/* One YAML document, a mapping. Aliases and merge keys are refused. Plain whole numbers are YAML 1.1's, as PyYAML reads
+ * them: 020000 is octal, 0x2000 hexadecimal, 0b10 binary, and 8_192 is 8192. */
 enum status settings_read_yaml(struct settings *settings, const char *name, const char *text,
                                size_t size, struct diag *diag);
 

@@ -205,28 +205,73 @@ static enum status read_key(struct toml *t)
 
 /* ---- values ---- */
 
+/* Returns the end of digits with single '_' between them; NULL: there are none. */
+static const char *skip_digits(const char *word)
+{
+    if (!isdigit((unsigned char)*word))
+        return NULL;
+    while (isdigit((unsigned char)*word) || (*word == '_' && isdigit((unsigned char)word[1])))
+        word++;
+    return word;
+}
+
+/* True if the word is a decimal number of TOML: no zero before other digits, digits on both sides of a point. */
+static bool is_decimal(const char *word)
+{
+    word += *word == '+' || *word == '-';
+    if (strcmp(word, "inf") == 0 || strcmp(word, "nan") == 0)
+        return true;
+    const char *at = skip_digits(word);
+    if (at == NULL || (word[0] == '0' && at > word + 1))
+        return false;
+    if (*at == '.')
+        at = skip_digits(at + 1);
+    if (at != NULL && (*at | 0x20) == 'e')
+        at = skip_digits(at + 1 + (at[1] == '+' || at[1] == '-'));
+    return at != NULL && *at == '\0';
+}
+
+/* Appends a whole number after 0x, 0o or 0b; false: the word is none. */
+static bool put_based(struct text *out, const char *word)
+{
+    unsigned base = word[0] != '0'   ? 0
+                    : word[1] == 'x' ? 16
+                    : word[1] == 'o' ? 8
+                    : word[1] == 'b' ? 2
+                                     : 0;
+    bool apart = base > 0 && strstr(word, "__") == NULL && word[strlen(word) - 1] != '_';
+    return apart && settings_put_number(out, word + 2, base);
+}
+
 /* Reads a number or a word: true, 8192, 1_000, 3e-4, inf. */
 static enum status read_plain(struct toml *t, struct text *out)
 {
-    size_t before = out->size;
     struct toml start = *t;
-    while (t->at < t->end && (is_bare(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':')) {
-        if (*t->at != '_')
-            text_putc(out, *t->at);
-        t->at++;
-    }
-    const char *word = out->size > before ? out->data + before : "";
-    double number;
+    struct text text = {0};
+    enum status status = STATUS_OK;
+    text_puts(&text, "");
+    while (t->at < t->end && (is_bare(*t->at) || *t->at == '+' || *t->at == '.' || *t->at == ':'))
+        text_putc(&text, *t->at++);
+    const char *word = text.data;
     bool is_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
-    if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL))
-        return bad(&start, "dates and times are not read");
-    if (word[0] == '+')
-        word++;
-    if (is_word || parse_double(word, strlen(word), &number) ||
-        (word[0] == '0' && word[1] != '\0' && strchr("xob", word[1]) != NULL))
-        return STATUS_OK;
-    return bad(&start, "a value is expected here: a string between quotes, a number, true, false, "
-                       "an array or a table");
+    if (is_word) {
+        text_puts(out, word);
+    } else if (is_decimal(word)) {
+        for (word += *word == '+'; *word != '\0'; word++)
+            if (*word != '_')
+                text_putc(out, *word);
+    } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
+        status = bad(&start, "dates and times are not read");
+    } else if (isdigit((unsigned char)word[*word == '+' || *word == '-'])) {
+        if (!put_based(out, word))
+            status = bad(&start, "this is no number of TOML: no 0 stands before other digits, and "
+                                 "a '_' stands between two digits, as in 8_192");
+    } else {
+        status = bad(&start, "a value is expected here: a string between quotes, a number, true, "
+                             "false, an array or a table");
+    }
+    text_release(&text);
+    return status;
 }
 
 static enum status read_table(struct toml *t);
@@ -299,12 +344,14 @@ static enum status read_pair(struct toml *t)
         t->at++;
         skip_blanks(t);
         text_puts(&value, "");
-        bool table = peek(t, 0) == '{';
+        bool table = peek(t, 0) == '{', list = peek(t, 0) == '[';
         status = read_value(t, &value, false);
+        if (status == STATUS_OK && t->settings->count == SETTINGS_MAX)
+            status = settings_refuse_more(at, t->diag);
         if (status == STATUS_OK && !table && settings_find(t->settings, t->path.data) != NULL)
             status = diag_error(t->diag, at, STATUS_BAD_INPUT, "%s is given twice", t->path.data);
         if (status == STATUS_OK && !table)
-            settings_add(t->settings, t->path.data, value.data, at);
+            settings_add(t->settings, t->path.data, value.data, at)->list = list;
     }
     cut(&t->path, before);
     text_release(&value);

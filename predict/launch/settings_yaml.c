@@ -55,13 +55,41 @@ static bool is_null(const struct yaml *y)
     return false;
 }
 
+/* Appends the present scalar; a plain whole number as a decimal one. */
+static void put_scalar(const struct yaml *y, struct text *out)
+{
+    const char *word = scalar(y), *digits = word + (*word == '-' || *word == '+');
+    bool plain = y->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    size_t before = out->size;
+    unsigned base = digits[0] != '0'    ? 10
+                    : digits[1] == 'x'  ? 16
+                    : digits[1] == 'b'  ? 2
+                    : digits[1] == '\0' ? 10
+                                        : 8;
+    digits += base == 16 || base == 2 ? 2 : 0;
+    if (plain && *word == '-')
+        text_putc(out, '-');
+    if (plain && settings_put_number(out, digits, base))
+        return;
+    out->size = before;
+    text_puts(out, word);
+}
+
 static enum status refuse_alias(const struct yaml *y)
 {
     return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
                       "aliases (*name) are not read: write the value out");
 }
 
-/* Skips the value whose first event is the present one. */
+static enum status refuse_depth(const struct yaml *y)
+{
+    return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
+                      "mappings and sequences are nested deeper than %d levels, the most that are "
+                      "read",
+                      DEPTH_MAX);
+}
+
+/* Skips the value whose first event is the present one. libyaml takes time that grows with the square of the depth. */
 static enum status skip(struct yaml *y)
 {
     unsigned open = 0;
@@ -69,6 +97,8 @@ static enum status skip(struct yaml *y)
         yaml_event_type_t type = y->event.type;
         if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
             open++;
+        if (y->depth + open > DEPTH_MAX)
+            return refuse_depth(y);
         if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT)
             open--;
         if (open == 0)
@@ -85,7 +115,7 @@ static enum status read_sequence(struct yaml *y, struct text *value)
         if (value->size > 0)
             text_putc(value, ' ');
         if (y->event.type == YAML_SCALAR_EVENT)
-            text_puts(value, scalar(y));
+            put_scalar(y, value);
         else if (y->event.type == YAML_ALIAS_EVENT)
             return refuse_alias(y);
         else {
@@ -108,13 +138,14 @@ static enum status read_value(struct yaml *y, struct loc at)
     text_puts(&value, "");
     switch (y->event.type) {
     case YAML_SCALAR_EVENT:
+        put_scalar(y, &value);
         if (!is_null(y))
-            settings_add(y->settings, y->path.data, scalar(y), at);
+            settings_add(y->settings, y->path.data, value.data, at);
         break;
     case YAML_SEQUENCE_START_EVENT:
         status = read_sequence(y, &value);
         if (status == STATUS_OK)
-            settings_add(y->settings, y->path.data, value.data, at);
+            settings_add(y->settings, y->path.data, value.data, at)->list = true;
         break;
     case YAML_MAPPING_START_EVENT:
         status = read_mapping(y);
@@ -131,9 +162,7 @@ static enum status read_mapping(struct yaml *y)
 {
     size_t before = y->path.size;
     if (++y->depth > DEPTH_MAX)
-        return diag_error(y->diag, here(y), STATUS_BAD_INPUT,
-                          "this mapping is nested deeper than %d levels, the most that are read",
-                          DEPTH_MAX);
+        return refuse_depth(y);
     enum status status = next(y);
     while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {
         if (y->event.type != YAML_SCALAR_EVENT)
@@ -143,6 +172,8 @@ static enum status read_mapping(struct yaml *y)
         if (strcmp(scalar(y), "<<") == 0)
             return diag_error(y->diag, at, STATUS_BAD_INPUT,
                               "merge keys (<<) are not read: write the keys out");
+        if (y->settings->count == SETTINGS_MAX)
+            return settings_refuse_more(at, y->diag);
         text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar(y));
         status = next(y);
         if (status == STATUS_OK)
