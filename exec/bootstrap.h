@@ -1,10 +1,13 @@
 /* exec/bootstrap.h: connects several processes that run one schedule, one rank each: it finds their ranks, and
  * carries small messages between them over TCP.
  *
- * A process learns its rank from the variables that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
- * MASTER_PORT) or Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_LAUNCH_NODE_IPADDR). Rank 0 listens; all
- * messages go through it. Nothing here depends on devices: the messages are the ids that NCCL needs to start, and
- * results. */
+ * A process learns its rank from the variables that its launcher sets (the table `launchers` in
+ * exec/bootstrap_place.c: torchrun, mpirun, Slurm's steps). Rank 0 listens; all messages go through it. Nothing here
+ * depends on devices: the messages are the ids that NCCL needs to start, and results.
+ *
+ * Rank 0 acknowledges every process that connects: both must be of one version of the program, of one world size, and
+ * about to run the same schedule. The port is one of our own, since torchrun's agent keeps its own store on
+ * MASTER_PORT. */
 #ifndef EXEC_BOOTSTRAP_H
 #define EXEC_BOOTSTRAP_H
 
@@ -14,37 +17,60 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define BOOTSTRAP_UNKNOWN UINT32_MAX
+
 struct bootstrap_place {
-    uint32_t rank, size, local; /* local: index among the processes of its machine */
-    char host[256];             /* of rank 0 */
+    uint32_t rank, size;
+    uint32_t
+        local; /* index among the processes of its machine; BOOTSTRAP_UNKNOWN: found when they connect */
+    char host[256]; /* of rank 0 */
     uint16_t port;
 };
 
-/* Reads the place from the environment; size 1 if no such variable is set. */
+/* Reads the place from the environment; size 1 if no launcher has set its variables. */
 enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *diag);
 
 struct bootstrap;
 
-/* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message. */
-struct bootstrap *bootstrap_open(const struct bootstrap_place *place, double timeout_s,
-                                 struct diag *diag);
+/* Connects all processes; waits at most timeout_s for them, which is also the time limit of every later message.
+ * `schedule` must be the same number on all. STATUS_SYSTEM: somebody did not come, the port is another program's, or a
+ * process differs from rank 0; every process gets a message. */
+struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t schedule,
+                                 double timeout_s, struct diag *diag);
 void bootstrap_close(struct bootstrap *bootstrap);
 
 uint32_t bootstrap_rank(const struct bootstrap *bootstrap);
 uint32_t bootstrap_size(const struct bootstrap *bootstrap);
+/* Return the index among the processes of this machine, and their number. */
 uint32_t bootstrap_local(const struct bootstrap *bootstrap);
+uint32_t bootstrap_local_size(const struct bootstrap *bootstrap);
 
 /* Sends root's data to all processes. All processes must make the same calls in the same order. STATUS_SYSTEM: a
- * process is gone, or has not answered in time; every later call fails, too. */
+ * process is gone, or has not answered in time; every later call fails, too. The time counts anew whenever the
+ * processes report progress. */
 enum status bootstrap_broadcast(struct bootstrap *bootstrap, uint32_t root, void *data,
                                 size_t bytes, struct diag *diag);
 /* Collects the data `mine` of every process in `all`, (size, bytes). */
 enum status bootstrap_gather(struct bootstrap *bootstrap, const void *mine, void *all, size_t bytes,
                              struct diag *diag);
+/* Fails on every process unless all have the same schedule. */
+enum status bootstrap_agree(struct bootstrap *bootstrap, uint64_t schedule, struct diag *diag);
+
+/* What the processes know of each other during a step. It travels on connections of its own, several times a second. */
+struct bootstrap_progress {
+    uint64_t ended;  /* ops that have ended, on all processes */
+    uint32_t busy;   /* processes on which an op is at work */
+    uint32_t failed; /* 1 + the rank of a process that has failed; 0: none */
+};
+
+/* Reports this process's progress (failed: whether it has failed), and reads that of all as far as it is known. Any
+ * thread may call it. */
+struct bootstrap_progress bootstrap_report(struct bootstrap *bootstrap, uint64_t ended, bool busy,
+                                           bool failed);
 
 /* Returns the processes that this one was started with, connected at the first call and kept until it ends; *world is
- * NULL if there are no others. */
-enum status bootstrap_world(struct bootstrap **world, struct diag *diag);
+ * NULL if there are no others. All must have the same `schedule`, in every call. */
+enum status bootstrap_world(struct bootstrap **world, uint64_t schedule, struct diag *diag);
 /* True if this process is the one that prints: the only one, or rank 0. */
 bool bootstrap_speaks(void);
 

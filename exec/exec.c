@@ -4,6 +4,7 @@
 #include "exec/executor.h"
 #include "exec/measure.h"
 #include "exec/poison.h"
+#include "schedule/ir/id_map.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -257,12 +258,35 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
                       near ? near : names[0]);
 }
 
+/* Returns a number that processes with equal schedules have in common: ops, operands, waits, sizes and places. */
+static uint64_t schedule_number(const struct ir *ir)
+{
+    const uint64_t numbers[] = {
+        mesh_ranks(&ir->mesh), (uint64_t)ir->layout.tokens, (uint64_t)ir->global_batch, ir->dtype,
+        ir->role_count,        ir->arena_bytes[MEMORY_HBM]};
+    uint64_t hash = hash_text((const char *)numbers, sizeof numbers);
+    hash = hash_word(hash, hash_text((const char *)ir->op.kind, ir->op.count));
+    hash = hash_word(hash, hash_text((const char *)ir->op.stream, ir->op.count));
+    hash =
+        hash_word(hash, hash_text((const char *)ir->op.shape, ir->op.count * sizeof *ir->op.shape));
+    hash = hash_word(hash,
+                     hash_text((const char *)ir->operand, ir->operand_count * sizeof *ir->operand));
+    hash = hash_word(hash, hash_text((const char *)ir->wait, ir->wait_count * sizeof *ir->wait));
+    hash = hash_word(hash, hash_text((const char *)ir->buffer.offset,
+                                     ir->buffer.count * sizeof *ir->buffer.offset));
+    for (uint32_t i = 0; i < ir->shape_count; i++)
+        hash = hash_word(hash, hash_text((const char *)ir->shape[i].p, sizeof ir->shape[i].p));
+    return hash;
+}
+
 /* Finds the ranks of this process. They are all ranks, unless a launcher has started several processes for a backend
  * that supports this: then each process has one rank. */
 static enum status find_ranks(struct exec_run *run, struct diag *diag)
 {
     run->count = run->plan.ranks;
-    enum status status = run->backend->processes ? bootstrap_world(&run->world, diag) : STATUS_OK;
+    enum status status = run->backend->processes
+                             ? bootstrap_world(&run->world, schedule_number(run->ir), diag)
+                             : STATUS_OK;
     if (status != STATUS_OK || run->world == NULL)
         return status;
     run->first = bootstrap_rank(run->world);

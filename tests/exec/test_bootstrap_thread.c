@@ -4,10 +4,13 @@
 
 #include "tests/check.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SIZE = 5, ROUNDS = 50, BYTES = 70000 };
@@ -45,7 +48,7 @@ static void *process_main(void *argument)
 {
     struct process *p = argument;
     struct diag diag = {0};
-    struct bootstrap *b = bootstrap_open(&p->place, 10, &diag);
+    struct bootstrap *b = bootstrap_open(&p->place, 1, 10, &diag);
     if (b == NULL) {
         p->wrong++;
         fputs(diag.text, stderr);
@@ -90,38 +93,367 @@ static void a_process_that_goes_is_noticed(void)
         CHECK("the others are told", i == 2 || process[i].told);
 }
 
+enum { VARIABLES = 6 };
+
+static const struct {
+    const char *label, *variable[VARIABLES]; /* name=value */
+    uint32_t rank, size, local;
+    const char *host;
+    uint16_t port;
+} launched[] = {
+    {"none", {0}, 0, 1, 0, "127.0.0.1", 29555},
+    {"torchrun",
+     {"RANK=5", "WORLD_SIZE=8", "LOCAL_RANK=1", "MASTER_ADDR=a", "MASTER_PORT=29500"},
+     5,
+     8,
+     1,
+     "a",
+     30500},
+    {"a port near the end", {"MASTER_PORT=65000"}, 0, 1, 0, "127.0.0.1", 64000},
+    {"our own port", {"MASTER_PORT=29500", "LONGHAUL_PORT=4000"}, 0, 1, 0, "127.0.0.1", 4000},
+    {"by hand, two variables",
+     {"RANK=1", "WORLD_SIZE=2"},
+     1,
+     2,
+     BOOTSTRAP_UNKNOWN,
+     "127.0.0.1",
+     29555},
+    {"srun",
+     {"SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=4", "SLURM_LOCALID=1", "SLURM_STEP_ID=2",
+      "SLURM_JOB_ID=12345", "SLURM_STEP_NODELIST=gpu[007-009,12]-a,login1"},
+     3,
+     4,
+     1,
+     "gpu007-a",
+     20000 + (12345 * 7 + 2) % 10000},
+    {"srun on one node",
+     {"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_LOCALID=0",
+      "SLURM_STEP_NODELIST=node-a,node-b", "SLURM_JOB_ID=1"},
+     0,
+     2,
+     0,
+     "node-a",
+     20007},
+    {"the shell of sbatch",
+     {"SLURM_NTASKS=8", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_JOB_ID=1",
+      "SLURM_LAUNCH_NODE_IPADDR=10.0.0.1"},
+     0,
+     1,
+     0,
+     "127.0.0.1",
+     29555},
+    {"mpirun of Open MPI below srun",
+     {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK=2",
+      "OMPI_COMM_WORLD_LOCAL_SIZE=4", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0"},
+     2,
+     4,
+     2,
+     "127.0.0.1",
+     29555},
+    {"mpirun of MPICH",
+     {"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"},
+     1,
+     2,
+     1,
+     "127.0.0.1",
+     29555},
+};
+
+static const struct {
+    const char *label, *variable[VARIABLES], *message;
+} wrongly_launched[] = {
+    {"no number",
+     {"WORLD_SIZE=many"},
+     "WORLD_SIZE: error: 'many' is not a whole number from 0 to 65535; launchers (torchrun, "
+     "mpirun, srun) set this variable\n"},
+    {"no rank",
+     {"WORLD_SIZE=2"},
+     "RANK: error: is not set, but WORLD_SIZE is: 2 processes have ranks from 0\n"},
+    {"a rank too many",
+     {"WORLD_SIZE=2", "RANK=2"},
+     "WORLD_SIZE: error: rank 2 of 2 processes; ranks count from 0\n"},
+    {"two machines and no address",
+     {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2"},
+     "MASTER_ADDR: error: is not set; with processes on several machines it must name the machine "
+     "of rank 0, in the environment of all\n"},
+};
+
+static void set_environment(const char *const *variable, bool set)
+{
+    for (int k = 0; k < VARIABLES && variable[k] != NULL; k++) {
+        char name[64];
+        size_t size = strcspn(variable[k], "=");
+        snprintf(name, sizeof name, "%.*s", (int)size, variable[k]);
+        if (set)
+            setenv(name, variable[k] + size + 1, 1);
+        else
+            unsetenv(name);
+    }
+}
+
 static void launchers_say_who_we_are(void)
 {
-    static const struct {
-        const char *label, *name[3], *value[3];
-        uint32_t rank, size, local;
-    } rows[] = {
-        {"torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK"}, {"5", "8", "1"}, 5, 8, 1},
-        {"slurm", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}, {"3", "4", "3"}, 3, 4, 3},
-    };
-    struct diag diag = {0};
     struct bootstrap_place place;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        for (int k = 0; k < 3; k++)
-            setenv(rows[i].name[k], rows[i].value[k], 1);
-        CHECK_INT(rows[i].label, bootstrap_place_read(&place, &diag), STATUS_OK);
-        CHECK_INT(rows[i].label, place.rank, rows[i].rank);
-        CHECK_INT(rows[i].label, place.size, rows[i].size);
-        CHECK_INT(rows[i].label, place.local, rows[i].local);
-        for (int k = 0; k < 3; k++)
-            unsetenv(rows[i].name[k]);
+    for (size_t i = 0; i < ARRAY_LEN(launched); i++) {
+        struct diag diag = {0};
+        set_environment(launched[i].variable, true);
+        CHECK_INT(launched[i].label, bootstrap_place_read(&place, &diag), STATUS_OK);
+        set_environment(launched[i].variable, false);
+        CHECK_TEXT(launched[i].label, diag.text ? diag.text : "", "");
+        CHECK_INT(launched[i].label, place.rank, launched[i].rank);
+        CHECK_INT(launched[i].label, place.size, launched[i].size);
+        CHECK_INT(launched[i].label, place.local, launched[i].local);
+        CHECK_TEXT(launched[i].label, place.host, launched[i].host);
+        CHECK_INT(launched[i].label, place.port, launched[i].port);
+        diag_release(&diag);
     }
-    CHECK_INT("nothing said", bootstrap_place_read(&place, &diag), STATUS_OK);
-    CHECK_INT("alone", place.size, 1);
-    setenv("WORLD_SIZE", "many", 1);
-    CHECK_INT("no number", bootstrap_place_read(&place, &diag), STATUS_BAD_INPUT);
+    for (size_t i = 0; i < ARRAY_LEN(wrongly_launched); i++) {
+        struct diag diag = {0};
+        set_environment(wrongly_launched[i].variable, true);
+        CHECK_INT(wrongly_launched[i].label, bootstrap_place_read(&place, &diag), STATUS_BAD_INPUT);
+        set_environment(wrongly_launched[i].variable, false);
+        CHECK_TEXT(wrongly_launched[i].label, diag.text ? diag.text : "",
+                   wrongly_launched[i].message);
+        diag_release(&diag);
+    }
+}
+
+/* ---- the port, and who listens there ---- */
+
+/* A server that keeps a port, as the store of torchrun's agent does: it takes connections, and reads, and says what a
+ * server of another protocol may say. */
+struct store {
+    int fd;
+    const char *says; /* NULL: it closes the connection */
+    pthread_t thread;
+};
+
+static void *serve(void *argument)
+{
+    const struct store *store = argument;
+    for (;;) {
+        char bytes[256];
+        int peer = accept(store->fd, NULL, NULL);
+        if (peer < 0)
+            return NULL;
+        (void)!recv(peer, bytes, sizeof bytes, 0);
+        if (store->says != NULL)
+            (void)!send(peer, store->says, strlen(store->says), MSG_NOSIGNAL);
+        close(peer);
+    }
+}
+
+static bool store_open(struct store *store, uint16_t port, const char *says)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    *store = (struct store){.fd = socket(AF_INET, SOCK_STREAM, 0), .says = says};
+    return bind(store->fd, (struct sockaddr *)(void *)&address, sizeof address) == 0 &&
+           listen(store->fd, 16) == 0 && pthread_create(&store->thread, NULL, serve, store) == 0;
+}
+
+static void store_close(struct store *store)
+{
+    shutdown(store->fd, SHUT_RDWR);
+    pthread_join(store->thread, NULL);
+    close(store->fd);
+}
+
+/* A process that connects, and what it is told. */
+struct caller {
+    struct bootstrap_place place;
+    uint64_t schedule;
+    double timeout_s;
+    struct bootstrap *b;
+    struct diag diag;
+    pthread_t thread;
+};
+
+static void *call(void *argument)
+{
+    struct caller *c = argument;
+    c->b = bootstrap_open(&c->place, c->schedule, c->timeout_s, &c->diag);
+    return NULL;
+}
+
+static void call_all(struct caller *caller, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pthread_create(&caller[i].thread, NULL, call, &caller[i]);
+    for (size_t i = 0; i < count; i++)
+        pthread_join(caller[i].thread, NULL);
+}
+
+static void leave_all(struct caller *caller, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bootstrap_close(caller[i].b);
+        diag_release(&caller[i].diag);
+    }
+}
+
+/* torchrun's agent has MASTER_PORT when the processes start. */
+static void the_store_of_an_agent_is_in_nobodys_way(void)
+{
+    struct store store;
+    struct caller caller[2] = {0};
+    char port[16];
+    uint16_t master = new_port();
+    if (!CHECK("the store has the port", store_open(&store, master, NULL)))
+        return;
+    snprintf(port, sizeof port, "%d", master);
+    setenv("MASTER_PORT", port, 1);
+    setenv("WORLD_SIZE", "2", 1);
+    for (size_t i = 0; i < 2; i++) {
+        struct diag diag = {0};
+        setenv("RANK", i == 0 ? "0" : "1", 1);
+        CHECK_INT("place", bootstrap_place_read(&caller[i].place, &diag), STATUS_OK);
+        caller[i].timeout_s = 10;
+        diag_release(&diag);
+    }
+    unsetenv("MASTER_PORT");
     unsetenv("WORLD_SIZE");
-    diag_release(&diag);
+    unsetenv("RANK");
+    call_all(caller, 2);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_TEXT("nothing is said", caller[i].diag.text ? caller[i].diag.text : "", "");
+        if (CHECK("connected", caller[i].b != NULL)) {
+            CHECK_INT("place on the machine", bootstrap_local(caller[i].b), (int64_t)i);
+            CHECK_INT("processes of the machine", bootstrap_local_size(caller[i].b), 2);
+        }
+    }
+    leave_all(caller, 2);
+    store_close(&store);
+}
+
+static void another_program_on_the_port_is_named_on_both_sides(void)
+{
+    static const char *const says[] = {NULL, "HTTP/1.1 400 Bad Request\r\n\r\n",
+                                       "longer than an answer: ................................."};
+    for (size_t k = 0; k < ARRAY_LEN(says); k++) {
+        struct store store;
+        uint16_t port = new_port();
+        char first[256], second[256];
+        struct caller caller[2] = {{.place = {0, 2, 0, "127.0.0.1", port}, .timeout_s = 3},
+                                   {.place = {1, 2, 1, "127.0.0.1", port}, .timeout_s = 3}};
+        if (!CHECK("the store has the port", store_open(&store, port, says[k])))
+            return;
+        call_all(caller, 2);
+        snprintf(first, sizeof first,
+                 "bind: error: rank 0 of 2 cannot listen on port %d: another program has it, or "
+                 "another run on this machine; LONGHAUL_PORT chooses another port, the same for "
+                 "all processes\n",
+                 port);
+        snprintf(second, sizeof second,
+                 "rank 0: error: rank 1 does not find rank 0: another program listens on "
+                 "127.0.0.1:%d and does not answer as longhaul would; LONGHAUL_PORT chooses "
+                 "another port, the same for all processes\n",
+                 port);
+        CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "", first);
+        CHECK_TEXT("rank 1", caller[1].diag.text ? caller[1].diag.text : "", second);
+        leave_all(caller, 2);
+        store_close(&store);
+    }
+}
+
+static void processes_that_differ_are_refused_on_both_sides(void)
+{
+    static const struct {
+        const char *label;
+        uint32_t rank, size;
+        uint64_t schedule;
+        const char *message; /* of both */
+    } rows[] = {
+        {"size", 1, 3, 7,
+         "rank 0: error: rank 1 is one of 3 processes and rank 0 one of 2; the launcher must give "
+         "all the same number\n"},
+        {"schedule", 1, 2, 8,
+         "rank 0: error: rank 1 has another schedule than rank 0; all processes must be started "
+         "with the same options and files\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint16_t port = new_port();
+        struct caller caller[2] = {
+            {.place = {0, 2, 0, "127.0.0.1", port}, .schedule = 7, .timeout_s = 10},
+            {.place = {rows[i].rank, rows[i].size, 1, "127.0.0.1", port},
+             .schedule = rows[i].schedule,
+             .timeout_s = 10}};
+        call_all(caller, 2);
+        for (size_t k = 0; k < 2; k++) {
+            CHECK("refused", caller[k].b == NULL);
+            CHECK_TEXT(rows[i].label, caller[k].diag.text ? caller[k].diag.text : "",
+                       rows[i].message);
+        }
+        leave_all(caller, 2);
+    }
+}
+
+static void those_who_have_come_hear_who_has_not(void)
+{
+    uint16_t port = new_port();
+    char message[256];
+    struct caller caller[2] = {{.place = {0, 4, 0, "127.0.0.1", port}, .timeout_s = 1},
+                               {.place = {2, 4, 1, "127.0.0.1", port}, .timeout_s = 1}};
+    call_all(caller, 2);
+    snprintf(message, sizeof message,
+             "rank 0: error: of 4 processes not all have connected to port %d within 1 s; missing: "
+             "rank 1, 3\n",
+             port);
+    for (size_t k = 0; k < 2; k++)
+        CHECK_TEXT("missing", caller[k].diag.text ? caller[k].diag.text : "", message);
+    leave_all(caller, 2);
+}
+
+/* ---- progress ---- */
+
+/* Returns true once `as_wanted` holds of what process `at` knows; gives up after five seconds. */
+static bool comes_to_know(struct caller *at, uint64_t own, uint64_t ended, uint32_t busy,
+                          uint32_t failed)
+{
+    static const struct timespec nap = {0, 20000000};
+    for (int tries = 0; tries < 250; tries++) {
+        struct bootstrap_progress p = bootstrap_report(at->b, own, false, false);
+        if (p.ended == ended && p.busy == busy && p.failed == failed)
+            return true;
+        nanosleep(&nap, NULL);
+    }
+    return false;
+}
+
+static void progress_reaches_all_processes(void)
+{
+    enum { COUNT = 3 };
+    struct caller caller[COUNT] = {0};
+    uint16_t port = new_port();
+    for (uint32_t i = 0; i < COUNT; i++)
+        caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port}, .timeout_s = 10};
+    call_all(caller, COUNT);
+    bool all = true;
+    for (uint32_t i = 0; i < COUNT; i++)
+        all = all && CHECK("connected", caller[i].b != NULL);
+    if (all) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            (void)bootstrap_report(caller[i].b, 10 * i, i == 2, false);
+        CHECK("rank 1 hears of rank 2", comes_to_know(&caller[1], 10, 30, 1, 0));
+        CHECK("rank 0 hears of rank 2", comes_to_know(&caller[0], 0, 30, 1, 0));
+        (void)bootstrap_report(caller[2].b, 25, false, true);
+        CHECK("a failure is known", comes_to_know(&caller[1], 10, 35, 0, 3));
+        bootstrap_close(caller[2].b);
+        caller[2].b = NULL;
+        CHECK("so is an end", comes_to_know(&caller[0], 0, 35, 0, 3));
+    }
+    leave_all(caller, COUNT);
 }
 
 static const struct check_case cases[] = {
     {"launchers say who we are", launchers_say_who_we_are},
     {"everybody hears everybody", everybody_hears_everybody},
     {"a process that goes is noticed", a_process_that_goes_is_noticed},
+    {"the store of an agent is in nobody's way", the_store_of_an_agent_is_in_nobodys_way},
+    {"another program on the port is named on both sides",
+     another_program_on_the_port_is_named_on_both_sides},
+    {"processes that differ are refused on both sides",
+     processes_that_differ_are_refused_on_both_sides},
+    {"those who have come hear who has not", those_who_have_come_hear_who_has_not},
+    {"progress reaches all processes", progress_reaches_all_processes},
 };
 CHECK_MAIN("bootstrap", cases)

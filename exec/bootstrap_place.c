@@ -1,0 +1,153 @@
+/* Reads rank, size and address from the variables of launchers. */
+#include "exec/bootstrap.h"
+
+#include "base/arena.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without a launcher's port; above the port of torchrun's store; and where ports by Slurm's numbers begin. */
+enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 10000 };
+
+/* The first row whose mark is set says how this process was started. mpirun starts its daemons by srun where it can, so
+ * its processes may have Slurm's variables, too. Of Slurm only a step's count is read: the shell of sbatch has
+ * SLURM_NTASKS and SLURM_PROCID without being one of several processes. */
+static const struct launcher {
+    const char *mark, *size, *rank, *local;
+    const char *local_size; /* NULL: not asked */
+} launchers[] = {
+    /* torchrun, or by hand */
+    {"WORLD_SIZE", "WORLD_SIZE", "RANK", "LOCAL_RANK", NULL},
+    /* mpirun of Open MPI */
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    /* mpirun of MPICH and Intel MPI */
+    {"MPI_LOCALNRANKS", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    /* srun */
+    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", NULL},
+};
+
+static const struct launcher *find_launcher(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
+        if (getenv(launchers[i].mark) != NULL)
+            return &launchers[i];
+    return NULL;
+}
+
+static enum status read_number(const char *name, uint32_t fallback, uint32_t *number,
+                               struct diag *diag)
+{
+    const char *text = getenv(name);
+    char *end;
+    *number = fallback;
+    if (text == NULL)
+        return STATUS_OK;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value > 65535)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "'%s' is not a whole number from 0 to 65535; launchers (torchrun, "
+                          "mpirun, srun) set this variable",
+                          text);
+    *number = (uint32_t)value;
+    return STATUS_OK;
+}
+
+/* Writes the first host of a list such as "gpu[003-010,12]-a,login1": "gpu003-a". */
+static void first_host(const char *list, char *host, size_t size)
+{
+    size_t stem = strcspn(list, "[,");
+    const char *number = list[stem] == '[' ? list + stem + 1 : "";
+    size_t digits = strcspn(number, "-,]");
+    const char *after = strchr(number, ']');
+    after = after != NULL ? after + 1 : "";
+    snprintf(host, size, "%.*s%.*s%.*s", (int)stem, list, (int)digits, number,
+             (int)strcspn(after, "[,"), after);
+}
+
+static bool is_slurm(const struct launcher *launcher)
+{
+    return launcher != NULL && strncmp(launcher->size, "SLURM", 5) == 0;
+}
+
+static enum status read_host(struct bootstrap_place *place, const struct launcher *launcher,
+                             struct diag *diag)
+{
+    const char *host = getenv("MASTER_ADDR"), *nodes = getenv("SLURM_STEP_NODELIST");
+    uint32_t local_size = place->size;
+    snprintf(place->host, sizeof place->host, "%s", host != NULL ? host : "127.0.0.1");
+    if (host != NULL || launcher == NULL)
+        return STATUS_OK;
+    if (is_slurm(launcher) && nodes != NULL) {
+        first_host(nodes, place->host, sizeof place->host);
+        return STATUS_OK;
+    }
+    enum status status = launcher->local_size != NULL
+                             ? read_number(launcher->local_size, place->size, &local_size, diag)
+                             : STATUS_OK;
+    if (status == STATUS_OK && local_size < place->size)
+        status = diag_error(diag, (struct loc){.name = "MASTER_ADDR"}, STATUS_BAD_INPUT,
+                            "is not set; with processes on several machines it must name the "
+                            "machine of rank 0, in the environment of all");
+    return status;
+}
+
+/* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of Slurm
+ * may share a machine. */
+static enum status read_port(struct bootstrap_place *place, const struct launcher *launcher,
+                             struct diag *diag)
+{
+    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    uint32_t port, master;
+    enum status status = read_number("MASTER_PORT", 0, &master, diag);
+    if (master > 0)
+        port = master + BESIDE <= UINT16_MAX ? master + BESIDE : master - BESIDE;
+    else if (is_slurm(launcher) && job != NULL)
+        port = SLURM_PORTS + (uint32_t)((strtoull(job, NULL, 10) * 7 +
+                                         (step != NULL ? strtoull(step, NULL, 10) : 0)) %
+                                        SLURM_PORT_COUNT);
+    else
+        port = PORT;
+    if (status == STATUS_OK)
+        status = read_number("LONGHAUL_PORT", port, &port, diag);
+    place->port = (uint16_t)port;
+    return status;
+}
+
+enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *diag)
+{
+    const struct launcher *launcher = find_launcher();
+    enum status status = STATUS_OK;
+    *place = (struct bootstrap_place){.size = 1};
+    if (launcher != NULL) {
+        status = read_number(launcher->size, 1, &place->size, diag);
+        if (status == STATUS_OK && place->size > 1 && getenv(launcher->rank) == NULL)
+            status = diag_error(diag, (struct loc){.name = launcher->rank}, STATUS_BAD_INPUT,
+                                "is not set, but %s is: %" PRIu32 " processes have ranks from 0",
+                                launcher->size, place->size);
+        if (status == STATUS_OK)
+            status = read_number(launcher->rank, 0, &place->rank, diag);
+        if (status == STATUS_OK)
+            status = read_number(launcher->local, BOOTSTRAP_UNKNOWN, &place->local, diag);
+    }
+    if (status == STATUS_OK && (place->size == 0 || place->rank >= place->size))
+        status = diag_error(diag, (struct loc){.name = launcher->size}, STATUS_BAD_INPUT,
+                            "rank %" PRIu32 " of %" PRIu32 " processes; ranks count from 0",
+                            place->rank, place->size);
+    if (status == STATUS_OK)
+        status = read_host(place, launcher, diag);
+    return status == STATUS_OK ? read_port(place, launcher, diag) : status;
+}
+
+bool bootstrap_speaks(void)
+{
+    struct bootstrap_place place;
+    struct diag unread = {0};
+    bool speaks = bootstrap_place_read(&place, &unread) != STATUS_OK || place.rank == 0;
+    diag_release(&unread);
+    return speaks;
+}
