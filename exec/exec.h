@@ -62,9 +62,11 @@ struct exec_options {
     uint32_t steps;  /* steps measured; 0: 1 */
     bool poison;     /* prove that every element is written before it is read (slow) */
     bool trace;      /* fill result.trace with the median step */
-    double stall_s;  /* the run fails after this time in which no op ends and none works; 0: 10 */
-    double limit_s;  /* the run fails when one step takes longer; 0: no limit */
-    bool profile;    /* on a GPU, with trace: times come from CUPTI, not from events */
+    /* the run fails after this time in which no op ends and none is at work, on any process; 0: 10, with several
+     * processes 60 */
+    double stall_s;
+    double limit_s; /* the run fails when one step takes longer; 0: no limit */
+    bool profile;   /* on a GPU, with trace: times come from CUPTI, not from events */
     enum exec_attention attention;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */

@@ -1,5 +1,6 @@
 #include "exec/executor.h"
 
+#include "exec/bootstrap.h"
 #include "exec/poison.h"
 #include "exec/stall.h"
 
@@ -9,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* Default limits of time without progress: of one process, and of several, between which a collective may be at work
+ * that nobody sees progress. */
+enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
 struct host {
     struct executor *executor;
@@ -294,11 +299,20 @@ static void look(struct exec_run *run, struct watch *watch)
         run->backend->watch(run);
     double now = run_now();
     uint64_t progress = atomic_load(&run->progress);
-    if (progress != watch->progress || atomic_load(&run->busy) > 0) {
-        watch->progress = progress;
+    bool busy = atomic_load(&run->busy) > 0;
+    struct bootstrap_progress all = {progress, busy, 0};
+    if (run->world != NULL) /* an op that waits for another process is at work if that process is */
+        all = bootstrap_report(run->world, progress, busy, false);
+    if (all.ended != watch->progress || busy || all.busy > 0) {
+        watch->progress = all.ended;
         watch->still_since_s = now;
     }
-    if (now - watch->still_since_s >= watch->stall_s) {
+    if (all.failed != 0) {
+        stall_explain(run, why, sizeof why);
+        run_failed(run, IR_NONE, IR_NONE,
+                   "rank %" PRIu32 " has failed or ended, and its own message says why; here %s",
+                   all.failed - 1, why);
+    } else if (now - watch->still_since_s >= watch->stall_s) {
         stall_explain(run, why, sizeof why);
         run_failed(run, IR_NONE, IR_NONE, "the step has stalled: %s", why);
     } else if (watch->limit_s > 0 && now - watch->begin_s >= watch->limit_s) {
@@ -318,13 +332,15 @@ double executor_step(struct executor *executor)
     for (uint32_t rank = 0; rank < ranks; rank++)
         atomic_store(&run->host[rank], plan_first(&run->plan, rank));
 
-    struct watch watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s : 10,
+    struct watch watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s
+                                     : run->world != NULL      ? STALL_TOGETHER_S
+                                                               : STALL_S,
                           .limit_s = run->options->limit_s,
                           .progress = atomic_load(&run->progress)};
     double look_s = watch.stall_s / 8;
     if (watch.limit_s > 0 && watch.limit_s / 8 < look_s)
         look_s = watch.limit_s / 8;
-    if (run->options->ended_by != NULL && look_s > 0.1)
+    if ((run->options->ended_by != NULL || run->world != NULL) && look_s > 0.1)
         look_s = 0.1;
     pthread_mutex_lock(&run->lock);
     run->ranks_done = 0;
@@ -351,5 +367,7 @@ double executor_step(struct executor *executor)
         run->backend->end_step(run);
         failed = run_stopped(run);
     }
+    if (run->world != NULL)
+        (void)bootstrap_report(run->world, atomic_load(&run->progress), false, failed);
     return failed ? -1 : seconds;
 }

@@ -72,6 +72,13 @@ static const struct option rows[] = {
      .value = "S",
      .unset = "none",
      .help = "seconds after which a step, or connecting a group of processes, counts as failed"},
+    {.name = "stall",
+     .kind = OPTION_NUMBER,
+     .value = "S",
+     .unset = "10, with several processes 60",
+     .help =
+         "seconds after which a step has failed in which no op ends and none is at work, on any "
+         "process"},
     {.name = "copy-rate",
      .kind = OPTION_TEXT,
      .value = "RATE",
@@ -158,6 +165,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                 .trace = options_given(o, "o"),
                 .profile = options_given(o, "cupti"),
                 .limit_s = options_number(o, "timeout"),
+                .stall_s = options_number(o, "stall"),
             },
     };
     const struct backend *backend = backend_find(wanted->exec.backend);

@@ -293,6 +293,24 @@ static uint32_t next_mark(const struct cuda_stream *stream)
     return IR_NONE;
 }
 
+/* Sees the end of launched ops none of which has an event: a stream may stop behind an op that nobody waits for. */
+static void look_at_rest(struct cuda_stream *stream)
+{
+    uint32_t launched = stream->launched;
+    if (stream->ended == launched || next_mark(stream) != IR_NONE)
+        return;
+    cudaError_t error = cudaStreamQuery(stream->handle);
+    if (error == cudaErrorNotReady)
+        return;
+    if (error != cudaSuccess) {
+        cuda_failed(stream->rank, stream->list.op[stream->ended],
+                    "cudaStreamQuery (this op, or one before or behind it)", error);
+        return;
+    }
+    atomic_fetch_add(&stream->rank->run->progress, launched - stream->ended);
+    stream->ended = launched;
+}
+
 static void look_at_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
@@ -308,6 +326,7 @@ static void look_at_stream(struct cuda_stream *stream)
         atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended);
         stream->ended = i + 1;
     }
+    look_at_rest(stream);
 }
 
 static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)

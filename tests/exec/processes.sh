@@ -117,6 +117,36 @@ for group in replica hp; do
     unset EMULATED_NCCL_STOPS EMULATED_NCCL_ABSENT
 done
 
+# Rank 1 has nothing to do until rank 0 has made twelve slow copies: the run moves on while any rank does.
+cat >"$out/late.ir" <<'END'
+longhaul schedule 1
+mesh g=2
+arena hbm=1024 pinned=512
+group g axes=g
+stream compute compute
+stream there comm
+stream d2h d2h
+buffer a0 hbm f32 [4] activation persistent at=0
+buffer b0 hbm f32 [4] activation persistent at=512
+buffer c0 pinned f32 [4] activation persistent at=0
+op 0 fill compute count=4 writes a0
+END
+for i in {1..12}; do
+    echo "op $i d2h d2h bytes=16 guard g<1 waits $((i - 1)) reads a0 writes c0"
+done >>"$out/late.ir"
+cat >>"$out/late.ir" <<'END'
+op 13 send there group=g by=+1 bytes=16 guard g<1 waits 12 reads a0
+op 14 recv there group=g by=-1 bytes=16 guard g>=1 writes b0
+END
+EMULATED_COPY_S=0.25 processes 2 "$out/late.ir" --stall 1.5 --warmup 0 --steps 1 ||
+    fails "wrong: a rank that waits longer than --stall for one that works"
+EMULATED_NCCL_STOPS=device says "the step has stalled: rank" \
+    2 --strategy ulysses --profile ideal --weights replicated --stall 2
+for r in 0 1; do
+    grep -qE "has failed or ended, and its own message says why; here rank $r: op|stalled: rank $r: op" "$out/$r.txt" ||
+        fails "rank $r does not say what it waited for"
+done
+
 export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \
     2 --strategy ulysses --profile ideal --weights replicated
