@@ -19,7 +19,7 @@ static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .unset = "both files that ship with the program",
+     .unset = "all files that ship with the program",
      .help =
          "a CSV file of measurements: one published figure a row, or one measured training step a "
          "row with the options of predict that describe it; the column names tell which"},
@@ -389,7 +389,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = external_validation_run(&steps, &data.steps, external_setup, diag);
     if (status == STATUS_OK)
-        run_residuals_add(&runs, &figures, &steps);
+        status = run_residuals_add(&runs, &figures, &steps, diag);
     if (status == STATUS_OK)
         status = print(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {

@@ -28,7 +28,7 @@ struct rows {
 static bool is_row(const struct rows *rows, size_t i)
 {
     const struct residual *row = &rows->all->row[i];
-    return !isnan(row->value[rows->of]) &&
+    return row->set[0] == '\0' && !isnan(row->value[rows->of]) &&
            (rows->without == NULL || strcmp(row->source, rows->without) != 0);
 }
 

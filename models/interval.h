@@ -37,8 +37,8 @@ struct interval {
     bool is_new[TRAIT_COUNT];  /* traits that no run has */
 };
 
-/* Returns the interval of a run; without: a source whose rows are left out, or NULL. There is no interval where fewer
- * than two sources are left. */
+/* Returns the interval of a run from the residuals of the set ""; without: a source whose rows are left out, or NULL.
+ * There is no interval where fewer than two sources are left. */
 struct interval interval_make(const struct residuals *residuals, enum residual_of of,
                               struct interval_run run, const char *without);
 

@@ -1,9 +1,33 @@
 #include "predict/intervals.h"
+#include "models/work.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Fills the features that follow from choices. */
+static void add_choices(struct similarity *like, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    const bool alone = c->attention == CHOICE_ATTENTION_LOCAL;
+    double tokens = (double)c->micro_batch * (double)c->seq, split = (double)c->cp * c->hp * c->tp;
+    like->tp = c->tp;
+    like->pp = c->pp;
+    like->gpus = c->ranks;
+    like->seq_len = c->seq;
+    like->sequences = c->global_batch;
+    like->parameters = transformer_parameters(c->model);
+    like->host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
+    like->layer_s = 2 * (double)like->parameters / (double)c->model->layers * tokens / split /
+                    p->setup->cluster.device.peak_flop_per_s;
+    snprintf(like->attention, sizeof like->attention, "%s",
+             attention_impl_name((enum attention_impl)c->attention_impl));
+    snprintf(like->context, sizeof like->context, "%s",
+             alone ? "none" : attention_names[c->attention]);
+    snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
+}
 
 struct similarity similarity_of(const struct prediction *p)
 {
@@ -15,12 +39,36 @@ struct similarity similarity_of(const struct prediction *p)
         return like;
     snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
     snprintf(like.framework, sizeof like.framework, "%s", framework);
+    if (p->has_choices)
+        add_choices(&like, p);
     return like;
 }
 
 struct interval_run similarity_run(const struct similarity *like)
 {
     return (struct interval_run){like->device, like->framework, like->several};
+}
+
+struct residual similarity_residual(const struct similarity *like)
+{
+    return (struct residual){.laboratory = "",
+                             .set = "",
+                             .device = like->device,
+                             .framework = like->framework,
+                             .attention = like->attention,
+                             .context = like->context,
+                             .activations = like->activations,
+                             .host_optimizer = like->host_optimizer,
+                             .several = like->several,
+                             .tp = like->tp,
+                             .pp = like->pp,
+                             .gpus = like->gpus,
+                             .seq_len = like->seq_len,
+                             .sequences = like->sequences,
+                             .parameters = like->parameters,
+                             .layer_s = like->layer_s,
+                             .value = {NAN, NAN},
+                             .first = NAN};
 }
 
 /* The error of a step that is predicted from numbers measured on its own machine, as a standard deviation of the

@@ -10,17 +10,27 @@
 
 enum { SIMILARITY_NAME = 32 };
 
-/* The key by which runs are compared. It holds no pointers, because it crosses processes. */
+/* The features by which runs are compared: those of struct residual (traces/residuals.h), which has their units. It
+ * holds no pointers, because it crosses processes. */
 struct similarity {
     char device
         [SIMILARITY_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
     char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
     bool several;                    /* nodes */
+    /* The members below are empty for a schedule from a file, whose choices are not known. */
+    char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
+    bool host_optimizer;
+    int64_t tp, pp, gpus, seq_len, sequences, parameters;
+    double layer_s;
 };
 /* similarity_of() returns the properties of a prediction by which similar measured runs are found; similarity_run()
  * returns them in the form that models/interval.h takes. */
 struct similarity similarity_of(const struct prediction *prediction);
 struct interval_run similarity_run(const struct similarity *similarity);
+
+/* Returns a residual with the features of a run that has choices, which borrows their texts, and with no values; the
+ * caller sets what names the run. */
+struct residual similarity_residual(const struct similarity *similarity);
 
 /* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
  * There are none for a part of a model, none for ideal hardware or profile ideal (no measured run is similar), and

@@ -23,8 +23,23 @@ static const char *const column_names[] = {
 enum { RESULT_COLUMNS = 6 };
 _Static_assert(ARRAY_LEN(column_names) == EXTERNAL_COLUMN_COUNT + RESULT_COLUMNS,
                "one name for each column");
-static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
-                                              RESULT_COLUMNS};
+/* Columns that a file must have. */
+static const bool needed[ARRAY_LEN(column_names)] = {
+    [EXTERNAL_ID] = true,
+    [EXTERNAL_SOURCE] = true,
+    [EXTERNAL_GPU] = true,
+    [EXTERNAL_GPUS] = true,
+    [EXTERNAL_SEQ_LEN] = true,
+    [EXTERNAL_MICRO_BATCH] = true,
+    [EXTERNAL_GLOBAL_BATCH] = true,
+    [EXTERNAL_FRAMEWORK] = true,
+    [EXTERNAL_STEP_S] = true,
+    [EXTERNAL_PUBLISHED_UNIT] = true,
+    [EXTERNAL_PUBLISHED_VALUE] = true,
+    [EXTERNAL_ARGS] = true,
+};
+static const struct record_columns columns = {column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
+                                              .by_name = true, .needed = needed};
 
 static const struct {
     const char *name;
@@ -35,7 +50,13 @@ static const struct {
 #undef METRIC
 };
 
-static const char *const published_units[] = {"tgs", "step_ms"};
+static const char *const unit_names[EXTERNAL_UNIT_COUNT] = {
+#define UNIT(symbol, name) [EXTERNAL_UNIT_##symbol] = name,
+    EXTERNAL_UNITS(UNIT)
+#undef UNIT
+};
+
+static const char yes[] = "yes"; /* in columns as_run and counts */
 
 void external_release(struct external_runs *runs)
 {
@@ -50,13 +71,38 @@ const char *external_column_name(enum external_column column)
     return column_names[column];
 }
 
+bool external_as_run(const struct external_run *run)
+{
+    return strcmp(run->text[EXTERNAL_AS_RUN], yes) == 0;
+}
+
+const char *external_laboratory(const struct external_run *run)
+{
+    const char *laboratory = run->text[EXTERNAL_LABORATORY];
+    return laboratory[0] != '\0' ? laboratory : run->text[EXTERNAL_SOURCE];
+}
+
+bool external_in_set(const struct external_run *run, const char *set)
+{
+    return strcmp(run->text[EXTERNAL_SET], set) == 0;
+}
+
+bool external_is_first_of_set(const struct external_runs *runs, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (external_in_set(&runs->row[k], runs->row[i].text[EXTERNAL_SET]))
+            return false;
+    return true;
+}
+
 /* ---- reading ---- */
 
 static enum status recognise_row(void *context, const struct record *record, struct diag *diag)
 {
     (void)diag;
     bool *is_id = context;
-    *is_id = strcmp(record->field[0], column_names[EXTERNAL_ID]) == 0;
+    for (size_t i = 0; i < record->count; i++)
+        *is_id |= strcmp(record->field[i], column_names[EXTERNAL_ID]) == 0;
     return STATUS_NO; /* the first row is enough */
 }
 
@@ -77,12 +123,14 @@ static enum status read_number(const struct record *record, enum external_column
     return records_expected(record, &columns, column, "a number above 0", diag);
 }
 
+/* Sets *index to the number of a column's word among names[0..count). */
 static enum status one_of(const struct record *record, enum external_column column,
-                          const char *const *names, size_t count, struct diag *diag)
+                          const char *const *names, size_t count, size_t *index, struct diag *diag)
 {
     struct text all = {0};
     for (size_t i = 0; i < count; i++) {
         if (strcmp(names[i], record->field[column]) == 0) {
+            *index = i;
             text_release(&all);
             return STATUS_OK;
         }
@@ -97,14 +145,14 @@ static enum status read_second(const struct record *record, struct external_run 
                                struct diag *diag)
 {
     const char *names[EXTERNAL_METRIC_COUNT];
-    for (size_t i = 0; i < EXTERNAL_METRIC_COUNT; i++) {
+    size_t index = 0;
+    for (size_t i = 0; i < EXTERNAL_METRIC_COUNT; i++)
         names[i] = metrics[i].name;
-        if (strcmp(metrics[i].name, record->field[EXTERNAL_SECOND_METRIC]) == 0)
-            row->second_metric = (enum external_metric)i;
-    }
-    enum status status = one_of(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, diag);
+    enum status status =
+        one_of(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, &index, diag);
     if (status != STATUS_OK)
         return status;
+    row->second_metric = (enum external_metric)index;
     if (row->second_metric == EXTERNAL_NO_METRIC)
         return record->size[EXTERNAL_SECOND_VALUE] == 0
                    ? STATUS_OK
@@ -117,8 +165,8 @@ static enum status read_second(const struct record *record, struct external_run 
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
-    static const enum external_column needed[] = {EXTERNAL_ID, EXTERNAL_SOURCE, EXTERNAL_GPU,
-                                                  EXTERNAL_FRAMEWORK, EXTERNAL_ARGS};
+    static const enum external_column words[] = {EXTERNAL_ID, EXTERNAL_SOURCE, EXTERNAL_GPU,
+                                                 EXTERNAL_FRAMEWORK, EXTERNAL_ARGS};
     static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
                                                    EXTERNAL_VPP, EXTERNAL_DP};
     struct external_runs *runs = context;
@@ -131,9 +179,9 @@ static enum status read_row(void *context, const struct record *record, struct d
                   {EXTERNAL_MICRO_BATCH, &row.micro_batch},
                   {EXTERNAL_GLOBAL_BATCH, &row.global_batch}};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (record->size[needed[i]] == 0)
-            return records_field_error(record, column_names[needed[i]], diag, "is empty");
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (record->size[words[i]] == 0)
+            return records_field_error(record, column_names[words[i]], diag, "is empty");
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
         status =
             records_read_count(record, &columns, counts[i].column, false, counts[i].value, diag);
@@ -141,14 +189,17 @@ static enum status read_row(void *context, const struct record *record, struct d
         int64_t degree;
         status = records_read_count(record, &columns, degrees[i], true, &degree, diag);
     }
-    double published;
+    size_t unit = 0;
     if (status == STATUS_OK)
         status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
     if (status == STATUS_OK)
-        status = one_of(record, EXTERNAL_PUBLISHED_UNIT, published_units,
-                        ARRAY_LEN(published_units), diag);
+        status =
+            one_of(record, EXTERNAL_PUBLISHED_UNIT, unit_names, EXTERNAL_UNIT_COUNT, &unit, diag);
     if (status == STATUS_OK)
-        status = read_number(record, EXTERNAL_PUBLISHED_VALUE, &published, diag);
+        status = read_number(record, EXTERNAL_PUBLISHED_VALUE, &row.published, diag);
+    row.unit = (enum external_unit)unit;
+    row.counts =
+        record->size[EXTERNAL_COUNTS] == 0 || strcmp(record->field[EXTERNAL_COUNTS], yes) == 0;
     if (status == STATUS_OK)
         status = read_second(record, &row, diag);
     if (status != STATUS_OK)

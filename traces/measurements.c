@@ -22,8 +22,8 @@ static const char *const column_names[] = {
 enum { RESULT_COLUMNS = 3 };
 _Static_assert(ARRAY_LEN(column_names) == MEASUREMENT_COLUMN_COUNT + RESULT_COLUMNS,
                "one name for each column");
-static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
-                                              RESULT_COLUMNS};
+static const struct record_columns columns = {column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
+                                              .by_name = false};
 
 /* Units by quantity, and what they are in s, bytes, ... */
 static const struct {

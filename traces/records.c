@@ -217,10 +217,58 @@ enum status records_field_error(const struct record *record, const char *column,
 
 struct table_reader {
     const struct record_columns *columns;
-    size_t fields; /* of the line of column names; 0: not read yet */
+    size_t fields;                     /* of the line of column names; 0: not read yet */
+    size_t column[RECORD_FIELD_LIMIT]; /* by name: of each field */
     enum status (*row)(void *context, const struct record *record, struct diag *diag);
     void *context;
 };
+
+/* Finds the column of each field by its name. */
+static enum status read_names(struct table_reader *reader, const struct record *record,
+                              struct diag *diag)
+{
+    const struct record_columns *columns = reader->columns;
+    for (size_t i = 0; i < record->count; i++) {
+        size_t c = 0;
+        while (c < columns->count && strcmp(columns->name[c], record->field[i]) != 0)
+            c++;
+        if (c == columns->count) {
+            const char *meant = diag_nearest(record->field[i], columns->name, columns->count);
+            return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                              "column %zu: there is no column '%.100s'%s%s%s", i + 1,
+                              record->field[i], meant != NULL ? "; did you mean '" : "",
+                              meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+        }
+        for (size_t k = 0; k < i; k++)
+            if (reader->column[k] == c)
+                return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                                  "the column '%s' is given twice", columns->name[c]);
+        reader->column[i] = c;
+    }
+    for (size_t c = 0; columns->needed != NULL && c < columns->count; c++) {
+        bool has = !columns->needed[c];
+        for (size_t i = 0; i < record->count; i++)
+            has |= reader->column[i] == c;
+        if (!has)
+            return diag_error(diag, record->at, STATUS_BAD_INPUT, "the column '%s' is missing",
+                              columns->name[c]);
+    }
+    return STATUS_OK;
+}
+
+/* Passes on a row with its fields in the order of the table's columns. */
+static enum status place_row(struct table_reader *reader, const struct record *record,
+                             struct diag *diag)
+{
+    struct record placed = {.at = record->at, .count = reader->columns->count};
+    for (size_t c = 0; c < placed.count; c++)
+        placed.field[c] = "";
+    for (size_t i = 0; i < record->count; i++) {
+        placed.field[reader->column[i]] = record->field[i];
+        placed.size[reader->column[i]] = record->size[i];
+    }
+    return reader->row(reader->context, &placed, diag);
+}
 
 static enum status read_table_row(void *context, const struct record *record, struct diag *diag)
 {
@@ -228,13 +276,16 @@ static enum status read_table_row(void *context, const struct record *record, st
     const struct record_columns *columns = reader->columns;
     if (reader->fields == 0) {
         reader->fields = record->count;
-        return records_check_columns(record, columns->name, columns->count, columns->results, diag);
+        return columns->by_name ? read_names(reader, record, diag)
+                                : records_check_columns(record, columns->name, columns->count,
+                                                        columns->results, diag);
     }
     if (record->count != reader->fields)
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "%zu fields, expected %zu as in the line of column names", record->count,
                           reader->fields);
-    return reader->row(reader->context, record, diag);
+    return columns->by_name ? place_row(reader, record, diag)
+                            : reader->row(reader->context, record, diag);
 }
 
 enum status records_parse_table(const char *name, const char *data, size_t size,

@@ -53,10 +53,13 @@ enum status records_check_columns(const struct record *record, const char *const
 struct record_columns {
     const char *const *name;
     size_t count, results;
+    bool by_name;       /* a file may have them in any order, and lack some */
+    const bool *needed; /* by name: those that it may not lack; NULL: none */
 };
 
 /* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as
- * many fields as the first, and is passed to row(). */
+ * many fields as the first, and is passed to row(): with columns by name, its fields are in the order of the table's
+ * columns, and those of columns that the file lacks are empty. */
 enum status records_parse_table(const char *name, const char *data, size_t size,
                                 const struct record_columns *columns,
                                 enum status (*row)(void *context, const struct record *record,

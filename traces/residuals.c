@@ -5,15 +5,76 @@
 #include "traces/records.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum column { SOURCE, RUN, DEVICE, FRAMEWORK, NODES, TIME, MEMORY, COLUMN_COUNT };
-static const char *const names[COLUMN_COUNT] = {
-    "source", "run", "device", "framework", "nodes", "time", "memory",
+enum column_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
+
+/* The columns, in order. COLUMN(name, member, kind, words of false and true) */
+/* clang-format off */
+#define COLUMNS(COLUMN)                                           \
+    COLUMN("source",      source,                 WORD,          NULL, NULL)       \
+    COLUMN("laboratory",  laboratory,             WORD,          NULL, NULL)       \
+    COLUMN("run",         run,                    WORD,          NULL, NULL)       \
+    COLUMN("set",         set,                    OPTIONAL_WORD, NULL, NULL)       \
+    COLUMN("device",      device,                 WORD,          NULL, NULL)       \
+    COLUMN("framework",   framework,              WORD,          NULL, NULL)       \
+    COLUMN("attention",   attention,              WORD,          NULL, NULL)       \
+    COLUMN("context",     context,                WORD,          NULL, NULL)       \
+    COLUMN("activations", activations,            WORD,          NULL, NULL)       \
+    COLUMN("optimizer",   host_optimizer,         SWITCH,        "device", "host") \
+    COLUMN("nodes",       several,                SWITCH,        "one", "several") \
+    COLUMN("tp",          tp,                     COUNT,         NULL, NULL)       \
+    COLUMN("pp",          pp,                     COUNT,         NULL, NULL)       \
+    COLUMN("gpus",        gpus,                   COUNT,         NULL, NULL)       \
+    COLUMN("seq_len",     seq_len,                COUNT,         NULL, NULL)       \
+    COLUMN("sequences",   sequences,              COUNT,         NULL, NULL)       \
+    COLUMN("parameters",  parameters,             COUNT,         NULL, NULL)       \
+    COLUMN("layer_s",     layer_s,                SECONDS,       NULL, NULL)       \
+    COLUMN("time",        value[RESIDUAL_TIME],   LOGARITHM,     NULL, NULL)       \
+    COLUMN("memory",      value[RESIDUAL_MEMORY], LOGARITHM,     NULL, NULL)       \
+    COLUMN("first",       first,                  LOGARITHM,     NULL, NULL)
+/* clang-format on */
+
+static const struct {
+    size_t offset; /* of the member */
+    enum column_kind kind;
+    const char *words[2];
+} table[] = {
+#define COLUMN(name, member, kind, no, yes) {offsetof(struct residual, member), kind, {no, yes}},
+    COLUMNS(COLUMN)
+#undef COLUMN
 };
-_Static_assert((int)MEMORY - (int)TIME == (int)RESIDUAL_MEMORY, "residuals are the last columns");
-static const char *const nodes[] = {"one", "several"};
+enum { COLUMN_COUNT = ARRAY_LEN(table) };
+
+static const char *const names[] = {
+#define COLUMN(name, member, kind, no, yes) name,
+    COLUMNS(COLUMN)
+#undef COLUMN
+};
+static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
+
+/* Return the member of a row that column i is about. */
+static const char **text_of(struct residual *row, size_t i)
+{
+    return (const char **)((char *)row + table[i].offset);
+}
+
+static bool *switch_of(struct residual *row, size_t i)
+{
+    return (bool *)((char *)row + table[i].offset);
+}
+
+static int64_t *count_of(struct residual *row, size_t i)
+{
+    return (int64_t *)((char *)row + table[i].offset);
+}
+
+static double *number_of(struct residual *row, size_t i)
+{
+    return (double *)((char *)row + table[i].offset);
+}
 
 void residuals_release(struct residuals *residuals)
 {
@@ -25,81 +86,86 @@ void residuals_release(struct residuals *residuals)
 void residuals_add(struct residuals *residuals, const struct residual *row)
 {
     struct residual copy = *row;
-    const char **const text[] = {&copy.source, &copy.run, &copy.device, &copy.framework};
-    for (size_t i = 0; i < ARRAY_LEN(text); i++)
-        *text[i] = arena_text(&residuals->arena, *text[i], strlen(*text[i]));
-    if (residuals->count == residuals->capacity) {
-        residuals->capacity = heap_next_capacity(residuals->capacity, residuals->count + 1);
-        residuals->row = heap_realloc(residuals->row, residuals->capacity, sizeof *residuals->row);
-    }
+    for (size_t i = 0; i < COLUMN_COUNT; i++)
+        if (table[i].kind == WORD || table[i].kind == OPTIONAL_WORD) {
+            const char **text = text_of(&copy, i);
+            *text = arena_text(&residuals->arena, *text, strlen(*text));
+        }
+    residuals->row = heap_grow(residuals->row, &residuals->capacity, residuals->count + 1,
+                               sizeof *residuals->row);
     residuals->row[residuals->count++] = copy;
 }
 
 /* ---- reading ---- */
 
-struct reader {
-    struct residuals *residuals;
-    bool named; /* the line of column names was read */
-};
-
-static enum status read_value(const struct record *record, enum column column, double *value,
+static enum status read_field(const struct record *record, size_t i, struct residual *row,
                               struct diag *diag)
 {
-    *value = NAN;
-    if (record->size[column] == 0)
+    const char *field = record->field[i];
+    size_t size = record->size[i];
+    double *number = number_of(row, i);
+    switch (table[i].kind) {
+    case WORD:
+        if (size == 0)
+            return records_field_error(record, names[i], diag, "is empty");
+        *text_of(row, i) = field;
         return STATUS_OK;
-    if (parse_double(record->field[column], record->size[column], value) && isfinite(*value))
+    case OPTIONAL_WORD:
+        *text_of(row, i) = field;
         return STATUS_OK;
-    return records_field_error(record, names[column], diag,
-                               "expected a number or nothing, not '%s'", record->field[column]);
+    case SWITCH:
+        *switch_of(row, i) = strcmp(field, table[i].words[true]) == 0;
+        return *switch_of(row, i) || strcmp(field, table[i].words[false]) == 0
+                   ? STATUS_OK
+                   : records_field_error(record, names[i], diag, "expected '%s' or '%s', not '%s'",
+                                         table[i].words[false], table[i].words[true], field);
+    case COUNT:
+        return records_read_count(record, &columns, i, false, count_of(row, i), diag);
+    case SECONDS:
+        return parse_double(field, size, number) && isfinite(*number) && *number > 0
+                   ? STATUS_OK
+                   : records_expected(record, &columns, i, "a number above 0", diag);
+    default:
+        if (size == 0)
+            *number = NAN;
+        else if (!parse_double(field, size, number) || !isfinite(*number))
+            return records_expected(record, &columns, i, "a number or nothing", diag);
+        return STATUS_OK;
+    }
 }
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
-    struct reader *reader = context;
-    if (!reader->named) {
-        reader->named = true;
-        return records_check_columns(record, names, COLUMN_COUNT, 0, diag);
+    struct residual row = {0};
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        enum status status = read_field(record, i, &row, diag);
+        if (status != STATUS_OK)
+            return status;
     }
-    if (record->count != COLUMN_COUNT)
-        return diag_error(diag, record->at, STATUS_BAD_INPUT, "%zu fields, expected %d",
-                          record->count, COLUMN_COUNT);
-    for (int i = SOURCE; i <= NODES; i++)
-        if (record->size[i] == 0)
-            return records_field_error(record, names[i], diag, "is empty");
-    struct residual row = {.source = record->field[SOURCE],
-                           .run = record->field[RUN],
-                           .device = record->field[DEVICE],
-                           .framework = record->field[FRAMEWORK],
-                           .several = strcmp(record->field[NODES], nodes[true]) == 0};
-    if (!row.several && strcmp(record->field[NODES], nodes[false]) != 0)
-        return records_field_error(record, names[NODES], diag, "expected '%s' or '%s', not '%s'",
-                                   nodes[false], nodes[true], record->field[NODES]);
-    enum status status = read_value(record, TIME, &row.value[RESIDUAL_TIME], diag);
-    if (status == STATUS_OK)
-        status = read_value(record, MEMORY, &row.value[RESIDUAL_MEMORY], diag);
-    if (status == STATUS_OK)
-        residuals_add(reader->residuals, &row);
-    return status;
+    residuals_add(context, &row);
+    return STATUS_OK;
 }
 
 enum status residuals_parse(struct residuals *residuals, const char *name, const char *data,
                             size_t size, struct diag *diag)
 {
-    struct reader reader = {.residuals = residuals};
-    struct record_handler handler = {.context = &reader, .row = read_row};
-    return records_parse(name, data, size, &handler, diag);
+    return records_parse_table(name, data, size, &columns, read_row, residuals, diag);
 }
 
-enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag)
+typedef enum status parse_function(struct residuals *residuals, const char *name, const char *data,
+                                   size_t size, struct diag *diag);
+
+/* Reads a file of the data folder; does nothing if the folder lacks it. */
+static enum status load_shipped(struct residuals *residuals, const char *file,
+                                parse_function *parse, struct diag *diag)
 {
     struct text path = {0}, text = {0};
     struct diag unread = {0};
     enum status status = STATUS_OK;
-    if (data_path(&path, "traces/published/residuals.csv", &unread) == STATUS_OK) {
+    if (data_path(&path, file, &unread) == STATUS_OK) {
         status = text_read(&text, path.data, diag);
         if (status == STATUS_OK)
-            status = residuals_parse(residuals, path.data, text.data, text.size, diag);
+            status = parse(residuals, path.data, text.data, text.size, diag);
     }
     diag_release(&unread);
     text_release(&text);
@@ -107,25 +173,74 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
     return status;
 }
 
+enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag)
+{
+    return load_shipped(residuals, "traces/published/residuals.csv", residuals_parse, diag);
+}
+
+/* ---- errors at first sight ---- */
+
+enum { FIRST_ID, FIRST_SOURCE, FIRST_COMMIT, FIRST_ARGS, FIRST_VALUE, FIRST_COUNT };
+static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "args", "first"};
+static const struct record_columns first_columns = {first_names, FIRST_COUNT, .by_name = false};
+
+static enum status read_first(void *context, const struct record *record, struct diag *diag)
+{
+    struct residuals *residuals = context;
+    double first;
+    if (!parse_double(record->field[FIRST_VALUE], record->size[FIRST_VALUE], &first) ||
+        !isfinite(first))
+        return records_expected(record, &first_columns, FIRST_VALUE, "a number", diag);
+    for (size_t i = 0; i < residuals->count; i++)
+        if (strcmp(residuals->row[i].run, record->field[FIRST_ID]) == 0 &&
+            strcmp(residuals->row[i].source, record->field[FIRST_SOURCE]) == 0)
+            residuals->row[i].first = first;
+    return STATUS_OK;
+}
+
+enum status residuals_set_first(struct residuals *residuals, const char *name, const char *data,
+                                size_t size, struct diag *diag)
+{
+    return records_parse_table(name, data, size, &first_columns, read_first, residuals, diag);
+}
+
+enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag)
+{
+    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first, diag);
+}
+
 /* ---- printing ---- */
+
+static void put_field(struct text *out, struct residual *row, size_t i)
+{
+    switch (table[i].kind) {
+    case WORD:
+    case OPTIONAL_WORD:
+        records_put_field(out, *text_of(row, i));
+        break;
+    case SWITCH:
+        text_puts(out, table[i].words[*switch_of(row, i)]);
+        break;
+    case COUNT:
+        text_printf(out, "%lld", (long long)*count_of(row, i));
+        break;
+    case SECONDS:
+        text_printf(out, "%.4g", *number_of(row, i));
+        break;
+    default:
+        if (!isnan(*number_of(row, i)))
+            text_printf(out, "%.4f", *number_of(row, i));
+    }
+}
 
 void residuals_print(const struct residuals *residuals, struct text *out)
 {
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        text_printf(out, "%s%s", i > 0 ? "," : "", names[i]);
+    records_put_fields(out, names, COLUMN_COUNT);
     text_putc(out, '\n');
-    for (size_t i = 0; i < residuals->count; i++) {
-        const struct residual *row = &residuals->row[i];
-        const char *const text[] = {row->source, row->run, row->device, row->framework,
-                                    nodes[row->several]};
-        for (size_t k = 0; k < ARRAY_LEN(text); k++) {
-            text_puts(out, k > 0 ? "," : "");
-            records_put_field(out, text[k]);
-        }
-        for (int k = 0; k < RESIDUAL_COUNT; k++) {
-            text_putc(out, ',');
-            if (!isnan(row->value[k]))
-                text_printf(out, "%.4f", row->value[k]);
+    for (size_t r = 0; r < residuals->count; r++) {
+        for (size_t i = 0; i < COLUMN_COUNT; i++) {
+            text_puts(out, i > 0 ? "," : "");
+            put_field(out, &residuals->row[r], i);
         }
         text_putc(out, '\n');
     }

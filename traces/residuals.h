@@ -12,17 +12,37 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
-/* Texts are never NULL. */
+/* One run, with the features by which runs are compared: predict/intervals.h finds those of a prediction. Texts are
+ * never NULL. */
 struct residual {
-    const char *source;           /* the source that measured: "FPDT" */
-    const char *run;              /* name that distinguishes the run from others of its source */
-    const char *device;           /* kind of device: "a100" */
-    const char *framework;        /* the profile with which the run is predicted: "deepspeed" */
-    bool several;                 /* the run is on several nodes */
+    const char *source;     /* the source that measured: "FPDT" */
+    const char *laboratory; /* name that all sources of one author or one code share */
+    const char *run;        /* name that distinguishes the run from others of its source */
+    const char *
+        set; /* "", or the collection of rows to which the run belongs (traces/external.h). Intervals are
+                               made of the set "" only. */
+    const char *device;    /* kind of device: "a100" */
+    const char *framework; /* the profile with which the run is predicted: "deepspeed" */
+    const char *attention; /* the kernel: "fa2" */
+    const char
+        *context; /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */
+    const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
+    bool host_optimizer;     /* the host makes the optimizer's step */
+    bool several;            /* the run is on several nodes */
+    int64_t tp, pp, gpus;
+    int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
+    int64_t parameters;         /* of the whole model */
+    double
+        layer_s; /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch:
+                       2 parameters / layers x tokens / (ranks that share a sequence x tp) / peak */
     double value[RESIDUAL_COUNT]; /* NAN: not measured */
+    double
+        first; /* that of time at first sight: by the program as it was before anyone had seen the source;
+                     also of rows that count in no mean. NAN: unknown. It is never computed anew. */
 };
 
 /* All-zero is empty. */
@@ -43,6 +63,14 @@ enum status residuals_parse(struct residuals *residuals, const char *name, const
 
 /* Adds the rows that ship with the program; adds none if the data folder lacks the file. */
 enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag);
+
+/* Sets `first` of the rows whose source and run are a source and an id of traces/published/first.csv: data[0..size).
+ * name stands for the text in messages. */
+enum status residuals_set_first(struct residuals *residuals, const char *name, const char *data,
+                                size_t size, struct diag *diag);
+
+/* Does residuals_set_first() with the file that ships; does nothing if the data folder lacks it. */
+enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag);
 
 /* Appends all rows as CSV, residuals with four decimals. */
 void residuals_print(const struct residuals *residuals, struct text *out);

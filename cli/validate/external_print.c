@@ -49,13 +49,13 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
             text_printf(out, "%.4g s; error: %s\n", row->step_s, result->why);
             continue;
         }
-        text_printf(
-            out, "%.4g -> %.4g s  %+.1f %%%s", row->step_s, result->step_s, 100 * result->error,
-            isnan(external_counted_error(v, i)) ? ", not counted: numbers were inferred from it"
-                                                : "");
+        text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
+                    100 * result->error);
         put_memory(out, row, result);
-        if (strcmp(column(row, EXTERNAL_AS_RUN), "yes") != 0)
+        if (!external_as_run(row))
             text_printf(out, "  (%s)", column(row, EXTERNAL_AS_RUN));
+        if (!row->counts)
+            text_printf(out, "  (not counted: %s)", column(row, EXTERNAL_COUNTS));
         text_putc(out, '\n');
         if (result->outcome == OUTCOME_WRONG)
             validation_put_arithmetic(out, &answer_of(v, i)->verdict, &answer_of(v, i)->reserved,
@@ -124,15 +124,15 @@ static double memory_error(const struct external_validation *v, size_t i)
     return scored ? v->result[i].memory_error : (double)NAN;
 }
 
-/* Appends a line per group of rows with equal keys, in the order of their first rows. */
-static void put_groups(struct text *out, const struct external_validation *v, key_function *key,
-                       error_function *error)
+/* Appends a line per group of rows of a set with equal keys, in the order of their first rows. */
+static void put_groups(struct text *out, const struct external_validation *v, const char *set,
+                       key_function *key, error_function *error)
 {
     size_t count = v->runs->count;
     bool *done = heap_zalloc(count + 1, sizeof *done);
     struct text name = {0}, other = {0};
     for (size_t i = 0; i < count; i++) {
-        if (done[i] || isnan(error(v, i)))
+        if (done[i] || !external_in_set(&v->runs->row[i], set) || isnan(error(v, i)))
             continue;
         size_t n = 0;
         double sum = 0, absolute = 0, worst = 0;
@@ -140,7 +140,7 @@ static void put_groups(struct text *out, const struct external_validation *v, ke
         key(&name, v, i);
         for (size_t k = i; k < count; k++) {
             other.size = 0;
-            if (done[k] || isnan(error(v, k)))
+            if (done[k] || !external_in_set(&v->runs->row[k], set) || isnan(error(v, k)))
                 continue;
             key(&other, v, k);
             if (other.size != name.size || memcmp(other.data, name.data, name.size) != 0)
@@ -160,7 +160,7 @@ static void put_groups(struct text *out, const struct external_validation *v, ke
     free(done);
 }
 
-static void put_tables(struct text *out, const struct external_validation *v)
+static void put_tables(struct text *out, const struct external_validation *v, const char *set)
 {
     static const struct {
         const char *title;
@@ -178,7 +178,7 @@ static void put_tables(struct text *out, const struct external_validation *v)
     struct text rows = {0};
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         rows.size = 0;
-        put_groups(&rows, v, tables[i].key, tables[i].error);
+        put_groups(&rows, v, set, tables[i].key, tables[i].error);
         if (rows.size == 0)
             continue;
         text_printf(out, "%s\n%s", tables[i].title, rows.data);
@@ -186,30 +186,42 @@ static void put_tables(struct text *out, const struct external_validation *v)
     text_release(&rows);
 }
 
-static size_t count_outcome(const struct external_validation *v, enum measurement_outcome outcome)
+static size_t count_outcome(const struct external_validation *v, const char *set,
+                            enum measurement_outcome outcome)
 {
     size_t count = 0;
     for (size_t i = 0; i < v->runs->count; i++)
-        count += v->result[i].outcome == outcome;
+        count += external_in_set(&v->runs->row[i], set) && v->result[i].outcome == outcome;
     return count;
+}
+
+static void put_set(struct text *out, const struct external_validation *v, const char *set)
+{
+    const char *of = set[0] == '\0' ? "" : " of set ";
+    const size_t right = count_outcome(v, set, OUTCOME_OK),
+                 wrong = count_outcome(v, set, OUTCOME_WRONG),
+                 error = count_outcome(v, set, OUTCOME_ERROR);
+    text_printf(out,
+                "errors of measured training steps%s%s: number of runs, mean of absolute values, "
+                "mean, worst; of speed, measured / predicted seconds - 1: + is predicted faster "
+                "than measured\n",
+                of, set);
+    put_tables(out, v, set);
+    text_printf(out, "verdicts of training steps%s%s that ran: %zu right, %zu wrong", of, set,
+                right, wrong);
+    size_t listed = 0;
+    for (size_t i = 0; i < v->runs->count; i++)
+        if (external_in_set(&v->runs->row[i], set) && v->result[i].outcome == OUTCOME_WRONG)
+            text_printf(out, "%s%s", listed++ == 0 ? ": " : ", ",
+                        column(&v->runs->row[i], EXTERNAL_ID));
+    text_printf(out, "\nrows of training steps%s%s: %zu; ok %zu, wrong %zu, error %zu\n", of, set,
+                right + wrong + error, right, wrong, error);
 }
 
 void external_validation_print(struct text *out, const struct external_validation *v, bool all)
 {
     put_rows(out, v, all);
-    text_puts(out,
-              "errors of measured training steps: number of runs, mean of absolute values, mean, "
-              "worst; of speed, measured / predicted seconds - 1: + is predicted faster than "
-              "measured\n");
-    put_tables(out, v);
-    text_printf(out, "verdicts of training steps that ran: %zu right, %zu wrong",
-                count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_WRONG));
-    size_t wrong = 0;
     for (size_t i = 0; i < v->runs->count; i++)
-        if (v->result[i].outcome == OUTCOME_WRONG)
-            text_printf(out, "%s%s", wrong++ == 0 ? ": " : ", ",
-                        column(&v->runs->row[i], EXTERNAL_ID));
-    text_printf(out, "\nrows of training steps: %zu; ok %zu, wrong %zu, error %zu\n",
-                v->runs->count, count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_WRONG),
-                count_outcome(v, OUTCOME_ERROR));
+        if (external_is_first_of_set(v->runs, i))
+            put_set(out, v, column(&v->runs->row[i], EXTERNAL_SET));
 }

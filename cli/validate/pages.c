@@ -143,13 +143,18 @@ static void put_step(struct text *out, const struct external_run *row,
     text_printf(out, "| %s | %s on %s %s, ", row->text[EXTERNAL_ID], row->text[EXTERNAL_MODEL],
                 row->text[EXTERNAL_GPUS], row->text[EXTERNAL_GPU]);
     units_put_tokens(out, row->seq_len);
-    text_printf(out, " | %.4g | %.4g | %+.1f %% | ", row->step_s, result->step_s,
-                100 * result->error);
+    text_printf(out,
+                row->counts ? " | %.4g | %.4g | %+.1f %% | " : " | %.4g | %.4g | (%+.1f %%) | ",
+                row->step_s, result->step_s, 100 * result->error);
     if (!isnan(result->memory_error))
         text_printf(out, "%s %s: %+.1f %%", row->text[EXTERNAL_SECOND_METRIC],
                     row->text[EXTERNAL_SECOND_VALUE], 100 * result->memory_error);
     text_puts(out, " | ");
-    put_cell(out, strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0 ? "" : row->text[EXTERNAL_AS_RUN]);
+    put_cell(out, external_as_run(row) ? "" : row->text[EXTERNAL_AS_RUN]);
+    if (!row->counts) {
+        text_puts(out, external_as_run(row) ? "not counted: " : "; not counted: ");
+        put_cell(out, row->text[EXTERNAL_COUNTS]);
+    }
     text_puts(out, " |\n");
 }
 
@@ -162,16 +167,16 @@ static void put_steps(struct text *out, const struct external_validation *v, con
             put_step(out, &v->runs->row[i], &v->result[i]);
 }
 
-/* Appends a line for a device, a framework or all, of training steps that others measured. */
-static void put_group(struct text *out, const struct external_validation *v, const char *by,
-                      const char *name, const char *device, const char *framework)
+/* Appends a line for a device, a framework or all, of the training steps of a set. */
+static void put_group(struct text *out, const struct external_validation *v, const char *set,
+                      const char *by, const char *name, const char *device, const char *framework)
 {
     size_t n = 0;
     double absolute = 0, sum = 0, worst = 0;
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         double error = external_counted_error(v, i);
-        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
+        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) || !external_in_set(row, set) ||
             (device != NULL && !external_is_device(row, device)) ||
             (framework != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], framework) != 0))
             continue;
@@ -216,21 +221,21 @@ static bool is_again(const struct external_validation *v, size_t i, enum externa
     return false;
 }
 
-static void put_groups(struct text *out, const struct external_validation *v)
+static void put_groups(struct text *out, const struct external_validation *v, const char *set)
 {
     static const char *const devices[] = {"a100", "h100", "b200", "h200", "gb200", "gh200"};
     text_puts(out, "| by | | runs | mean of absolute errors | mean | worst |\n"
                    "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-        put_group(out, v, "device", devices[i], devices[i], NULL);
+        put_group(out, v, set, "device", devices[i], devices[i], NULL);
     for (size_t i = 0; i < v->runs->count; i++) {
         const char *framework = v->runs->row[i].text[EXTERNAL_FRAMEWORK];
         if (!is_again(v, i, EXTERNAL_FRAMEWORK))
-            put_group(out, v, "framework", framework, NULL, framework);
+            put_group(out, v, set, "framework", framework, NULL, framework);
     }
-    put_group(out, v, "all", "all", NULL, NULL);
+    put_group(out, v, set, "all", "all", NULL, NULL);
     for (size_t i = 0; i < v->runs->count; i++)
-        if (!is_again(v, i, EXTERNAL_SOURCE))
+        if (!is_again(v, i, EXTERNAL_SOURCE) && external_in_set(&v->runs->row[i], set))
             put_memory(out, v, v->runs->row[i].text[EXTERNAL_SOURCE]);
 }
 
@@ -315,17 +320,41 @@ static enum status add_pages(struct file_set *files, const char *folder, const s
     return status;
 }
 
+/* Adds accuracy.md: a block of sources, and one of training steps for each set of rows. */
 static enum status add_overview(struct file_set *files, const char *folder, const struct pages *p,
                                 struct diag *diag)
 {
-    static const char *const blocks[] = {"sources", "training steps"};
-    struct text content[ARRAY_LEN(blocks)] = {{0}};
+    enum { MOST = 8 };
+    const struct external_runs *runs = p->steps->runs;
+    struct text content[MOST] = {{0}}, name[MOST] = {{0}};
+    const char *block[MOST] = {NULL};
+    size_t blocks = 1;
+    enum status status = STATUS_OK;
+    text_puts(&name[0], "sources");
     open_table_print(&content[0], p->runs, p->from, true);
-    put_groups(&content[1], p->steps);
-    enum status status = add_document(files, folder, "accuracy.md", "Accuracy", blocks, content,
-                                      ARRAY_LEN(blocks), diag);
-    for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+    for (size_t i = 0; i < runs->count; i++) {
+        const char *set = runs->row[i].text[EXTERNAL_SET];
+        if (!external_is_first_of_set(runs, i))
+            continue;
+        if (blocks == MOST) {
+            status = diag_error(diag, runs->row[i].at, STATUS_BAD_INPUT,
+                                "column 'set': '%.100s' is one set more than the %d that a page "
+                                "has tables for",
+                                set, MOST - 1);
+            break;
+        }
+        text_printf(&name[blocks], "training steps%s%s", set[0] == '\0' ? "" : " ", set);
+        put_groups(&content[blocks++], p->steps, set);
+    }
+    for (size_t i = 0; i < blocks; i++)
+        block[i] = name[i].data;
+    if (status == STATUS_OK)
+        status =
+            add_document(files, folder, "accuracy.md", "Accuracy", block, content, blocks, diag);
+    for (size_t i = 0; i < blocks; i++) {
         text_release(&content[i]);
+        text_release(&name[i]);
+    }
     return status;
 }
 

@@ -72,13 +72,14 @@ static void add_figures(struct residuals *out, const struct validation *v)
         text_printf(&run, "%s: %s %s %lld x %lld %s", row->text[MEASUREMENT_TABLE],
                     row->text[MEASUREMENT_SYSTEM], row->text[MEASUREMENT_MODEL],
                     (long long)row->gpus, (long long)row->seq_len, row->text[MEASUREMENT_OPTIONS]);
-        const struct residual residual = {
-            row->text[MEASUREMENT_SOURCE],
-            run.data,
-            like->device,
-            like->framework,
-            like->several,
-            {log1p(v->row[i].result.relative_error), memory_of_figure(v, i)}};
+        struct residual residual = similarity_residual(like);
+        residual.source = row->text[MEASUREMENT_SOURCE];
+        residual.laboratory = measured_defaults(residual.source)->laboratory;
+        if (residual.laboratory == NULL)
+            residual.laboratory = residual.source;
+        residual.run = run.data;
+        residual.value[RESIDUAL_TIME] = log1p(v->row[i].result.relative_error);
+        residual.value[RESIDUAL_MEMORY] = memory_of_figure(v, i);
         residuals_add(out, &residual);
     }
     text_release(&run);
@@ -91,26 +92,27 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         const struct external_result *result = &v->result[i];
         const struct similarity *like = &v->answer[v->answer_of[i]].like;
         bool scored;
-        bool compared = external_compared_memory(row->second_metric, &scored) != NULL &&
-                        strcmp(row->text[EXTERNAL_AS_RUN], "yes") == 0;
+        bool compared =
+            external_compared_memory(row->second_metric, &scored) != NULL && external_as_run(row);
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
-        const struct residual residual = {row->text[EXTERNAL_SOURCE],
-                                          row->text[EXTERNAL_ID],
-                                          like->device,
-                                          like->framework,
-                                          like->several,
-                                          {log1p(external_counted_error(v, i)),
-                                           compared ? -log1p(result->memory_error) : (double)NAN}};
+        struct residual residual = similarity_residual(like);
+        residual.source = row->text[EXTERNAL_SOURCE];
+        residual.laboratory = external_laboratory(row);
+        residual.run = row->text[EXTERNAL_ID];
+        residual.set = row->text[EXTERNAL_SET];
+        residual.value[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
+        residual.value[RESIDUAL_MEMORY] = compared ? -log1p(result->memory_error) : (double)NAN;
         residuals_add(out, &residual);
     }
 }
 
-void run_residuals_add(struct residuals *residuals, const struct validation *validation,
-                       const struct external_validation *external)
+enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
+                              const struct external_validation *external, struct diag *diag)
 {
     add_figures(residuals, validation);
     add_steps(residuals, external);
+    return residuals_set_shipped_first(residuals, diag);
 }
 
 /* ---- tables ---- */
@@ -143,7 +145,12 @@ static const char *by_all(const struct residual *row)
 
 typedef const char *key_function(const struct residual *row);
 
-/* Runs with the key of run i. spread[]: of each run's interval; NAN: there is none. */
+static bool same_set(const struct residual *a, const struct residual *b)
+{
+    return strcmp(a->set, b->set) == 0;
+}
+
+/* Runs of the set and with the key of run i. spread[]: of each run's interval; NAN: there is none. */
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
                       const double *spread, key_function *key, size_t i, bool *done)
 {
@@ -152,7 +159,8 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     double *half = heap_zalloc(runs->count + 1, sizeof *half);
     for (size_t k = i; k < runs->count; k++) {
         double value = runs->row[k].value[of], error = expm1(value);
-        if (isnan(value) || strcmp(key(&runs->row[k]), key(&runs->row[i])) != 0)
+        if (isnan(value) || !same_set(&runs->row[k], &runs->row[i]) ||
+            strcmp(key(&runs->row[k]), key(&runs->row[i])) != 0)
             continue;
         done[k] = true;
         n++;
@@ -174,8 +182,9 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     free(half);
 }
 
+/* Appends the tables of the set of run `first`. */
 static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
-                       const double *spread)
+                       const double *spread, size_t first)
 {
     static const struct {
         const char *title;
@@ -192,39 +201,51 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
         memset(done, 0, runs->count * sizeof *done);
         text_printf(out, "%s\n", tables[t].title);
         for (size_t i = 0; i < runs->count; i++)
-            if (!done[i] && !isnan(runs->row[i].value[of]))
+            if (!done[i] && !isnan(runs->row[i].value[of]) &&
+                same_set(&runs->row[i], &runs->row[first]))
                 put_group(out, runs, of, spread, tables[t].key, i, done);
     }
     free(done);
 }
 
+/* True if run i is the first of its set that has a residual. */
+static bool is_first_of_set(const struct residuals *runs, enum residual_of of, size_t i)
+{
+    bool is_first = !isnan(runs->row[i].value[of]);
+    for (size_t k = 0; k < i; k++)
+        is_first &= isnan(runs->row[k].value[of]) || !same_set(&runs->row[k], &runs->row[i]);
+    return is_first;
+}
+
 void run_residuals_print(struct text *out, const struct residuals *runs,
                          const struct residuals *from)
 {
-    static const char *const titles[RESIDUAL_COUNT] = {
-        "\nwhole steps, of both kinds of file, each run once: number, mean of absolute errors, "
-        "mean, "
-        "worst (measured / predicted seconds - 1), share inside the 90 % intervals that residuals "
-        "of "
-        "other sources give, median upper half of these\n",
-        "\nmemory of whole steps, of runs whose options are those of the source: the same, of "
-        "measured / "
-        "predicted bytes - 1\n"};
+    static const struct {
+        const char *what, *columns;
+    } titles[RESIDUAL_COUNT] = {
+        {"whole steps, of both kinds of file, each run once",
+         ": number, mean of absolute errors, mean, worst (measured / predicted seconds - 1), share "
+         "inside the 90 % intervals that residuals of other sources give, median upper half of "
+         "these\n"},
+        {"memory of whole steps, of runs whose options are those of the source",
+         ": the same, of measured / predicted bytes - 1\n"},
+    };
     double *spread = heap_zalloc(runs->count + 1, sizeof *spread);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        size_t n = 0;
         for (size_t i = 0; i < runs->count; i++) {
             const struct residual *row = &runs->row[i];
             const struct interval_run run = {row->device, row->framework, row->several};
-            if (isnan(row->value[of]))
-                continue;
-            spread[i] = interval_make(from, (enum residual_of)of, run, row->source).spread;
-            n++;
+            if (!isnan(row->value[of]))
+                spread[i] = interval_make(from, (enum residual_of)of, run, row->source).spread;
         }
-        if (n == 0)
-            continue;
-        text_puts(out, titles[of]);
-        put_tables(out, runs, (enum residual_of)of, spread);
+        for (size_t i = 0; i < runs->count; i++) {
+            const char *set = runs->row[i].set;
+            if (!is_first_of_set(runs, (enum residual_of)of, i))
+                continue;
+            text_printf(out, "\n%s%s%s%s", titles[of].what, set[0] == '\0' ? "" : ", of set ", set,
+                        titles[of].columns);
+            put_tables(out, runs, (enum residual_of)of, spread, i);
+        }
     }
     free(spread);
 }

@@ -11,9 +11,9 @@
 #include "predict/validate/validation.h"
 #include "traces/residuals.h"
 
-/* Adds the rows of both kinds of file. */
-void run_residuals_add(struct residuals *residuals, const struct validation *validation,
-                       const struct external_validation *external);
+/* Adds the rows of both kinds of file, with the errors at first sight that ship. */
+enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
+                              const struct external_validation *external, struct diag *diag);
 
 /* Appends the errors of the runs by source, device, framework and scale, with the coverage and the median half-width
  * of their intervals. The interval of a run is made from the residuals of `from` without those of the run's source. */

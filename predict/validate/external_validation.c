@@ -30,7 +30,8 @@ const char *external_compared_memory(enum external_metric metric, bool *scored)
     } compared[EXTERNAL_METRIC_COUNT] = {
         [EXTERNAL_METRIC_ALLOCATED] = {"peak of tensors", true},
         [EXTERNAL_METRIC_RESERVED_GIB] = {"reserved by the allocator", true},
-        [EXTERNAL_METRIC_RESERVED_GB] = {"reserved", false},
+        [EXTERNAL_METRIC_UNSTATED_GB] = {"reserved", false},
+        [EXTERNAL_METRIC_UNSTATED_GIB] = {"reserved", false},
     };
     *scored = compared[metric].scored;
     return compared[metric].name;
@@ -145,7 +146,8 @@ static double compared_bytes(enum external_metric metric, const struct external_
         return answer->peak_bytes;
     case EXTERNAL_METRIC_RESERVED_GIB:
         return (double)reserved_by_allocator(&answer->reserved);
-    case EXTERNAL_METRIC_RESERVED_GB:
+    case EXTERNAL_METRIC_UNSTATED_GB:
+    case EXTERNAL_METRIC_UNSTATED_GIB:
         return (double)answer->reserved.total;
     default:
         return NAN;
@@ -185,6 +187,5 @@ enum status external_validation_run(struct external_validation *v, const struct 
 
 double external_counted_error(const struct external_validation *v, size_t row)
 {
-    const char *note = v->runs->row[row].text[EXTERNAL_NOTE];
-    return strstr(note, "inferred from this run") != NULL ? (double)NAN : v->result[row].error;
+    return v->runs->row[row].counts ? v->result[row].error : (double)NAN;
 }

@@ -61,8 +61,8 @@ bool external_is_device(const struct external_run *row, const char *name);
  * are known to mean the same, so the error counts. */
 const char *external_compared_memory(enum external_metric metric, bool *scored);
 
-/* Returns the error of a row's predicted time, as means and intervals count it. It is NAN, and counts nowhere, if the
- * row's note says "inferred from this run": a number of the device or cluster then comes from that very run. */
+/* Returns the error of a row's predicted time, as means and intervals count it; NAN if its column `counts` says why it
+ * counts nowhere. */
 double external_counted_error(const struct external_validation *validation, size_t row);
 
 #endif

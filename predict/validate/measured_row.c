@@ -10,18 +10,18 @@
 /* traces/published/README.md, "Defaults by source" and "Models". */
 /* clang-format off */
 static const struct source_defaults defaults[] = {
-    {"LoongTrain",    MFU_LOONGTRAIN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, -1,                         8, false, NULL,        false, false,
+    {"LoongTrain",    NULL,         MFU_LOONGTRAIN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, -1,                         8, false, NULL,        false, false,
      "bf16, full checkpoints, one sequence a step, fa2; the loss in 8 pieces (the paper: chunked, or small "
      "enough not to matter)"},
-    {"FPDT",          MFU_FPDT,       DTYPE_F16,  CHOICE_ACTIVATIONS_KEEP, CHOICE_WEIGHTS_REPLICATED,  1, false, "vocab=50257", false, false,
+    {"FPDT",          NULL,         MFU_FPDT,       DTYPE_F16,  CHOICE_ACTIVATIONS_KEEP, CHOICE_WEIGHTS_REPLICATED,  1, false, "vocab=50257", false, false,
      "fp16, no checkpoints and replicated weights where unsaid, one sequence a step, fa2, loss whole, optimizer "
      "on the GPU, vocabulary 50257 for llama"},
-    {"torchtitan-cp", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, true,  NULL,        true,  true,
+    {"torchtitan-cp", "torchtitan", MFU_TORCHTITAN, DTYPE_BF16, CHOICE_ACTIVATIONS_FULL, CHOICE_WEIGHTS_ZERO3,       1, true,  NULL,        true,  true,
      "bf16, full checkpoints, weights sharded over all ranks, loss whole, torch.compile"},
-    {"SPPO",          MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,        false, false,
+    {"SPPO",          NULL,         MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,        false, false,
      "tensor ranks, stages and subsequences of its Table 4, adaptive offload; Megatron recomputes on the same subsequences; "
      "DeepSpeed: Ulysses, ZeRO-3 and FPDT's chunks on the host"},
-    {NULL,            MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,        false, false,
+    {NULL,            NULL,         MFU_LONGHAUL,   -1,         -1,                      -1,                         0, false, NULL,        false, false,
      "what the strategy leaves open"},
 };
 /* clang-format on */

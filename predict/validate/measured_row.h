@@ -16,7 +16,8 @@
 
 /* The values of options that rows of a source leave out. */
 struct source_defaults {
-    const char *source; /* NULL: any other */
+    const char *source;     /* NULL: any other */
+    const char *laboratory; /* as in struct residual; NULL: the source itself */
     enum mfu_convention convention;
     int dtype, activations, weights; /* as in struct request */
     int64_t loss_chunks;

@@ -10,6 +10,10 @@
     "id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,"          \
     "recompute,attention,framework,measured_step_s,unit_published,value_published,second_metric,"  \
     "second_value,as_run,args,note"
+#define ALL_COLUMNS                                                                                \
+    "id,source,laboratory,place,set,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp," \
+    "dp,sharding,recompute,attention,framework,measured_step_s,unit_published,value_published,"    \
+    "second_metric,second_value,as_run,counts,args,note"
 #define FACTS "m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,\"Frame 1.2, eager\","
 #define ROW                                                                                        \
     "a-1,A," FACTS "2.5,tgs,1638.4,memory_allocated_gib,10.50,yes,--model 'a b.json' --seq 2K,"
@@ -57,15 +61,19 @@ static void a_row_gives_its_values_and_its_texts(void)
     fixture_release(&f);
 }
 
-static void the_first_column_tells_the_kind_of_file(void)
+static void a_column_tells_the_kind_of_file(void)
 {
     static const struct {
         const char *text;
         bool external;
     } files[] = {
-        {COLUMNS "\n", true},     {"\xEF\xBB\xBFid,source\n", true},
-        {"\n\"id\",x", true},     {"source,table,system\n", false},
-        {"idle,source\n", false}, {"", false},
+        {COLUMNS "\n", true},
+        {"\xEF\xBB\xBFid,source\n", true},
+        {"\n\"id\",x", true},
+        {"source,args,id\n", true},
+        {"source,table,system\n", false},
+        {"idle,source\n", false},
+        {"", false},
         {"\"id", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
@@ -75,10 +83,11 @@ static void the_first_column_tells_the_kind_of_file(void)
 
 static const struct wrong_text wrong[] = {
     {"empty file", "",
-     "e.csv: error: the file is empty: expected the column names 'id,source,model,...'\n"},
-    {"other columns", "id,source,gpu\n", "e.csv:1: error: column 3 is 'gpu', expected 'model'\n"},
-    {"half a result", COLUMNS ",predicted_step_s\n",
-     "e.csv:1: error: the column 'relative_error' is missing\n"},
+     "e.csv: error: the file is empty: expected the column names 'id,source,laboratory,...'\n"},
+    {"other columns", "id,source,gpuz\n",
+     "e.csv:1: error: column 3: there is no column 'gpuz'; did you mean 'gpu'?\n"},
+    {"a column less", "id,source,gpu,args\n", "e.csv:1: error: the column 'gpus' is missing\n"},
+    {"a column twice", COLUMNS ",note\n", "e.csv:1: error: the column 'note' is given twice\n"},
     {"short row", COLUMNS "\na-1,A\n",
      "e.csv:2: error: 2 fields, expected 25 as in the line of column names\n"},
     {"no id", COLUMNS "\n,A," FACTS "2.5,tgs,1,,,yes,--seq 2K,\n",
@@ -96,12 +105,13 @@ static const struct wrong_text wrong[] = {
     {"no finite time", COLUMNS "\na-1,A," FACTS "1e999,tgs,1,,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'measured_step_s': expected a number above 0, not '1e999'\n"},
     {"unit", COLUMNS "\na-1,A," FACTS "2.5,steps,1,,,yes,--seq 2K,\n",
-     "e.csv:2: error: column 'unit_published': expected 'tgs' or 'step_ms', not 'steps'\n"},
+     "e.csv:2: error: column 'unit_published': expected 'tgs', 'step_ms', 'tokens_per_s', "
+     "'sequences_per_s' or 'tflops', not 'steps'\n"},
     {"published", COLUMNS "\na-1,A," FACTS "2.5,tgs,-1,,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'value_published': expected a number above 0, not '-1'\n"},
     {"metric", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,memory,8,yes,--seq 2K,\n",
      "e.csv:2: error: column 'second_metric': expected '', 'mfu', 'tflops', "
-     "'memory_allocated_gib', 'memory_gib' or 'memory_gb', not 'memory'\n"},
+     "'memory_allocated_gib', 'memory_gib', 'memory_gb' or 'memory_unstated_gib', not 'memory'\n"},
     {"metric without a value", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,mfu,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'second_value': expected a number above 0, not ''\n"},
     {"value without a metric", COLUMNS "\na-1,A," FACTS "2.5,tgs,1,,8,yes,--seq 2K,\n",
@@ -131,10 +141,11 @@ static void the_reader_names_line_and_column(void)
 static void results_stand_beside_the_rows_as_they_were(void)
 {
     static const char output[] =
-        COLUMNS ",predicted_step_s,relative_error,predicted_peak_bytes,"
-                "predicted_reserved_bytes,memory_error,"
-                "status\n" ROW ",2,0.25,11274289152,12884901888,0,ok\n"
-                "a-2,A," FACTS "2.5,tgs,1638.4,,,yes,--seq 2K,,,,,,,\"error: x: 1,5\"\n";
+        ALL_COLUMNS ",predicted_step_s,relative_error,predicted_peak_bytes,"
+                    "predicted_reserved_bytes,memory_error,status\n"
+                    "a-1,A,,,," FACTS "2.5,tgs,1638.4,memory_allocated_gib,10.50,yes,,"
+                    "--model 'a b.json' --seq 2K,,2,0.25,11274289152,12884901888,0,ok\n"
+                    "a-2,A,,,," FACTS "2.5,tgs,1638.4,,,yes,,--seq 2K,,,,,,,\"error: x: 1,5\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};
     struct external_result result[] = {
@@ -156,21 +167,48 @@ static void results_stand_beside_the_rows_as_they_were(void)
     fixture_release(&again);
 }
 
+/* Columns are found by their names: these are the last of the file, in another order. */
+static void columns_decide_what_counts(void)
+{
+    struct fixture f = {0};
+    CHECK_INT("parse",
+              parse(&f,
+                    COLUMNS ",counts,set,laboratory\n" ROW ",,,\na-2,A," FACTS
+                            "0.5,step_ms,500,,,nearest: x,--seq 2K,inferred from this run,yes,,\n"
+                            "a-3,A," FACTS "0.5,step_ms,500,,,,--seq 2K,,it is inferred,later,L"),
+              STATUS_OK);
+    CHECK_TEXT("messages", f.diag.text, "");
+    if (CHECK_INT("rows", (int64_t)f.runs.count, 3)) {
+        const struct external_run *row = f.runs.row;
+        CHECK("nothing said", row[0].counts);
+        CHECK("yes, whatever the note says", row[1].counts);
+        CHECK("a reason", !row[2].counts);
+        CHECK("as run", external_as_run(&row[0]) && !external_as_run(&row[1]));
+        CHECK("the usual set", external_in_set(&row[0], "") && external_in_set(&row[2], "later"));
+        CHECK("first of a set", external_is_first_of_set(&f.runs, 0) &&
+                                    !external_is_first_of_set(&f.runs, 1) &&
+                                    external_is_first_of_set(&f.runs, 2));
+        CHECK_TEXT("its own laboratory", external_laboratory(&row[0]), "A");
+        CHECK_TEXT("laboratory", external_laboratory(&row[2]), "L");
+    }
+    fixture_release(&f);
+}
+
 /* The printed figure of each published row and its seconds of a step describe the same measurement. */
 static void the_published_rows_agree_with_themselves(void)
 {
     struct fixture f = {0};
-    const char *path = check_path("../traces/published/external.csv");
-    CHECK_INT("load", external_load(&f.runs, path, &f.diag), STATUS_OK);
+    CHECK_INT("load",
+              external_load(&f.runs, check_path("../traces/published/external.csv"), &f.diag),
+              STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
     CHECK_INT("rows", (int64_t)f.runs.count, 92);
     for (size_t i = 0; i < f.runs.count; i++) {
         const struct external_run *row = &f.runs.row[i];
-        double value = strtod(row->text[EXTERNAL_PUBLISHED_VALUE], NULL);
-        double step_s =
-            strcmp(row->text[EXTERNAL_PUBLISHED_UNIT], "step_ms") == 0
-                ? value / 1000
-                : (double)row->seq_len * (double)row->global_batch / ((double)row->gpus * value);
+        double step_s = row->unit == EXTERNAL_UNIT_STEP_MS
+                            ? row->published / 1000
+                            : (double)row->seq_len * (double)row->global_batch /
+                                  ((double)row->gpus * row->published);
         CHECK_CLOSE(row->text[EXTERNAL_ID], row->step_s, step_s, 1e-3);
     }
     fixture_release(&f);
@@ -178,9 +216,10 @@ static void the_published_rows_agree_with_themselves(void)
 
 static const struct check_case cases[] = {
     {"a row gives its values and its texts", a_row_gives_its_values_and_its_texts},
-    {"the first column tells the kind of file", the_first_column_tells_the_kind_of_file},
+    {"a column tells the kind of file", a_column_tells_the_kind_of_file},
     {"the reader names line and column", the_reader_names_line_and_column},
     {"results stand beside the rows as they were", results_stand_beside_the_rows_as_they_were},
+    {"columns decide what counts", columns_decide_what_counts},
     {"the published rows agree with themselves", the_published_rows_agree_with_themselves},
 };
 CHECK_MAIN("external", cases)

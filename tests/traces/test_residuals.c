@@ -5,9 +5,15 @@
 
 #include <math.h>
 
-static const char rows[] = "source,run,device,framework,nodes,time,memory\n"
-                           "FPDT,\"3: ulysses, 8\",a100,deepspeed,several,0.0462,\n"
-                           "SimuMax,1,b200,megatron,one,,-0.1000\n";
+#define COLUMNS                                                                                    \
+    "source,laboratory,run,set,device,framework,attention,context,activations,optimizer,nodes,tp," \
+    "pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
+#define FEATURES "fa2,ulysses,full,host,"
+#define SIZES "1,2,8,131072,4,7000000000,0.0125,"
+
+static const char rows[] =
+    COLUMNS "FPDT,Lab,\"3: ulysses, 8\",,a100,deepspeed," FEATURES "several," SIZES "0.0462,,\n"
+            "SimuMax,SimuMax,1,later,b200,megatron," FEATURES "one," SIZES ",-0.1000,0.3000\n";
 
 static void rows_are_printed_as_they_were_read(void)
 {
@@ -17,12 +23,40 @@ static void rows_are_printed_as_they_were_read(void)
     residuals_print(&residuals, &out);
     CHECK_TEXT("printed", out.data, rows);
     if (CHECK_INT("rows", (int64_t)residuals.count, 2)) {
-        CHECK_TEXT("run", residuals.row[0].run, "3: ulysses, 8");
-        CHECK("several", residuals.row[0].several && !residuals.row[1].several);
-        CHECK("none", isnan(residuals.row[0].value[RESIDUAL_MEMORY]));
-        CHECK_CLOSE("memory", residuals.row[1].value[RESIDUAL_MEMORY], -0.1, 1e-12);
+        const struct residual *row = residuals.row;
+        CHECK_TEXT("run", row[0].run, "3: ulysses, 8");
+        CHECK_TEXT("laboratory", row[0].laboratory, "Lab");
+        CHECK_TEXT("context", row[0].context, "ulysses");
+        CHECK("several", row[0].several && !row[1].several);
+        CHECK("host", row[0].host_optimizer);
+        CHECK_INT("stages", row[0].pp, 2);
+        CHECK_INT("tokens", row[0].seq_len, 131072);
+        CHECK_CLOSE("layer", row[0].layer_s, 0.0125, 0);
+        CHECK("none", isnan(row[0].value[RESIDUAL_MEMORY]) && isnan(row[0].first));
+        CHECK_CLOSE("memory", row[1].value[RESIDUAL_MEMORY], -0.1, 1e-12);
+        CHECK_CLOSE("first", row[1].first, 0.3, 1e-12);
     }
     text_release(&out);
+    residuals_release(&residuals);
+}
+
+/* An error at first sight belongs to the row with its source and its id. */
+static void errors_at_first_sight_are_joined(void)
+{
+    static const char first[] = "id,source,commit,args,first\n1,SimuMax,c,--seq 2K,-0.25\n"
+                                "1,Other,c,,0.5\n2,SimuMax,c,,0.5\n";
+    struct residuals residuals = {0};
+    struct diag diag = {0};
+    CHECK_INT("parse", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
+    CHECK_INT("join", residuals_set_first(&residuals, "first.csv", first, sizeof first - 1, NULL),
+              STATUS_OK);
+    CHECK("another", isnan(residuals.row[0].first));
+    CHECK_CLOSE("its own", residuals.row[1].first, -0.25, 0);
+    static const char bad[] = "id,source,commit,args,first\n1,A,c,,much\n";
+    CHECK_INT("bad", residuals_set_first(&residuals, "f", bad, sizeof bad - 1, &diag),
+              STATUS_BAD_INPUT);
+    CHECK_TEXT("message", diag.text, "f:2: error: column 'first': expected a number, not 'much'\n");
+    diag_release(&diag);
     residuals_release(&residuals);
 }
 
@@ -31,18 +65,22 @@ static void the_reader_names_line_and_column(void)
     static const struct {
         const char *row, *message;
     } bad[] = {
-        {"A,1,a100,x,two,0,\n",
+        {"A,A,1,,a100,x," FEATURES "two," SIZES "0,,\n",
          "f:2: error: column 'nodes': expected 'one' or 'several', not 'two'\n"},
-        {"A,1,a100,x,one,nan,\n",
+        {"A,A,1,,a100,x," FEATURES "one," SIZES "nan,,\n",
          "f:2: error: column 'time': expected a number or nothing, not 'nan'\n"},
-        {"A,1,,x,one,0,\n", "f:2: error: column 'device': is empty\n"},
-        {"A,1,a100\n", "f:2: error: 3 fields, expected 7\n"},
+        {"A,A,1,,,x," FEATURES "one," SIZES "0,,\n", "f:2: error: column 'device': is empty\n"},
+        {"A,A,1,,a100,x," FEATURES "one,0,1,8,1,1,1,0.1,0,,\n",
+         "f:2: error: column 'tp': expected a whole number of at least 1, not '0'\n"},
+        {"A,A,1,,a100,x," FEATURES "one,1,1,8,1,1,1,0,0,,\n",
+         "f:2: error: column 'layer_s': expected a number above 0, not '0'\n"},
+        {"A,1,a100\n", "f:2: error: 3 fields, expected 21 as in the line of column names\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct residuals residuals = {0};
         struct diag diag = {0};
         struct text file = {0};
-        text_printf(&file, "source,run,device,framework,nodes,time,memory\n%s", bad[i].row);
+        text_printf(&file, COLUMNS "%s", bad[i].row);
         CHECK_INT("status", residuals_parse(&residuals, "f", file.data, file.size, &diag),
                   STATUS_BAD_INPUT);
         CHECK_TEXT("message", diag.text, bad[i].message);
@@ -54,6 +92,7 @@ static void the_reader_names_line_and_column(void)
 
 static const struct check_case cases[] = {
     {"rows are printed as they were read", rows_are_printed_as_they_were_read},
+    {"errors at first sight are joined", errors_at_first_sight_are_joined},
     {"the reader names line and column", the_reader_names_line_and_column},
 };
 CHECK_MAIN("residuals", cases)
