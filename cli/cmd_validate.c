@@ -116,7 +116,8 @@ static enum status load_file(struct data *data, const char *path, struct diag *d
 static enum status load(struct data *data, const struct options *options, struct diag *diag)
 {
     static const char *const shipped[] = {"traces/published/measurements.csv",
-                                          "traces/published/external.csv"};
+                                          "traces/published/external.csv",
+                                          "traces/published/external-2026-11.csv"};
     enum status status = STATUS_OK;
     if (options_given(options, "data"))
         return load_file(data, options_text(options, "data"), diag);

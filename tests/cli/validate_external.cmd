@@ -61,6 +61,7 @@ head -1 $S/traces/published/measurements.csv > $T/figures.csv
 mkdir -p $T/data/traces/published
 grep -E '^source|^torchtitan-cp,text' $S/traces/published/measurements.csv > $T/data/traces/published/measurements.csv
 grep -E '^(id|one),' $T/rows/right.csv > $T/data/traces/published/external.csv
+head -1 $S/traces/published/external-2026-11.csv > $T/data/traces/published/external-2026-11.csv
 cp "$T/rows/my model.json" $T/data/traces/published
 ln -s $S/models $T/data/models
 LONGHAUL_DATA=$T/data longhaul validate -o $T/both.csv | grep -E '^(rows|  all)'
