@@ -14,8 +14,8 @@
 #include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
-#include "cli/setup/request_options.h"
 #include "predict/plan/best.h"
+#include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
 
 #include <string.h>

@@ -152,7 +152,6 @@ enum status prediction_memory(struct prediction *p, const struct setup *setup,
 {
     p->setup = setup;
     p->has_choices = true;
-    p->partition = request->partition;
     struct filled_request filled = {0};
     enum status status = compose_resolve(&p->choices, request, note, diag);
     p->profile = p->choices.profile;

@@ -27,7 +27,6 @@ struct prediction {
     const struct setup *setup;
     bool has_choices; /* false: the schedule came from a file */
     struct choices choices;
-    int partition; /* enum partition_option: how their subsequences are cut */
     int64_t
         *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
     double *hidden;

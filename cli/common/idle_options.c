@@ -1,116 +1,32 @@
 #include "cli/common/idle_options.h"
 
-#include "base/arena.h"
-#include "schedule/choices/profile.h"
+#include "predict/setup/choice_rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 
-static bool has_ring(const struct request *r, const struct choices *c)
+/* The bit of a note of a row. */
+static uint64_t bit_of(size_t row, size_t note)
 {
-    (void)r;
-    return c->cp > 1;
+    static const uint64_t one = 1;
+    unsigned bit = 0;
+    for (size_t i = 0; i <= row; i++)
+        for (size_t k = 0; k < (i < row ? CHOICE_NOTES_MAX : note); k++)
+            bit += choice_rows[i].note[k].text != NULL;
+    assert(bit < 64);
+    return one << bit;
 }
 
-/* True if a layout that cuts each document has documents to cut; without a ring another note says enough. */
-static bool cuts_documents(const struct request *r, const struct choices *c)
+/* True if the user gave the option of a row that has notes. */
+static bool is_given(const struct options *options, const struct choice_row *row)
 {
-    return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||
-           c->ring_layout == RING_ZIGZAG_DOCUMENTS;
+    return row->note[0].text != NULL && options_given(options, row->option->name);
 }
-
-static bool has_merges_or_chains(const struct request *r, const struct choices *c)
-{
-    return has_ring(r, c) || c->profile->chains != CHAINS_FUSED;
-}
-
-/* True if the order of ranks matters: with cp or hp 1 both orders are the same. */
-static bool has_places(const struct request *r, const struct choices *c)
-{
-    (void)r;
-    return c->cp > 1 && c->hp > 1;
-}
-
-static bool has_stage_places(const struct request *r, const struct choices *c)
-{
-    (void)r;
-    return c->pp > 1 && c->dp > 1;
-}
-
-static bool has_windows(const struct request *r, const struct choices *c)
-{
-    (void)r;
-    return c->window > 1;
-}
-
-static bool has_chunks(const struct request *r, const struct choices *c)
-{
-    (void)r;
-    return c->chunks > 1;
-}
-
-static bool has_subsequences(const struct request *r, const struct choices *c)
-{
-    (void)r;
-    return c->subsequences > 1;
-}
-
-/* True if the pipeline is msp, or was requested as msp: one that shares no subsequence becomes seq1f1b. */
-static bool has_shared(const struct request *r, const struct choices *c)
-{
-    return c->pipeline == CHOICE_PIPELINE_MSP || r->pipeline == CHOICE_PIPELINE_MSP;
-}
-
-static bool is_at_most(uint32_t asked, uint32_t shared)
-{
-    return asked == SHARED_ALL || asked <= shared;
-}
-
-static bool shares_as_asked(const struct request *r, const struct choices *c)
-{
-    return c->pipeline != CHOICE_PIPELINE_MSP || r->shared == NULL ||
-           (is_at_most(r->shared->first, c->shared.first) &&
-            is_at_most(r->shared->last, c->shared.last));
-}
-
-static const char no_ring[] = "changes nothing: it is about rings, and cp is 1",
-                  no_chunks[] =
-                      "changes nothing: it is about chunks of a sequence, and there is one",
-                  no_shared[] = "changes nothing: --pipeline msp alone shares subsequences";
-
-static const struct idle_option {
-    const char *name;
-    bool (*is_used)(const struct request *r, const struct choices *c);
-    const char *note;
-} table[] = {
-    {"rotate", has_ring, no_ring},
-    {"layout", has_ring, no_ring},
-    {"layout", cuts_documents,
-     "changes nothing: each sequence is one document, which zigzag cuts in the same way; "
-     "--documents packs several into a sequence"},
-    {"compile", has_merges_or_chains,
-     "changes nothing: cp is 1, and all work of the profile is fused already"},
-    {"placement", has_places,
-     "changes nothing: it is about the ranks of 2d, with cp and hp above 1"},
-    {"stage-placement", has_stage_places,
-     "changes nothing: it is about stages beside other sequences, with pp and dp above 1"},
-    {"windows", has_windows, "changes nothing: it is about windows of a ring, and --window is 1"},
-    {"kv-offload", has_chunks, no_chunks},
-    {"fetch", has_chunks, no_chunks},
-    {"chunk-order", has_chunks, no_chunks},
-    {"partition", has_subsequences, "changes nothing: there are no --subsequences"},
-    {"helper-weights", has_shared, no_shared},
-    {"share-units", has_shared, no_shared},
-    {"share-units", shares_as_asked,
-     "is more than there is to share: while a pipeline fills and while it drains, one less than "
-     "its stages"},
-};
-
-_Static_assert(ARRAY_LEN(table) <= 32, "a bit of struct idle_options for each");
 
 bool idle_options_given(const struct options *options)
 {
-    for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        if (options_given(options, table[i].name))
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
+        if (is_given(options, &choice_rows[i]))
             return true;
     return false;
 }
@@ -118,13 +34,14 @@ bool idle_options_given(const struct options *options)
 void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c)
 {
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (!options_given(options, table[i].name))
-            continue;
-        idle->given |= 1u << i;
-        if (table[i].is_used(r, c))
-            idle->used |= 1u << i;
-    }
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
+        for (size_t k = 0; k < CHOICE_NOTES_MAX && is_given(options, &choice_rows[i]); k++) {
+            if (choice_rows[i].note[k].text == NULL)
+                continue;
+            idle->given |= bit_of(i, k);
+            if (!choice_row_is_idle(&choice_rows[i], k, r, c))
+                idle->used |= bit_of(i, k);
+        }
 }
 
 bool idle_options_none(const struct idle_options *idle)
@@ -134,13 +51,15 @@ bool idle_options_none(const struct idle_options *idle)
 
 void idle_options_note(const struct idle_options *idle, struct diag *note)
 {
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        char name[32];
-        if ((idle->given & ~idle->used) >> i & 1u) {
-            snprintf(name, sizeof name, "--%s", table[i].name);
-            diag_note(note, (struct loc){.name = name}, "%s", table[i].note);
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
+        for (size_t k = 0; k < CHOICE_NOTES_MAX; k++) {
+            const char *text = choice_rows[i].note[k].text;
+            char name[32];
+            if (text == NULL || ((idle->given & ~idle->used) & bit_of(i, k)) == 0)
+                continue;
+            snprintf(name, sizeof name, "--%s", choice_rows[i].option->name);
+            diag_note(note, (struct loc){.name = name}, "%s", text);
         }
-    }
 }
 
 void idle_options_note_of(const struct options *options, const struct request *r,

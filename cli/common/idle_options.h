@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Masks with a bit for each option that is checked. All-zero: no configuration was added. */
+/* Masks with a bit for each note of predict/setup/choices.def. All-zero: no configuration was added. */
 struct idle_options {
-    uint32_t given, used;
+    uint64_t given, used;
 };
 
 /* True if the user gave any of the options that are checked. */

@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 #include "cli/report/report.h"
-#include "cli/setup/request_options.h"
+#include "predict/setup/choice_rows.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "cli/plan/ranking.h"
 #include "cli/report/kernels.h"
 #include "cli/report/report.h"
-#include "cli/setup/request_options.h"
+#include "predict/setup/choice_rows.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 

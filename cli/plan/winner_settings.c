@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 #include "cli/plan/settings.h"
-#include "cli/setup/request_options.h"
+#include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "cli/report/report.h"
 
 #include "base/units.h"
-#include "cli/setup/request_options.h"
+#include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -14,7 +14,7 @@ static void put_subsequences(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     text_printf(out, "%u subsequences (partition %s", c->subsequences,
-                partition_option_names[p->partition]);
+                partition_option_names[c->partition]);
     if (c->pipeline != CHOICE_PIPELINE_MSP) {
         text_putc(out, ')');
         return;
@@ -91,7 +91,7 @@ static void put_choices(struct text *line, const struct prediction *p)
     text_printf(&piece, "activations %s", activations_names[c->activations]);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
         text_putc(&piece, ' ');
-        request_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
+        choices_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
     }
     report_put_piece(line, &piece);
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);

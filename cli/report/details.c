@@ -1,10 +1,11 @@
-/* Prints the details that --all adds to a prediction's screen: MFU by every convention and HFU, memory in detail, the
- * stages of a pipeline, what was simulated, where the interval comes from, and the step without overheads (profile
- * ideal). */
+/* Prints the details that --all adds to a prediction's screen: every choice, MFU by every convention and HFU, memory
+ * in detail, the stages of a pipeline, what was simulated, where the interval comes from, and the step without
+ * overheads (profile ideal). */
 #include "cli/report/report.h"
 
 #include "base/units.h"
 #include "predict/link_classes.h"
+#include "predict/setup/choice_rows.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 
@@ -231,10 +232,21 @@ static void print_ideal(const struct screen *screen, const struct report *r)
     text_release(&line);
 }
 
+static void print_choices(const struct screen *screen, const struct prediction *p)
+{
+    struct text line = {0};
+    if (p->has_choices) {
+        choices_put_list(&line, &p->choices);
+        screen_put_line(screen, "choices", line.data);
+    }
+    text_release(&line);
+}
+
 void report_print_details(const struct screen *screen, const struct report *report)
 {
     bool whole = report->part == NULL;
     screen_put_heading(screen, "Details");
+    print_choices(screen, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
         print_utilisation(screen, report);
         print_memory(screen, report);

@@ -3,14 +3,11 @@
 #include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/report/report.h"
-#include "cli/setup/request_options.h"
 #include "models/mfu.h"
 #include "predict/intervals.h"
 #include "predict/link_classes.h"
 #include "predict/result_names.h"
-#include "predict/setup/partition_option.h"
-#include "schedule/choices/profile.h"
-#include "schedule/choices/strategies.h"
+#include "predict/setup/choice_rows.h"
 #include "sim/even/even.h"
 
 #include <float.h>
@@ -39,54 +36,33 @@ void report_json_step_ends(struct json_out *w, const struct intervals *intervals
     json_put_number(w, "step_high_s", interval_high(time, step_s));
 }
 
-static void put_offload_ratio(struct json_out *w, const struct choices *c)
+static void put_choices(struct json_out *w, const struct choices *c)
 {
-    struct text ratio = {0};
-    request_put_offload_ratio(&ratio, c->offload_hidden > 0, c->offload_ratio);
-    json_put_text(w, "offload_ratio", ratio.data);
-    text_release(&ratio);
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        for (size_t k = 0; k < count && value[k].known; k++) {
+            const struct choice_value *v = &value[k];
+            if (v->form == CHOICE_NAMED)
+                json_put_text(w, v->key, choice_value_name(v));
+            else if (v->form == CHOICE_TRUTH)
+                json_put_bool(w, v->key, v->count != 0);
+            else if (v->form == CHOICE_NUMBER)
+                json_put_number(w, v->key, v->number);
+            else
+                json_put_count(w, v->key, (uint64_t)v->count);
+        }
+    }
 }
 
-static void put_choices(struct json_out *w, const struct prediction *p)
+/* Appends what is known of a schedule from a file, whose choices are not. */
+static void put_schedule(struct json_out *w, const struct prediction *p)
 {
-    const struct choices *c = &p->choices;
-    size_t count;
-    json_put_text(w, "model", c->model->name);
-    json_put_text(w, "scope", scope_names[c->scope]);
-    json_put_text(w, "strategy", compose_strategies(&count)[c->strategy].name);
-    json_put_text(w, "profile", c->profile->name);
-    json_put_count(w, "cp", c->cp);
-    json_put_count(w, "hp", c->hp);
-    json_put_count(w, "tp", c->tp);
-    json_put_count(w, "window", c->window);
-    json_put_text(w, "rotation", rotation_names[c->rotation]);
-    json_put_text(w, "placement", placement_names[c->placement]);
-    json_put_count(w, "dp", c->dp);
-    json_put_count(w, "pp", c->pp);
-    json_put_text(w, "pipeline", pipeline_names[c->pipeline]);
-    if (c->pipeline == CHOICE_PIPELINE_MSP) {
-        json_put_text(w, "helper_weights", helper_names[c->helpers]);
-        json_put_count(w, "shared_first", c->shared.first);
-        json_put_count(w, "shared_last", c->shared.last);
-    }
-    json_put_text(w, "stage_placement", stage_placement_names[c->stage_placement]);
-    json_put_count(w, "virtual_stages", c->virtual_stages);
-    json_put_count(w, "subsequences", c->subsequences);
-    if (c->subsequences > 1)
-        json_put_text(w, "partition", partition_option_names[p->partition]);
-    json_put_text(w, "weights", weights_names[c->weights]);
-    json_put_count(w, "shard", c->shard);
-    json_put_text(w, "activations", activations_names[c->activations]);
-    if (c->activations == CHOICE_ACTIVATIONS_RATIO)
-        put_offload_ratio(w, c);
-    json_put_text(w, "optimizer", optimizer_names[c->optimizer]);
-    json_put_text(w, "states", states_names[c->states]);
-    json_put_bool(w, "attention_dropout", c->attention_dropout);
-    json_put_count(w, "micro_batch", (uint64_t)c->micro_batch);
-    json_put_count(w, "accumulation", c->accumulation);
-    json_put_count(w, "loss_chunks", c->loss_chunks);
-    json_put_count(w, "ffn_chunks", c->ffn_chunks);
-    json_put_text(w, "dtype", dtype_name((enum dtype)c->dtype));
+    json_put_count(w, "gpus", mesh_ranks(&p->ir.mesh));
+    json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
+    json_put_count(w, "sequences", (uint64_t)prediction_sequences(p));
+    json_put_text(w, "attention",
+                  attention_impl_name((enum attention_impl)p->choices.attention_impl));
 }
 
 /* Appends the bubble by both definitions, and what each stage does with the step. */
@@ -338,13 +314,12 @@ void report_print_json(struct text *out, const struct report *r)
     }
     json_begin_object(&w, "configuration");
     json_put_text(&w, "cluster", p->setup->cluster.name);
-    json_put_count(&w, "gpus", mesh_ranks(&p->ir.mesh));
-    json_put_count(&w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
-    json_put_count(&w, "sequences", (uint64_t)prediction_sequences(p));
-    json_put_text(&w, "attention",
-                  attention_impl_name((enum attention_impl)p->choices.attention_impl));
-    if (p->has_choices)
-        put_choices(&w, p);
+    if (p->has_choices) {
+        json_put_text(&w, "model", p->choices.model->name);
+        put_choices(&w, &p->choices);
+    } else {
+        put_schedule(&w, p);
+    }
     json_end_object(&w);
     report_json_documents(&w, r);
     if (r->part != NULL)

@@ -2,9 +2,9 @@
 
 #include "base/text.h"
 #include "cli/setup/options.h"
+#include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/subsequences.h"
-#include "schedule/choices/strategies.h"
 
 #include <errno.h>
 #include <string.h>
@@ -52,146 +52,57 @@ static enum status need(const struct options *options, const char *name, const c
     return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
-static enum status read_offload_ratio(struct setup *setup, const struct options *options,
-                                      struct diag *diag)
+/* Returns the row whose member of a request an alias sets, too. */
+static const struct choice_row *row_of_alias(const struct choice_row *alias)
 {
-    struct request *r = &setup->request;
-    struct loc at = {.name = "--offload-ratio"};
-    double ratio = 0;
-    if (!options_given(options, "offload-ratio"))
-        return STATUS_OK;
-    const char *text = options_text(options, "offload-ratio");
-    if (r->activations >= 0 && r->activations != CHOICE_ACTIVATIONS_RATIO)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "is for --activations ratio, and activations are '%s'",
-                          activations_names[r->activations]);
-    r->activations = CHOICE_ACTIVATIONS_RATIO;
-    setup->offload_given = true;
-    if (strcmp(text, "none") == 0)
-        r->activations = CHOICE_ACTIVATIONS_KEEP;
-    else if (strcmp(text, "adaptive") == 0)
-        r->offload_adaptive = true;
-    else if (strcmp(text, "full") == 0)
-        r->offload_ratio = 1;
-    else if (parse_double(text, strlen(text), &ratio) && ratio > 0 && ratio <= 1)
-        r->offload_ratio = ratio;
-    else
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "'%s' is not none, full, adaptive or a share above 0, at most 1", text);
-    return STATUS_OK;
+    const struct choice_row *row = choice_rows;
+    while (row->request.size == 0 || row->request.offset != alias->request.offset)
+        row++;
+    return row;
 }
 
-/* Which subsequences stages of `msp` share; left open it is chosen by costs. */
-static enum status read_shared(struct setup *setup, const struct options *options,
-                               struct diag *diag)
+/* Stores an option of a choice, if it was given or has a fallback. */
+static void read_choice(struct request *r, const struct choice_row *row,
+                        const struct options *options)
 {
-    struct request *r = &setup->request;
-    struct shared_units *shared = &setup->shared;
-    const char *text =
-        options_given(options, "share-units") ? options_text(options, "share-units") : "auto";
-    const char *comma = strchr(text, ',');
-    size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
-    uint64_t first = 0, last = 0;
-    r->shared_open = strcmp(text, "auto") == 0;
-    if (r->shared_open)
-        return STATUS_OK;
-    r->shared = shared;
-    if (strcmp(text, "both") == 0)
-        *shared = (struct shared_units){SHARED_ALL, SHARED_ALL};
-    else if (strcmp(text, "first") == 0)
-        *shared = (struct shared_units){SHARED_ALL, 0};
-    else if (parse_u64(text, size, &first) && first <= UINT16_MAX &&
-             (comma == NULL ||
-              (parse_u64(comma + 1, strlen(comma + 1), &last) && last <= UINT16_MAX)))
-        *shared = (struct shared_units){(uint32_t)first, (uint32_t)last};
-    else
-        return diag_error(diag, (struct loc){.name = "--share-units"}, STATUS_BAD_INPUT,
-                          "'%s' is not auto, both, first, a number of first subsequences, or that "
-                          "and one of last ones, such as 3,1",
-                          text);
-    return STATUS_OK;
+    const char *name = row->option->name;
+    int64_t value = 0;
+    switch (row->option->kind) {
+    case OPTION_FLAG:
+        value = options_given(options, name);
+        break;
+    case OPTION_TEXT:
+        break;
+    case OPTION_CHOICE:
+        value = options_choice(options, name);
+        break;
+    default:
+        value = options_count(options, name);
+    }
+    if (options_given(options, name) || row->option->fallback != NULL)
+        choice_row_set(row, r, value,
+                       row->option->kind == OPTION_TEXT ? options_text(options, name) : NULL);
 }
 
 static enum status read_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
-    static const char *const same[][2] = {
-        {"ulysses", "hp"}, {"zero", "weights"}, {"checkpoint", "activations"}};
-    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
-        enum status status = options_exclude(options, same[i][0], same[i][1], diag);
-        if (status != STATUS_OK)
-            return status;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        if (row->alias)
+            status =
+                options_exclude(options, row->option->name, row_of_alias(row)->option->name, diag);
     }
-    struct request *r = &setup->request;
-    r->strategy = options_text(options, "strategy");
-    r->profile = options_text(options, "profile");
-    r->seq = options_count(options, "seq");
-    r->global_batch = options_count(options, "batch");
-    r->micro_batch = options_count(options, "micro-batch");
-    r->dp = options_count(options, "dp");
-    r->hp = options_count(options, options_given(options, "ulysses") ? "ulysses" : "hp");
-    r->cp = options_count(options, "cp");
-    r->pp = options_count(options, "pp");
-    if (options_given(options, "pipeline"))
-        r->pipeline = options_choice(options, "pipeline");
-    if (options_given(options, "helper-weights"))
-        r->helpers = options_choice(options, "helper-weights");
-    r->virtual_stages = options_count(options, "virtual-stages");
-    r->tp = options_count(options, "tp");
-    r->subsequences = options_count(options, "subsequences");
-    r->window = options_count(options, "window");
-    if (options_given(options, "windows"))
-        r->windows = options_choice(options, "windows");
-    r->compile = options_given(options, "compile");
-    if (options_given(options, "rotate"))
-        r->rotate = options_choice(options, "rotate");
-    if (options_given(options, "scope"))
-        r->scope = options_choice(options, "scope");
-    if (options_given(options, "placement"))
-        r->placement = options_choice(options, "placement");
-    if (options_given(options, "stage-placement"))
-        r->stage_placement = options_choice(options, "stage-placement");
-    if (options_given(options, "layout"))
-        r->ring_layout = options_choice(options, "layout");
-    r->weights = options_choice(options, "weights");
-    if (options_given(options, "zero"))
-        r->weights = CHOICE_WEIGHTS_REPLICATED + (int)options_count(options, "zero");
-    r->shard = options_count(options, "shard");
-    r->activations = options_choice(options, options_given(options, "checkpoint") ? "checkpoint"
-                                                                                  : "activations");
-    enum status status = read_offload_ratio(setup, options, diag);
-    if (status == STATUS_OK)
-        status = read_shared(setup, options, diag);
-    if (status != STATUS_OK)
-        return status;
-    r->optimizer = options_choice(options, "optimizer");
-    if (options_given(options, "states"))
-        r->states = options_choice(options, "states");
-    if (options_given(options, "dropout"))
-        r->dropout = options_choice(options, "dropout");
-    r->loss_chunks = options_count(options, "loss-chunks");
-    r->ffn_chunks = options_count(options, "ffn-chunks");
-    r->chunk = options_count(options, "chunk");
-    if (options_given(options, "sparsity")) {
-        double share = options_number(options, "sparsity");
-        if (r->chunk == 0 || share >= 1)
-            return diag_error(diag, (struct loc){.name = "--sparsity"}, STATUS_BAD_INPUT,
-                              r->chunk == 0 ? "needs --chunk: it is a share of each chunk"
-                                            : "is a share below 1");
-        setup_sparsity(setup, r->chunk, share);
+    for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        if (row->read != NULL)
+            status = row->read(setup, options_text(options, row->option->name), diag);
+        else if (row->option != NULL)
+            read_choice(&setup->request, row, options);
     }
-    if (options_given(options, "fetch"))
-        r->fetch = options_choice(options, "fetch");
-    if (options_given(options, "kv-offload"))
-        r->kv_offload = options_choice(options, "kv-offload");
-    if (options_given(options, "chunk-order"))
-        r->chunk_order = options_choice(options, "chunk-order");
-    r->attention_impl = options_choice(options, "attention");
-    r->dtype = options_choice(options, "dtype");
-    return STATUS_OK;
+    return status;
 }
-
-_Static_assert(CHOICE_WEIGHTS_ZERO3 == CHOICE_WEIGHTS_REPLICATED + 3, "--zero counts on it");
 
 enum status setup_of_file(const struct options *options, struct diag *diag)
 {
@@ -208,8 +119,6 @@ static enum status load_choices(struct setup *setup, const struct options *optio
     struct request *r = &setup->request;
     enum status status = read_choices(setup, options, diag);
     setup->partition_given = options_given(options, "partition");
-    if (setup->partition_given)
-        r->partition = (int)options_choice(options, "partition");
     subsequences_open(r, setup);
     return status;
 }

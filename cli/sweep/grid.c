@@ -4,6 +4,7 @@
 #include "models/cluster_fields.h"
 #include "models/cost.h"
 #include "models/transformer.h"
+#include "predict/sweep/point.h"
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
 
@@ -292,7 +293,11 @@ static void hash_file(uint64_t *sum, const char *option)
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
 {
     uint64_t sum = 14695981039346656037u;
+    struct text columns = {0};
     hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
+    sweep_put_columns(&columns, &grid->axes); /* rows of other columns cannot be continued */
+    hash(&sum, columns.data, columns.size);
+    text_release(&columns);
     for (size_t i = 0; i < grid->base_count; i++) {
         const char *equals = strchr(grid->base[i], '=');
         hash(&sum, grid->base[i], strlen(grid->base[i]));

@@ -1,6 +1,7 @@
 #include "predict/plan/space.h"
 
 #include "predict/bounds.h"
+#include "predict/setup/choice_rows.h"
 #include "predict/setup/subsequences.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -21,16 +22,14 @@ void space_release(struct space *space)
 
 /* ---- configurations that are the same schedule ---- */
 
-/* The searched choices that determine a schedule and its times. Members without an effect are 0, so that two
- * configurations with the same schedule have the same bytes. */
+/* The choices that determine a schedule and its times. Members without an effect are 0, so that two configurations
+ * with the same schedule have the same bytes. */
 struct identity {
+    int64_t choice[CHOICE_NAME_COUNT];
     const struct profile *profile;
     double offload_ratio;
-    int64_t chunk, global_batch;
-    uint32_t dp, pp, cp, hp, tp, virtual_stages, subsequences, shard, window, interleaved;
-    uint32_t loss_chunks, ffn_chunks;
-    int partition, adaptive, jitters, ring_layout;
-    uint8_t attention, weights, pipeline, activations, optimizer, placement, stage_placement;
+    uint32_t interleaved;
+    int attention, adaptive, jitters;
 };
 
 /* True if jitter may delay the step: the step has more ranks than any on which the strategy was compared with
@@ -44,44 +43,27 @@ static bool jitters(const struct setup *setup, const struct choices *c, const st
 static void identity_make(struct identity *id, const struct setup *setup, const struct choices *c,
                           const struct request *request, const struct strategy *row)
 {
-    uint32_t sharing = c->ranks / c->tp / c->pp;
-    bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) > 1;
-    memset(id, 0, sizeof *id);
-    id->profile = c->profile;
-    id->jitters = jitters(setup, c, row);
-    id->dp = c->dp;
-    id->pp = c->pp;
-    id->cp = c->cp;
-    id->hp = c->hp;
-    id->tp = c->tp;
-    id->attention = c->attention;
-    id->pipeline = c->pipeline;
-    id->virtual_stages = c->virtual_stages;
-    id->subsequences = c->subsequences;
-    id->partition = c->subsequences > 1 ? request->partition : 0;
-    /* one rank shares nothing, and shards over all ranks are those of ZeRO-3 */
-    id->weights = c->weights;
-    if (sharing == 1)
-        id->weights = CHOICE_WEIGHTS_REPLICATED;
-    else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
-        id->weights = CHOICE_WEIGHTS_ZERO3;
-    id->shard = id->weights == CHOICE_WEIGHTS_HSDP ? c->shard : 0;
+    struct choices simplest = *c;
+    const uint32_t sharing = c->ranks / c->tp / c->pp;
     /* of one unit nothing is offloaded */
-    id->activations = c->activations;
+    const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_units(c) > 1;
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
-        id->activations = CHOICE_ACTIVATIONS_KEEP;
+        simplest.activations = CHOICE_ACTIVATIONS_KEEP;
+    /* one rank shares nothing, and shards over all ranks are those of ZeRO-3 */
+    if (sharing == 1)
+        simplest.weights = CHOICE_WEIGHTS_REPLICATED;
+    else if (c->weights == CHOICE_WEIGHTS_HSDP && c->shard >= sharing)
+        simplest.weights = CHOICE_WEIGHTS_ZERO3;
+    if (simplest.weights != CHOICE_WEIGHTS_HSDP)
+        simplest.shard = 0;
+    memset(id, 0, sizeof *id);
+    choices_identity(id->choice, &simplest);
+    id->profile = c->profile;
+    id->attention = c->attention;
+    id->interleaved = c->interleaved;
+    id->jitters = jitters(setup, c, row);
     id->adaptive = by_ratio && request->offload_adaptive;
     id->offload_ratio = by_ratio ? c->offload_ratio : 0;
-    id->optimizer = c->optimizer;
-    id->ring_layout = c->cp > 1 ? c->ring_layout : 0;
-    id->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
-    id->stage_placement = c->pp > 1 && c->dp > 1 ? c->stage_placement : 0;
-    id->window = c->window;
-    id->interleaved = c->interleaved;
-    id->chunk = c->chunks > 1 ? c->chunk : 0;
-    id->loss_chunks = c->loss_chunks;
-    id->ffn_chunks = c->ffn_chunks;
-    id->global_batch = c->global_batch;
 }
 
 /* ---- the walk ---- */

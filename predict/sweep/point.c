@@ -2,8 +2,7 @@
 
 #include "predict/longhaul.h"
 #include "predict/result_names.h"
-#include "schedule/choices/profile.h"
-#include "schedule/choices/strategies.h"
+#include "predict/setup/choice_rows.h"
 #include "traces/records.h"
 
 #include <stdbool.h>
@@ -53,23 +52,23 @@ static void put_bytes(struct cells *cells, const char *name, bool known, uint64_
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
 }
 
-static void put_choices(struct cells *cells, const struct prediction *p, bool known)
+/* Puts the choices of the prediction; c NULL: it has none. */
+static void put_choices(struct cells *cells, const struct choices *c)
 {
-    const struct choices *c = &p->choices;
-    size_t count;
-    put_text(cells, "chosen_strategy", known ? compose_strategies(&count)[c->strategy].name : NULL);
-    put_text(cells, "chosen_profile", known ? c->profile->name : NULL);
-    put_number(cells, "chosen_gpus", known, c->ranks);
-    put_number(cells, "chosen_sequence_tokens", known, (double)c->seq);
-    put_number(cells, "chosen_sequences", known, (double)c->global_batch);
-    put_number(cells, "chosen_dp", known, c->dp);
-    put_number(cells, "chosen_cp", known, c->cp);
-    put_number(cells, "chosen_hp", known, c->hp);
-    put_text(cells, "chosen_weights", known ? weights_names[c->weights] : NULL);
-    put_text(cells, "chosen_activations", known ? activations_names[c->activations] : NULL);
-    put_text(cells, "chosen_attention",
-             known ? attention_impl_name((enum attention_impl)c->attention_impl) : NULL);
-    put_text(cells, "chosen_optimizer", known ? optimizer_names[c->optimizer] : NULL);
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        for (size_t k = 0; k < count; k++) {
+            const struct choice_value *v = &value[k];
+            char column[40];
+            snprintf(column, sizeof column, "chosen_%s", v->key);
+            if (v->form == CHOICE_NAMED || v->form == CHOICE_TRUTH)
+                put_text(cells, column, v->known ? choice_value_name(v) : NULL);
+            else
+                put_number(cells, column, v->known,
+                           v->form == CHOICE_NUMBER ? v->number : (double)v->count);
+        }
+    }
 }
 
 /* Puts the cells of times. MFU and HFU are known only of a whole step, not of a part of the model (--scope). */
@@ -121,7 +120,7 @@ static void put_rest(struct cells *cells, const struct prediction *p, bool resol
     put_text(cells, "reason", reason);
     put_times(cells, p, &result);
     put_memory(cells, &result, resolved);
-    put_choices(cells, p, resolved);
+    put_choices(cells, resolved ? &p->choices : NULL);
 }
 
 void sweep_put_columns(struct text *out, const struct grid_axes *axes)

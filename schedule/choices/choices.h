@@ -167,6 +167,7 @@ struct choices {
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
     bool uneven;             /* lengths are yet to be made: not to be built */
+    uint8_t partition;       /* the rule that makes them; 0: equal lengths (struct request) */
     uint8_t helpers;         /* enum helper_weights */
     struct shared_units shared;
     uint8_t placement;       /* enum placement */

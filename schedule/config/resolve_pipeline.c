@@ -100,6 +100,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
                               "%lld subsequences of %u micro-batches are more than %d units; fewer "
                               "would do",
                               (long long)pieces, c->accumulation, PIPELINE_UNITS_MAX);
+    c->partition = (uint8_t)r->partition;
     if (r->lengths != NULL) {
         c->subsequences = (uint32_t)pieces;
         return resolve_lengths(c, r->lengths, unit, diag);

@@ -18,10 +18,11 @@ import jsonschema
 
 def load(folder, name):
     """A schema that refers to nothing outside of itself."""
-    text = (folder / f"{name}.json").read_text()
-    schema = json.loads(text.replace("common.json#/$defs/", "#/$defs/"))
-    common = json.loads((folder / "common.json").read_text().replace("common.json#", "#"))
-    schema["$defs"] = {**common["$defs"], **schema.get("$defs", {})}
+    def read(name):
+        return json.loads(re.sub(r"(common|choices)\.json#", "#", (folder / f"{name}.json").read_text()))
+
+    schema = read(name)
+    schema["$defs"] = {**read("common")["$defs"], **read("choices")["$defs"], **schema.get("$defs", {})}
     jsonschema.Draft202012Validator.check_schema(schema)
     return schema
 
@@ -37,13 +38,23 @@ def properties(schema):
             yield from properties(value)
 
 
+def columns(schema, defs):
+    """The properties of a schema, with those of schemas that it includes."""
+    found = dict(schema["properties"])
+    for part in schema.get("allOf", []):
+        found.update(defs[part["$ref"].rpartition("/")[2]]["properties"])
+    return found
+
+
 def typed(name, cell, schema, defs):
     """A cell of CSV as the value that its property has."""
-    of = schema["properties"].get(name, {})
+    of = columns(schema, defs).get(name, {})
     of = defs[of["$ref"].rpartition("/")[2]] if "$ref" in of else of
     types = of.get("type", [])
     if cell == "" and "null" in types:
         return None
+    if types == "boolean":
+        return {"true": True, "false": False}.get(cell, cell)
     if "number" in types or "integer" in types or types in ("number", "integer"):
         try:
             value = float(cell)
@@ -66,9 +77,8 @@ def check_names(folder):
     for name, of in row.items():
         if name in ("status", "reason"):
             continue
-        plain = name.removeprefix("chosen_")
-        if of != {"$ref": f"common.json#/$defs/{plain}"} or (plain, of) not in predict:
-            print(f"sweep.json: the column {name} is not what {plain} of predict.json is")
+        if of != {"$ref": f"common.json#/$defs/{name}"} or (name, of) not in predict:
+            print(f"sweep.json: the column {name} is not what {name} of predict.json is")
 
 
 def main():
@@ -89,7 +99,7 @@ def main():
                 rows = csv.DictReader(line for line in file if not line.startswith("#"))
                 values = [{k: typed(k, v, schema, defs) for k, v in row.items()
                            if v != "" or k in schema["required"]} for row in rows]
-                lacking = set(schema["properties"]) - set(rows.fieldnames)
+                lacking = set(columns(schema, defs)) - set(rows.fieldnames)
                 if lacking:
                     print(f"{path}: no column {', '.join(sorted(lacking))}")
             else:

@@ -14,7 +14,7 @@ longhaul predict $(sed -n '2,/[^\\]$/p' $T/err | sed 's/ \\$//') $small --quick 
 cmp $T/a $T/c && echo "the line predicts the same"
 # a search takes the model, the length, the batch and the machine; a sweep what it does not vary
 of plan --from $titan $small --set layers=2 --strategy local --top 1 | sed -n '1,/looked/p'
-longhaul sweep --from $titan $small --vary seq=4K,8K 2> $T/err | cut -d, -f 1-3
+longhaul sweep --from $titan $small --vary seq=4K,8K 2> $T/err | cut -d, -f 1-3 | grep -v '^# identity='
 longhaul schedule --from $titan $small --set layers=1 2> $T/err | head -2
 # a line of arguments, and a model of its own on one line
 of predict --from '--num-layers 2 --hidden-size 256 --num-attention-heads 4 --vocab-size 1000 --seq-length 1024 --bf16 --no-such-thing 3' $small --quick

@@ -9,8 +9,8 @@
 
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
-#include "cli/setup/request_options.h"
 #include "predict/plan/best.h"
+#include "predict/setup/choice_rows.h"
 #include "predict/setup/subsequences.h"
 #include "predict/workers.h"
 #include "schedule/choices/strategies.h"

@@ -1,0 +1,35 @@
+/* base/option.h: an option of a command as a row of a table: its name, the values that it takes, and its help.
+ *
+ * cli/common/options.h reads and prints options by these rows; predict/setup/choices.def has those of choices. */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_TEXT,   /* a name, a path, a list: any text but the empty one */
+    OPTION_COUNT,  /* a whole number from low to high */
+    OPTION_TOKENS, /* base/units.h: "512K" */
+    OPTION_TOTAL,  /* tokens of a whole training: "1B" and "15T" are 10^9 and 15 10^12 */
+    OPTION_NUMBER, /* a positive number */
+    OPTION_CHOICE, /* one of names[0..name_count) */
+    OPTION_LIST,   /* texts: may be given many times */
+    OPTION_KIND_COUNT
+};
+
+struct option {
+    const char *name;
+    enum option_kind kind;
+    const char *value;    /* what help calls the value; CHOICE and FLAG: NULL */
+    const char *fallback; /* parsed when the option is not given; NULL: none */
+    /* without a fallback: the help's words for the option not given; NULL: none */
+    const char *unset;
+    const char *help;
+    int64_t low, high;        /* COUNT */
+    const char *const *names; /* CHOICE */
+    size_t name_count;
+};
+
+#endif

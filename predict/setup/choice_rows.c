@@ -1,0 +1,572 @@
+#include "predict/setup/choice_rows.h"
+
+#include "base/units.h"
+#include "models/cluster.h"
+#include "predict/setup/partition_option.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
+static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
+static const char *const checkpoint_choices[] = {
+    "none",         "selective++",     "full",          "offload", "selective++offload",
+    "selective-op", "selective-layer", "selective-core"};
+
+_Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
+_Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4 &&
+                   ATTENTION_FA1 == 5,
+               "attention_choices");
+_Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
+               "checkpoint_choices");
+_Static_assert(CHOICE_WEIGHTS_REPLICATED == 0 && CHOICE_WEIGHTS_ZERO3 == 3, "--zero counts on it");
+
+/* ---- what a choice depends on ---- */
+
+static bool has_ring(const struct choices *c)
+{
+    return c->cp > 1;
+}
+
+static bool has_merges_or_chains(const struct choices *c)
+{
+    return has_ring(c) || c->profile->chains != CHAINS_FUSED;
+}
+
+/* True if the order of ranks matters: with cp or hp 1 both orders are the same. */
+static bool has_places(const struct choices *c)
+{
+    return c->cp > 1 && c->hp > 1;
+}
+
+static bool has_stage_places(const struct choices *c)
+{
+    return c->pp > 1 && c->dp > 1;
+}
+
+static bool has_windows(const struct choices *c)
+{
+    return c->window > 1;
+}
+
+static bool has_chunks(const struct choices *c)
+{
+    return c->chunks > 1;
+}
+
+static bool has_subsequences(const struct choices *c)
+{
+    return c->subsequences > 1;
+}
+
+static bool shares_units(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_MSP;
+}
+
+static bool leaves_by_ratio(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_RATIO;
+}
+
+static bool is_sparse(const struct choices *c)
+{
+    return c->model != NULL && c->model->attention_chunk > 0;
+}
+
+/* True if the pipeline is msp, or was requested as msp: one that shares no subsequence becomes seq1f1b. */
+static bool wants_shared(const struct request *r, const struct choices *c)
+{
+    return shares_units(c) || r->pipeline == CHOICE_PIPELINE_MSP;
+}
+
+static bool is_at_most(uint32_t asked, uint32_t shared)
+{
+    return asked == SHARED_ALL || asked <= shared;
+}
+
+static bool shares_as_asked(const struct request *r, const struct choices *c)
+{
+    return !shares_units(c) || r->shared == NULL ||
+           (is_at_most(r->shared->first, c->shared.first) &&
+            is_at_most(r->shared->last, c->shared.last));
+}
+
+/* True if a layout that cuts each document has documents to cut; without a ring another note says enough. */
+static bool cuts_documents(const struct request *r, const struct choices *c)
+{
+    return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||
+           c->ring_layout == RING_ZIGZAG_DOCUMENTS;
+}
+
+#define NOTHING "changes nothing: "
+static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
+                  no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
+                  no_shared[] = NOTHING "--pipeline msp alone shares subsequences",
+                  no_subsequences[] = NOTHING "there are no --subsequences",
+                  no_windows[] = NOTHING "it is about windows of a ring, and --window is 1",
+                  no_places[] = NOTHING "it is about the ranks of 2d, with cp and hp above 1";
+static const char no_stage_places[] =
+    NOTHING "it is about stages beside other sequences, with pp and dp above 1";
+static const char no_merges[] = NOTHING "cp is 1, and all work of the profile is fused already";
+static const char no_documents[] =
+    NOTHING "each sequence is one document, which zigzag cuts in the same way; --documents packs "
+            "several into a sequence";
+static const char too_many_shared[] =
+    "is more than there is to share: while a pipeline fills and while it drains, one less than "
+    "its stages";
+
+/* ---- choices that are read, printed or named by functions of their own ---- */
+
+static size_t name_value(struct choice_value *value, const char *name)
+{
+    value->form = CHOICE_NAMED;
+    value->named = name;
+    return 1;
+}
+
+static bool show_strategy(struct text *out, const struct request *r)
+{
+    text_puts(out, r->strategy);
+    return true;
+}
+
+static size_t strategy_values(struct choice_value *value, const struct choices *c)
+{
+    size_t count;
+    return name_value(value, c == NULL ? NULL : compose_strategies(&count)[c->strategy].name);
+}
+
+static bool show_profile(struct text *out, const struct request *r)
+{
+    const char *profile = r->profile != NULL ? r->profile : "published";
+    text_puts(out, profile);
+    return strcmp(profile, "neutral") != 0;
+}
+
+static size_t profile_values(struct choice_value *value, const struct choices *c)
+{
+    return name_value(value, c == NULL ? NULL : c->profile->name);
+}
+
+static bool show_helpers(struct text *out, const struct request *r)
+{
+    text_puts(out, helper_names[r->helpers]);
+    return r->pipeline == CHOICE_PIPELINE_MSP && r->helpers > 0;
+}
+
+static enum status read_shared(struct setup *setup, const char *text, struct diag *diag)
+{
+    struct request *r = &setup->request;
+    struct shared_units *shared = &setup->shared;
+    const char *comma = text != NULL ? strchr(text, ',') : NULL;
+    uint64_t first = 0, last = 0;
+    r->shared_open = text == NULL || strcmp(text, "auto") == 0;
+    if (r->shared_open)
+        return STATUS_OK;
+    size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
+    r->shared = shared;
+    if (strcmp(text, "both") == 0)
+        *shared = (struct shared_units){SHARED_ALL, SHARED_ALL};
+    else if (strcmp(text, "first") == 0)
+        *shared = (struct shared_units){SHARED_ALL, 0};
+    else if (parse_u64(text, size, &first) && first <= UINT16_MAX &&
+             (comma == NULL ||
+              (parse_u64(comma + 1, strlen(comma + 1), &last) && last <= UINT16_MAX)))
+        *shared = (struct shared_units){(uint32_t)first, (uint32_t)last};
+    else
+        return diag_error(diag, (struct loc){.name = "--share-units"}, STATUS_BAD_INPUT,
+                          "'%s' is not auto, both, first, a number of first subsequences, or that "
+                          "and one of last ones, such as 3,1",
+                          text);
+    return STATUS_OK;
+}
+
+static bool show_shared(struct text *out, const struct request *r)
+{
+    if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared == NULL)
+        return false;
+    if (r->shared->first != SHARED_ALL)
+        text_printf(out, "%u,%u", r->shared->first, r->shared->last);
+    else
+        text_puts(out, r->shared->last == SHARED_ALL ? "both" : "first");
+    return true;
+}
+
+static size_t shared_values(struct choice_value *value, const struct choices *c)
+{
+    value[0].key = "shared_first";
+    value[0].about = "number of first subsequences that stages share, while a pipeline fills";
+    value[1].key = "shared_last";
+    value[1].about = "number of last subsequences that stages share, while a pipeline drains";
+    if (c != NULL) {
+        value[0].count = c->shared.first;
+        value[1].count = c->shared.last;
+    }
+    return 2;
+}
+
+static bool show_partition(struct text *out, const struct request *r)
+{
+    text_puts(out, partition_option_names[r->partition]);
+    return r->subsequences > 1;
+}
+
+static size_t windows_values(struct choice_value *value, const struct choices *c)
+{
+    const bool interleaved = c != NULL && c->interleaved > 0;
+    return name_value(value, windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
+}
+
+/* True if activations leave by ratio: asked for, or a strategy's own. */
+static bool asks_for_ratio(const struct request *r)
+{
+    return r->offload_adaptive || r->activations == CHOICE_ACTIVATIONS_RATIO;
+}
+
+static bool show_activations(struct text *out, const struct request *r)
+{
+    if (r->activations < 0 || asks_for_ratio(r))
+        return false;
+    text_puts(out, activations_names[r->activations]);
+    return true;
+}
+
+static enum status read_offload_ratio(struct setup *setup, const char *text, struct diag *diag)
+{
+    struct request *r = &setup->request;
+    struct loc at = {.name = "--offload-ratio"};
+    double ratio = 0;
+    if (text == NULL)
+        return STATUS_OK;
+    if (r->activations >= 0 && r->activations != CHOICE_ACTIVATIONS_RATIO)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "is for --activations ratio, and activations are '%s'",
+                          activations_names[r->activations]);
+    r->activations = CHOICE_ACTIVATIONS_RATIO;
+    setup->offload_given = true;
+    if (strcmp(text, "none") == 0)
+        r->activations = CHOICE_ACTIVATIONS_KEEP;
+    else if (strcmp(text, "adaptive") == 0)
+        r->offload_adaptive = true;
+    else if (strcmp(text, "full") == 0)
+        r->offload_ratio = 1;
+    else if (parse_double(text, strlen(text), &ratio) && ratio > 0 && ratio <= 1)
+        r->offload_ratio = ratio;
+    else
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is not none, full, adaptive or a share above 0, at most 1", text);
+    return STATUS_OK;
+}
+
+void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio)
+{
+    if (adaptive)
+        text_puts(out, "adaptive");
+    else if (ratio > 0 && ratio < 1)
+        text_put_double(out, ratio);
+    else
+        text_puts(out, "full");
+}
+
+static bool show_offload_ratio(struct text *out, const struct request *r)
+{
+    choices_put_offload_ratio(out, r->offload_adaptive, r->offload_ratio);
+    return asks_for_ratio(r);
+}
+
+static size_t offload_values(struct choice_value *value, const struct choices *c)
+{
+    struct text text = {0};
+    if (c != NULL)
+        choices_put_offload_ratio(&text, c->offload_hidden > 0, c->offload_ratio);
+    snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
+    text_release(&text);
+    return name_value(value, NULL);
+}
+
+static enum status read_sparsity(struct setup *setup, const char *text, struct diag *diag)
+{
+    struct loc at = {.name = "--sparsity"};
+    double share = 0;
+    if (text == NULL)
+        return STATUS_OK;
+    parse_double(text, strlen(text), &share);
+    if (setup->request.chunk == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "needs --chunk: it is a share of each chunk");
+    if (share >= 1)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "is a share below 1");
+    setup_sparsity(setup, setup->request.chunk, share);
+    return STATUS_OK;
+}
+
+/* Returns the share of a chunk's keys that other chunks do not see: setup_sparsity() makes a number of keys of it. */
+static double sparsity(const struct transformer *m)
+{
+    return (double)(m->attention_chunk - m->attention_kept) / (double)m->attention_chunk;
+}
+
+static bool show_sparsity(struct text *out, const struct request *r)
+{
+    if (r->model == NULL || r->model->attention_chunk <= 0)
+        return false;
+    text_put_double(out, sparsity(r->model));
+    return true;
+}
+
+static size_t sparsity_values(struct choice_value *value, const struct choices *c)
+{
+    value->form = CHOICE_NUMBER;
+    value->number = c != NULL && is_sparse(c) ? sparsity(c->model) : 0;
+    return 1;
+}
+
+/* ---- the table ---- */
+
+#define NOT_PRINTED INT64_MAX
+#define SEQUENCES_MAX (1 << 20)
+
+#define MEMBER(type, of)                                                                           \
+    {                                                                                              \
+        offsetof(struct type, of), sizeof(((struct type *)0)->of)                                  \
+    }
+#define INTO(of, above) .request = MEMBER(request, of), .least = (above)
+#define INTO_SHOWN(of, function) .request = MEMBER(request, of), .show = (function)
+#define BY_OWN(of, reads, shows) .request = MEMBER(request, of), .read = (reads), .show = (shows)
+#define ALIAS(of) .request = MEMBER(request, of), .least = NOT_PRINTED, .alias = true
+#define NAMED(of, all) .chosen = MEMBER(choices, of), .names = (all), .form = CHOICE_NAMED
+#define COUNTED(of) .chosen = MEMBER(choices, of), .form = CHOICE_COUNTED
+#define TRUTH(of) .chosen = MEMBER(choices, of), .form = CHOICE_TRUTH
+#define VALUES(function) .values = (function)
+#define NOWHERE .chosen = {0}
+#define ALWAYS .matters = NULL
+#define IF(function, words) .matters = (function), .note = {{NULL, (words)}}
+#define SHOWN_IF(function, words) IF(function, words), .always = true
+#define NOTES(function, first, words, second, others)                                              \
+    .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
+#define ONE_OF(all, count) .kind = OPTION_CHOICE, .names = (all), .name_count = (count)
+#define NUMBER_TO(most) .kind = OPTION_COUNT, .value = "N", .low = 1, .high = (most)
+
+const struct option choice_options[CHOICE_OPTION_COUNT] = {
+#define CHOICE(name, request, chosen, use, ...) {__VA_ARGS__},
+#define FOLLOWS(name, chosen, about)
+#include "predict/setup/choices.def"
+#undef CHOICE
+#undef FOLLOWS
+};
+
+const struct choice_row choice_rows[CHOICE_NAME_COUNT] = {
+#define CHOICE(name, request, chosen, use, ...)                                                    \
+    {.key = #name, .option = &choice_options[CHOICE_OPTION_##name], request, chosen, use},
+#define FOLLOWS(name, chosen, words) {.key = #name, .about = (words), chosen},
+#include "predict/setup/choices.def"
+#undef CHOICE
+#undef FOLLOWS
+};
+
+/* ---- members ---- */
+
+/* Members of a request are signed. */
+static int64_t get_of_request(const struct choice_row *row, const struct request *r)
+{
+    const char *at = (const char *)r + row->request.offset;
+    int value = 0;
+    int64_t wide = 0;
+    bool truth = false;
+    switch (row->request.size) {
+    case sizeof truth:
+        memcpy(&truth, at, sizeof truth);
+        return truth;
+    case sizeof value:
+        memcpy(&value, at, sizeof value);
+        return value;
+    default:
+        assert(row->request.size == sizeof wide);
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+}
+
+/* Members of choices are not. */
+static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
+{
+    const char *at = (const char *)c + row->chosen.offset;
+    uint8_t narrow = 0;
+    uint32_t value = 0;
+    int64_t wide = 0;
+    switch (row->chosen.size) {
+    case sizeof narrow:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
+    case sizeof value:
+        memcpy(&value, at, sizeof value);
+        return value;
+    default:
+        assert(row->chosen.size == sizeof wide);
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+}
+
+void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
+                    const char *text)
+{
+    char *at = (char *)r + row->request.offset;
+    const int narrow = (int)value;
+    const bool truth = value != 0;
+    if (row->option->kind == OPTION_TEXT) {
+        assert(row->request.size == sizeof text);
+        memcpy(at, &text, sizeof text);
+    } else if (row->request.size == sizeof truth) {
+        memcpy(at, &truth, sizeof truth);
+    } else if (row->request.size == sizeof narrow) {
+        memcpy(at, &narrow, sizeof narrow);
+    } else {
+        assert(row->request.size == sizeof value);
+        memcpy(at, &value, sizeof value);
+    }
+}
+
+_Static_assert(sizeof(bool) == sizeof(uint8_t), "members of one byte are numbers");
+
+/* ---- walks ---- */
+
+const char *choice_value_name(const struct choice_value *value)
+{
+    if (value->form == CHOICE_TRUTH)
+        return value->count != 0 ? "true" : "false";
+    return value->named != NULL ? value->named : value->text;
+}
+
+size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
+                         const struct choices *c)
+{
+    const bool known = c != NULL && (row->always || row->matters == NULL || row->matters(c));
+    for (size_t i = 0; i < CHOICE_VALUES_MAX; i++)
+        value[i] = (struct choice_value){
+            .key = row->key, .about = row->about != NULL ? row->about : row->option->help};
+    if (row->values == NULL && row->chosen.size == 0)
+        return 0;
+    size_t count = 1;
+    if (row->values != NULL) {
+        count = row->values(value, c);
+    } else {
+        value->form = row->form;
+        value->count = c != NULL ? get_of_choices(row, c) : 0;
+        value->named = row->names != NULL ? row->names[value->count] : NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        value[i].known = known;
+    return count;
+}
+
+bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
+                        const struct choices *c)
+{
+    if (row->note[note].text == NULL)
+        return false;
+    return !(row->note[note].is_used != NULL ? row->note[note].is_used(r, c) : row->matters(c));
+}
+
+void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c)
+{
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        const bool matters = row->matters == NULL || row->matters(c);
+        identity[i] = matters && row->chosen.size > 0 ? get_of_choices(row, c) : 0;
+    }
+}
+
+void choices_put_list(struct text *out, const struct choices *c)
+{
+    const size_t begin = out->size;
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        for (size_t k = 0; k < count && value[k].known; k++) {
+            text_puts(out, out->size > begin ? ", " : "");
+            for (const char *at = value[k].key; *at != '\0'; at++)
+                text_putc(out, *at == '_' ? ' ' : *at);
+            text_putc(out, ' ');
+            if (value[k].form == CHOICE_NAMED || value[k].form == CHOICE_TRUTH)
+                text_puts(out, choice_value_name(&value[k]));
+            else if (value[k].form == CHOICE_NUMBER)
+                text_put_double(out, value[k].number);
+            else
+                text_put_i64(out, value[k].count);
+        }
+    }
+}
+
+/* Appends the value of an option of the request; false: the request does not need the option. */
+static bool show(struct text *out, const struct choice_row *row, const struct request *r)
+{
+    if (row->show != NULL)
+        return row->show(out, r);
+    const int64_t value = get_of_request(row, r);
+    if (value <= row->least)
+        return false;
+    if (row->option->kind == OPTION_CHOICE)
+        text_puts(out, row->option->names[value]);
+    else if (row->option->kind == OPTION_TOKENS)
+        units_put_tokens(out, value);
+    else if (row->option->kind != OPTION_FLAG)
+        text_put_i64(out, value);
+    return true;
+}
+
+void request_put_options(struct text *out, const struct request *r)
+{
+    /* What says most comes first; choices that are not named here follow in the order of the table. */
+    static const uint8_t first[] = {
+        CHOICE_NAME_strategy,
+        CHOICE_NAME_profile,
+        CHOICE_NAME_tp,
+        CHOICE_NAME_cp,
+        CHOICE_NAME_hp,
+        CHOICE_NAME_dp,
+        CHOICE_NAME_pp,
+        CHOICE_NAME_pipeline,
+        CHOICE_NAME_virtual_stages,
+        CHOICE_NAME_subsequences,
+        CHOICE_NAME_partition,
+        CHOICE_NAME_helper_weights,
+        CHOICE_NAME_share_units,
+        CHOICE_NAME_window,
+        CHOICE_NAME_windows,
+        CHOICE_NAME_rotation,
+        CHOICE_NAME_ring_layout,
+        CHOICE_NAME_placement,
+        CHOICE_NAME_stage_placement,
+        CHOICE_NAME_compile,
+        CHOICE_NAME_weights,
+        CHOICE_NAME_shard,
+        CHOICE_NAME_activations,
+        CHOICE_NAME_offload_ratio,
+        CHOICE_NAME_optimizer,
+        CHOICE_NAME_states,
+        CHOICE_NAME_attention_dropout,
+        CHOICE_NAME_micro_batch,
+        CHOICE_NAME_chunk_tokens,
+        CHOICE_NAME_kv_offload,
+        CHOICE_NAME_fetch,
+        CHOICE_NAME_chunk_order,
+        CHOICE_NAME_sparsity,
+    };
+    bool put[CHOICE_NAME_COUNT] = {false};
+    const size_t begin = out->size;
+    for (size_t i = 0; i < ARRAY_LEN(first) + CHOICE_NAME_COUNT; i++) {
+        const size_t name = i < ARRAY_LEN(first) ? first[i] : i - ARRAY_LEN(first);
+        const struct choice_row *row = &choice_rows[name];
+        struct text value = {0};
+        if (!put[name] && row->option != NULL && show(&value, row, r)) {
+            text_printf(out, "%s--%s", out->size > begin ? " " : "", row->option->name);
+            text_printf(out, "%s%s", value.size > 0 ? " " : "", value.size > 0 ? value.data : "");
+        }
+        put[name] = true;
+        text_release(&value);
+    }
+}

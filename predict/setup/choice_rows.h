@@ -1,0 +1,106 @@
+/* predict/setup/choice_rows.h: the choices of a training step as a table (predict/setup/choices.def). Everything that
+ * lists choices walks it: options, their reading and printing, notes, JSON, rows of sweeps, the identity of a plan's
+ * configurations. */
+#ifndef PREDICT_SETUP_CHOICE_ROWS_H
+#define PREDICT_SETUP_CHOICE_ROWS_H
+
+#include "base/option.h"
+#include "base/text.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum choice_option {
+#define CHOICE(name, ...) CHOICE_OPTION_##name,
+#define FOLLOWS(name, ...)
+#include "predict/setup/choices.def"
+#undef CHOICE
+#undef FOLLOWS
+    CHOICE_OPTION_COUNT
+};
+
+enum choice_name {
+#define CHOICE(name, ...) CHOICE_NAME_##name,
+#define FOLLOWS(name, ...) CHOICE_NAME_##name,
+#include "predict/setup/choices.def"
+#undef CHOICE
+#undef FOLLOWS
+    CHOICE_NAME_COUNT
+};
+
+enum { CHOICE_VALUES_MAX = 2, CHOICE_NOTES_MAX = 2 };
+
+enum choice_form { CHOICE_COUNTED, CHOICE_NAMED, CHOICE_TRUTH, CHOICE_NUMBER };
+
+/* A value of a choice that was made. */
+struct choice_value {
+    const char *key; /* in JSON; the column of a sweep is chosen_KEY */
+    const char *about;
+    enum choice_form form;
+    bool known;        /* false: there is no configuration, or the choice does not matter for it */
+    int64_t count;     /* COUNTED, TRUTH */
+    double number;     /* NUMBER */
+    const char *named; /* NAMED; NULL: the name is in `text` */
+    char text[32];
+};
+
+struct choice_row {
+    const char *key;
+    const char *about;           /* NULL: the option's help */
+    const struct option *option; /* NULL: the value follows from other choices */
+    struct choice_member {
+        uint16_t offset, size;
+    } request, chosen; /* size 0: none */
+    bool alias;
+    int64_t least; /* the option is printed for a larger value */
+    /* Reads the option's text into setup->request; text NULL: the option was not given. */
+    enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
+    /* Appends the option's value; false: the request does not need the option. */
+    bool (*show)(struct text *out, const struct request *r);
+    const char *const *names;
+    enum choice_form form;
+    /* Makes the values, one or two, and returns their number; c NULL: only their keys, descriptions and forms. */
+    size_t (*values)(struct choice_value *value, const struct choices *c);
+    bool (*matters)(const struct choices *c); /* NULL: always */
+    bool always;                              /* the value is known even where it does not matter */
+    struct {
+        bool (*is_used)(const struct request *r, const struct choices *c); /* NULL: `matters` */
+        const char *text;
+    } note[CHOICE_NOTES_MAX];
+};
+
+/* Returns the word for a value: a name, or "true" or "false". For NAMED and TRUTH. */
+const char *choice_value_name(const struct choice_value *value);
+
+extern const struct option choice_options[CHOICE_OPTION_COUNT];
+extern const struct choice_row choice_rows[CHOICE_NAME_COUNT];
+
+/* Stores an option's value in the request: a number, or a text that the caller keeps. */
+void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
+                    const char *text);
+
+/* Stores a row's values, at most CHOICE_VALUES_MAX, and returns their number; c NULL: none is known. */
+size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
+                         const struct choices *c);
+
+/* True if a note applies: the option was given, and has no effect on the choices, or less than it says. */
+bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
+                        const struct choices *c);
+
+/* Stores a number for each choice; configurations with equal numbers have equal choices where these matter. */
+void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
+
+/* Appends "dp 8, hp 1, ...": every choice that is known. */
+void choices_put_list(struct text *out, const struct choices *c);
+
+/* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that reproduce the request, without those of the model, the
+ * cluster, the length and the batch. Options with their default value are left out. */
+void request_put_options(struct text *out, const struct request *request);
+
+/* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. For configurations that
+ * offload activations by ratio. */
+void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio);
+
+#endif

@@ -1,0 +1,296 @@
+/* tests/cli/test_choice_rows.c: every row of predict/setup/choices.def is named wherever choices are listed, and every
+ * member of struct request and struct choices is in a row. */
+#include "base/json_write.h"
+#include "cli/common/options.h"
+#include "cli/setup/options.h"
+#include "cli/setup/read_setup.h"
+#include "predict/setup/choice_rows.h"
+#include "schedule/choices/profile.h"
+#include "tests/check.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- what describes choices ---- */
+
+static void put_definition(struct json_out *json, const struct choice_value *value)
+{
+    static const char *const types[] = {[CHOICE_COUNTED] = "integer",
+                                        [CHOICE_NAMED] = "string",
+                                        [CHOICE_TRUTH] = "boolean",
+                                        [CHOICE_NUMBER] = "number"};
+    json_begin_row(json, value->key);
+    json_put_text(json, "type", types[value->form]);
+    if (value->form == CHOICE_COUNTED)
+        json_put_count(json, "minimum", 0);
+    json_put_text(json, "description", value->about);
+    json_end_row(json);
+}
+
+/* Appends {"PREFIXdp": {"$ref": ...}, ...}: an object with the choices as members. */
+static void put_properties(struct json_out *json, const char *name, const char *prefix)
+{
+    json_begin_object(json, name);
+    json_begin_object(json, "properties");
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, NULL);
+        for (size_t k = 0; k < count; k++) {
+            struct text key = {0}, ref = {0};
+            text_printf(&key, "%s%s", prefix, value[k].key);
+            text_printf(&ref, "choices.json#/$defs/%s", value[k].key);
+            json_begin_row(json, key.data);
+            json_put_text(json, "$ref", ref.data);
+            json_end_row(json);
+            text_release(&key);
+            text_release(&ref);
+        }
+    }
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void the_schema_describes_every_value(void)
+{
+    struct text out = {0};
+    struct json_out json = {.out = &out};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    json_put_text(
+        &json, "title",
+        "The choices of a training step. The test cli/choice_rows makes this file from "
+        "predict/setup/choices.def: UPDATE_GOLDEN=1 ctest --preset release -R cli/choice_rows");
+    json_begin_object(&json, "$defs");
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, NULL);
+        CHECK(choice_rows[i].key, count > 0 || choice_rows[i].alias);
+        for (size_t k = 0; k < count; k++) {
+            CHECK(value[k].key, !value[k].known && value[k].about != NULL);
+            put_definition(&json, &value[k]);
+        }
+    }
+    put_properties(&json, "configuration", "");
+    put_properties(&json, "chosen", "chosen_");
+    json_end_object(&json);
+    json_end_object(&json);
+    text_putc(&out, '\n');
+    CHECK_GOLDEN("../docs/schema/choices.json", out.data);
+    text_release(&out);
+}
+
+static void the_table_of_options_in_the_documents_has_every_option(void)
+{
+    struct text page = {0};
+    struct diag diag = {0};
+    CHECK_INT("page", text_read(&page, check_path("../docs/commands.md"), &diag), STATUS_OK);
+    for (size_t i = 0; i < CHOICE_OPTION_COUNT; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "`--%s`", choice_options[i].name);
+        CHECK(name, page.data != NULL && strstr(page.data, name) != NULL);
+    }
+    text_release(&page);
+    diag_release(&diag);
+}
+
+/* ---- structs ---- */
+
+/* Members that are no choices of a user. */
+static const char *const others[] = {
+    /* both */
+    "model", "sm", "gpus_per_node", "documents", "lengths", "offload_hidden", "offload_hidden_of",
+    /* struct request: the machine; what costs fill in; the implementation of `published` */
+    "ranks", "impl", "shared_open", "offload_adaptive",
+    /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
+    "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
+    "offload_ratio"};
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* True if a macro of a row names the member: "(dp," or "(dp)". */
+static bool is_in_table(const struct text *table, const char *macros[], const char *member)
+{
+    for (size_t i = 0; macros[i] != NULL; i++) {
+        char call[64];
+        const size_t size = (size_t)snprintf(call, sizeof call, "%s(%s", macros[i], member);
+        for (const char *at = table->data; (at = strstr(at, call)) != NULL; at++)
+            if (!is_word(at[size]))
+                return true;
+    }
+    return false;
+}
+
+/* Checks the members of a struct of choices.h, whose declarations end in a line "};". */
+static void check_members(const struct text *header, const struct text *table, const char *begin,
+                          const char *macros[])
+{
+    const char *at = strstr(header->data, begin);
+    const char *end = at != NULL ? strstr(at, "\n};") : NULL;
+    size_t members = 0;
+    CHECK(begin, end != NULL);
+    for (at = at != NULL ? at + strlen(begin) : end; at < end; at++) {
+        if (strncmp(at, "/*", 2) == 0) {
+            at = strstr(at, "*/") + 1;
+            continue;
+        }
+        if ((*at != ';' && *at != ',') || !is_word(at[-1]))
+            continue;
+        char name[48];
+        const char *first = at;
+        while (is_word(first[-1]))
+            first--;
+        snprintf(name, sizeof name, "%.*s", (int)(at - first), first);
+        bool known = is_in_table(table, macros, name);
+        for (size_t i = 0; i < ARRAY_LEN(others); i++)
+            known |= strcmp(others[i], name) == 0;
+        CHECK(name, known);
+        members++;
+    }
+    CHECK("members were found", members > 30);
+}
+
+static void every_member_is_in_a_row(void)
+{
+    const char *of_request[] = {"INTO", "INTO_SHOWN", "BY_OWN", NULL};
+    const char *of_choices[] = {"NAMED", "COUNTED", "TRUTH", NULL};
+    struct text header = {0}, table = {0};
+    struct diag diag = {0};
+    CHECK_INT("header", text_read(&header, check_path("../schedule/choices/choices.h"), &diag),
+              STATUS_OK);
+    CHECK_INT("table", text_read(&table, check_path("../predict/setup/choices.def"), &diag),
+              STATUS_OK);
+    check_members(&header, &table, "struct request {", of_request);
+    check_members(&header, &table, "struct choices {", of_choices);
+    text_release(&header);
+    text_release(&table);
+    diag_release(&diag);
+}
+
+/* ---- values ---- */
+
+/* Values that options of free text read back as they are printed; other options take one by their kind. */
+static const struct {
+    const char *option, *value;
+} texts[] = {{"strategy", "fpdt"},      {"profile", "megatron"}, {"share-units", "3,1"},
+             {"offload-ratio", "0.25"}, {"sparsity", "0.25"},    {"activations", "keep"}};
+
+/* Options that the printed one needs to be printed or read. */
+static const struct {
+    const char *option, *with;
+} needs[] = {{"share-units", "--pipeline msp"},
+             {"helper-weights", "--pipeline msp"},
+             {"partition", "--subsequences 8"},
+             {"sparsity", "--chunk 64K"}};
+
+/* Appends "--NAME VALUE" with a value that is not the usual one, and what it needs. */
+static void put_option(struct text *out, const struct option *option)
+{
+    for (size_t i = 0; i < ARRAY_LEN(needs); i++)
+        if (strcmp(needs[i].option, option->name) == 0)
+            text_printf(out, " %s", needs[i].with);
+    text_printf(out, " --%s", option->name);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (strcmp(texts[i].option, option->name) == 0) {
+            text_printf(out, " %s", texts[i].value);
+            return;
+        }
+    if (option->kind == OPTION_CHOICE)
+        text_printf(out, " %s", option->names[option->name_count - 1]);
+    else if (option->kind == OPTION_TOKENS)
+        text_puts(out, " 8K");
+    else if (option->kind != OPTION_FLAG)
+        text_puts(out, " 2");
+}
+
+/* Reads options into *setup; they live in *options. */
+static enum status read_line(struct setup *setup, struct options *options, struct arena *arena,
+                             const char *line, struct diag *diag)
+{
+    static const struct option_set *const sets[] = {&setup_choice_options, NULL};
+    char **word;
+    int count;
+    enum status status =
+        options_split_words(&word, &count, arena, line, (struct loc){.name = "line"}, diag);
+    if (status == STATUS_OK)
+        status = options_parse(options, sets, count, word, diag);
+    return status == STATUS_OK ? setup_choose(setup, options, diag) : status;
+}
+
+/* What is printed of a request makes the same request, for every option. */
+static void options_are_printed_as_they_are_read(void)
+{
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        if (row->option == NULL || row->least == INT64_MAX) /* aliases; the length, the batch */
+            continue;
+        struct setup first = {0}, second = {0};
+        struct options options = {0}, again = {0};
+        struct arena arena = {0};
+        struct text line = {0}, printed = {0}, reprinted = {0};
+        struct diag diag = {0};
+        char name[48];
+        put_option(&line, row->option);
+        CHECK_INT(line.data, read_line(&first, &options, &arena, line.data, &diag), STATUS_OK);
+        request_put_options(&printed, &first.request);
+        snprintf(name, sizeof name, "--%s", row->option->name);
+        CHECK(name, strstr(printed.data, name) != NULL);
+        CHECK_INT(printed.data, read_line(&second, &again, &arena, printed.data, &diag), STATUS_OK);
+        request_put_options(&reprinted, &second.request);
+        CHECK_TEXT("read again", reprinted.data, printed.data);
+        CHECK_TEXT("messages", diag.text, "");
+        options_release(&options);
+        options_release(&again);
+        setup_release(&first);
+        setup_release(&second);
+        arena_release(&arena);
+        text_release(&line);
+        text_release(&printed);
+        text_release(&reprinted);
+        diag_release(&diag);
+    }
+}
+
+/* A choice that matters is a part of a configuration's identity, and one that does not is none. */
+static void identities_differ_where_choices_matter(void)
+{
+    const struct transformer model = {.attention_chunk = 4};
+    struct profile profile = {.chains = 1};
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        struct choices small = {.model = &model, .profile = &profile}, large;
+        int64_t one[CHOICE_NAME_COUNT], other[CHOICE_NAME_COUNT];
+        if (row->chosen.size == 0)
+            continue;
+        small.cp = small.hp = small.pp = small.dp = small.window = 2;
+        small.chunks = small.subsequences = 2;
+        small.pipeline = CHOICE_PIPELINE_MSP;
+        large = small;
+        ((char *)&large)[row->chosen.offset] ^= 1;
+        choices_identity(one, &small);
+        choices_identity(other, &large);
+        CHECK(row->key, one[i] != other[i]);
+        if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters)
+            continue;
+        small.cp = small.hp = small.pp = small.dp = small.window = 1;
+        small.chunks = small.subsequences = 1;
+        small.pipeline = CHOICE_PIPELINE_NONE;
+        large = small;
+        ((char *)&large)[row->chosen.offset] ^= 1;
+        choices_identity(one, &small);
+        choices_identity(other, &large);
+        CHECK(row->key, one[i] == other[i]);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"the schema describes every value", the_schema_describes_every_value},
+    {"the table of options in the documents has every option",
+     the_table_of_options_in_the_documents_has_every_option},
+    {"every member is in a row", every_member_is_in_a_row},
+    {"options are printed as they are read", options_are_printed_as_they_are_read},
+    {"identities differ where choices matter", identities_differ_where_choices_matter},
+};
+CHECK_MAIN("choice_rows", cases)
