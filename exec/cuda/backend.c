@@ -145,6 +145,8 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
         status = open_rank(cuda, &cuda->rank[r], diag);
     if (status == STATUS_OK)
+        status = cuda_load_kernels(cuda, diag);
+    if (status == STATUS_OK)
         status = sm_hog_open(cuda, diag);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);

@@ -211,6 +211,12 @@ void cuda_unprepare(struct cuda *cuda);
 bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
+/* ---- load.c ---- */
+
+/* Launches every operation of this process's ranks once, in their memory, which is zero before and after, so that CUDA
+ * loads no kernel during a step. Takes about the time of one operation of each shape. */
+enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag);
+
 /* ---- loopback.c: communication of ranks that share a GPU ---- */
 
 enum status loopback_open(struct cuda *cuda, struct diag *diag);

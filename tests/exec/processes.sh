@@ -35,7 +35,7 @@ ranks()
     local count=$1
     shift
     processes "$count" --gpus "$count" --model longhaul-3m \
-        --set layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96 --seq 96 \
+        --set "${shape:-layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96}" --seq "${seq:-96}" \
         --dtype "${dtype:-f32}" "${check---check}" "$@"
 }
 
@@ -73,6 +73,16 @@ right 2 --strategy local --pp 2 --profile ideal --batch 2
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated
 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --profile ideal --weights replicated --helper-weights shard
 dtype=bf16 right 2 --strategy ulysses --profile ideal --attention-by fused
+# A kernel that is first launched in a step waits until the device is idle, which it is not while another rank waits for
+# this one.
+dtype=bf16 right 2 --strategy sppo --pp 2 --subsequences 4 --attention-by fused
+dtype=bf16 right 2 --strategy local --pp 2 --pipeline terapipe --subsequences 4 --attention-by fused
+dtype=bf16 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --weights zero1 --attention-by fused
+# As many as a node has.
+for strategy in "ulysses --weights zero3" "ring --weights zero1" "2d --hp 2" "fpdt --chunk 24" "megatron-sp" \
+    "sppo --pp 2 --subsequences 4"; do
+    shape=layers=2,hidden=64,heads=8,kv_heads=8,head_dim=8,ffn=96,vocab=96 seq=192 right 8 --strategy $strategy
+done
 # Two messages that cross: each rank's host comes to what it sends first, on streams and links of their own.
 cat >"$out/crossing.ir" <<'END'
 longhaul schedule 1

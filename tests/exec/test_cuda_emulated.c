@@ -71,9 +71,7 @@ static void kernels_are_loaded_before_others_keep_the_device(void)
         {.kind = WORK_ATTENTION, .attention = {128, 128, 1, 1, 16, MASK_CAUSAL, 0, 0}}};
     struct point point = {0};
     struct diag diag = {0};
-    emulator_lazy = 1;
     CHECK_INT("measured", microbench_run(&wanted, &options, &point, &diag), STATUS_OK);
-    emulator_lazy = 0;
     CHECK_TEXT("measured", diag.text ? diag.text : "", "");
     CHECK("it took time", point.median_s > 0);
     diag_release(&diag);

@@ -157,8 +157,10 @@ static const struct {
     enum status status;
     int after; /* number of calls that succeed before */
 } refusals[] = {
-    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
-    {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 1},
+    {"cudaDeviceSynchronize",
+     "cudaDeviceSynchronize (after a first launch of all operations): error: ", STATUS_SYSTEM, 0},
+    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 2},
+    {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 3},
     {"cudaHostAlloc", "cudaHostAlloc: error: ", STATUS_SYSTEM, 0},
     {"cudaHostAlloc", "cudaHostAlloc (of the kernel beside the step): error: ", STATUS_SYSTEM, 2},
     {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags: error: ", STATUS_SYSTEM, 0},

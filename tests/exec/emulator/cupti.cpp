@@ -94,9 +94,14 @@ void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
+/* Writes a launch's record. What goes wrong concerns only launches that belong to an op. */
 void put_launch(std::vector<char> &to, Launch launch)
 {
-    struct emulator_cupti *wrong = &emulator_cupti;
+    static struct emulator_cupti nothing;
+    bool tied = false;
+    for (const Tie &tie : ties)
+        tied = tied || tie.call == launch.call;
+    struct emulator_cupti *wrong = tied ? &emulator_cupti : &nothing;
     if (wrong->loses > 0) {
         wrong->loses--;
         return;

@@ -50,9 +50,7 @@ extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS as CUDA 
 int emulator_devices_touched(void);      /* number of GPUs on which this process has a context */
 extern const char *emulator_fails; /* name of a runtime function whose calls fail; NULL: none */
 extern int emulator_fails_after;   /* number of its calls that succeed before the first failure */
-/* nonzero: the first launch of an attention plan waits until its GPU is idle */
-extern int emulator_lazy;
-extern size_t emulator_memory; /* memory of each GPU in bytes; a larger allocation fails */
+extern size_t emulator_memory;     /* memory of each GPU in bytes; a larger allocation fails */
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * was built, and only while the handle exists with which it was built. */
 #include "tests/exec/emulator/emulator.h"
 #ifdef HAVE_CUDNN
+#include <atomic>
 #include <cudnn.h>
 
 extern "C" {
@@ -28,7 +29,7 @@ struct fused {
     fused_shape shape;
     cudnnHandle_t builder;
     int device;
-    mutable bool loaded; /* it was launched before */
+    uint64_t serial; /* no other plan has it */
 };
 
 namespace
@@ -183,9 +184,7 @@ const char *refusal(const fused *plan, cudnnHandle_t handle,
 
 const char *launch(const fused *plan, cudnnHandle_t handle, std::function<void()> work)
 {
-    if (emulator_lazy && !plan->loaded)
-        emulator::device_wait();
-    plan->loaded = true;
+    emulator::load(reinterpret_cast<const void *>(&fused_new), plan->serial);
     return emulator::submit(handle->stream, std::move(work)) == 0
                ? nullptr
                : "the stream is of another device than the current one";
@@ -197,7 +196,8 @@ extern "C" {
 
 struct fused *fused_new(const struct cudnn *, const struct fused_shape *shape)
 {
-    return new fused{*shape, nullptr, 0, false};
+    static std::atomic<uint64_t> plans;
+    return new fused{*shape, nullptr, 0, plans++};
 }
 
 void fused_free(struct fused *fused)

@@ -78,6 +78,7 @@ int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cuda
     int error = refuses(kernel, grid, block, shared);
     if (error != 0)
         return error;
+    load(reinterpret_cast<const void *>(kernel.address), 0);
     return submit(stream, [=] { run_blocks(grid, block, shared, apart, body); });
 }
 

@@ -10,6 +10,8 @@ extern "C" {
 #endif
 
 extern int emulator_backwards; /* nonzero: from the last block or thread to the first */
+/* nonzero, as at first: the first launch of each kernel waits until its GPU is idle, as lazy loading may */
+extern int emulator_lazy;
 extern int emulator_dry; /* nonzero: launches are checked, and refused or accepted, but not run */
 
 /* Waits until all work submitted to streams of the current device, and to the legacy stream, is done. */

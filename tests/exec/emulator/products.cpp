@@ -261,6 +261,12 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
                              static_cast<const void *>(workspace), d.bias ? d.bias_data : y})
         if (!emulator::reaches(handle->device, used))
             return CUBLAS_STATUS_EXECUTION_FAILED;
+    /* the library chooses a kernel by types, orders and sizes */
+    uint64_t variant = 0;
+    for (int64_t word : {d.turn_a, d.turn_b, d.bias, la.rows, la.cols, lb.cols, la.type, lc.type})
+        variant = variant * 1099511628211u + static_cast<uint64_t>(word);
+    if (handle->device == emulator::device_of(stream))
+        emulator::load(reinterpret_cast<const void *>(&multiply), variant);
     if (handle->device != emulator::device_of(stream) ||
         emulator::submit(stream,
                          [=] { multiply(d, split, scale, a, la, b, lb, keep, c, lc, y); }) != 0)

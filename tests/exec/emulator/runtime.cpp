@@ -133,7 +133,6 @@ cudaError_t cudaDeviceGetPCIBusId(char *, int, int)
     return cudaErrorInvalidDevice;
 }
 
-int emulator_lazy;
 size_t emulator_memory = (size_t)8 << 30;
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)

@@ -14,7 +14,10 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
+
+int emulator_lazy = 1;
 
 struct CUstream_st {
     std::mutex lock;
@@ -219,6 +222,20 @@ int submit_copy(cudaStream_t stream, std::function<void()> work)
             work();
             legacy_wait();
         });
+}
+
+void load(const void *code, uint64_t variant)
+{
+    static std::mutex loading;
+    static std::set<std::tuple<int, const void *, uint64_t>> loaded;
+    if (!emulator_lazy || emulator_dry)
+        return;
+    {
+        std::lock_guard<std::mutex> guard(loading);
+        if (!loaded.insert({current, code, variant}).second)
+            return;
+    }
+    device_wait();
 }
 
 void wait_for(const int32_t *stop, uint64_t nanoseconds)

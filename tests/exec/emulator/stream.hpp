@@ -42,6 +42,9 @@ void touch();
 /* How many devices have a context. */
 int devices_touched();
 
+/* Called before a kernel is launched: the first launch on a device loads it, and waits until the device is idle
+ * (unless emulator_lazy is 0). A kernel is its code and a number that tells its variants apart. */
+void load(const void *code, uint64_t variant);
 /* Launches a kernel: appends work to a stream. Returns 0, or WRONG_DEVICE if the stream is not on the current
  * device. */
 int submit(cudaStream_t stream, std::function<void()> work);

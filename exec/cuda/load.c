@@ -1,0 +1,121 @@
+/* Launches every operation once before the first step. CUDA loads a kernel at its first launch, and may wait there
+ * until the device is idle (CUDA C++ Programming Guide, "Lazy Loading"). In a step the device may not become idle: it
+ * may be waiting, in a collective or for an event, for what this host has yet to launch. */
+#include "exec/cuda/cuda.h"
+
+#include "base/arena.h"
+#include "schedule/ir/id_map.h"
+
+#include <stdlib.h>
+
+/* The operations launched so far, by what chooses their kernels: shape, types and alignment of all operands. */
+struct loaded {
+    struct id_map map;
+    uint64_t *key;
+    uint32_t count, capacity;
+};
+
+static uint64_t key_of(const struct exec_run *run, const struct call *call)
+{
+    uint64_t key = hash_word(call->softmax, run->ir->op.shape[call->op]);
+    for (uint32_t k = 0; k < (uint32_t)call->reads + call->writes; k++) {
+        const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
+        key = hash_word(key, (uint64_t)o->dtype << 4 | ((uintptr_t)o->data & 15));
+    }
+    return key;
+}
+
+/* Returns true the first time that it is called with a key. */
+static bool is_new(struct loaded *loaded, uint64_t key)
+{
+    for (struct id_probe p = id_map_start(&loaded->map, key); id_map_next(&loaded->map, &p);)
+        if (loaded->key[p.row] == key)
+            return false;
+    if (loaded->count == loaded->capacity) {
+        loaded->capacity = (uint32_t)heap_next_capacity(loaded->capacity, loaded->count + 1);
+        loaded->key = heap_realloc(loaded->key, loaded->capacity, sizeof *loaded->key);
+    }
+    id_map_add(&loaded->map, key, loaded->count);
+    loaded->key[loaded->count++] = key;
+    return true;
+}
+
+/* Tokens, labels and positions are indices, and earlier launches may have written any bits there. */
+static bool clear_indices(struct cuda_stream *stream, const struct call *call)
+{
+    cudaError_t error = cudaSuccess;
+    for (uint32_t k = 0; k < call->reads && error == cudaSuccess; k++)
+        if (call->read[k].dtype == DTYPE_I32)
+            error = cudaMemsetAsync(call->read[k].data, 0,
+                                    call->read[k].count * dtype_bytes(DTYPE_I32), stream->handle);
+    return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemsetAsync", error);
+}
+
+/* Sums by which ranks that share a GPU reduce. NCCL loads its kernels when it connects. */
+static bool load_sum(struct cuda_stream *stream, const struct call *call)
+{
+    const void *from[CUDA_REDUCE_MEMBERS];
+    struct exec_run *run = stream->rank->run;
+    uint32_t size = run->plan.size[work_group(call->work)];
+    bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
+                call->work->kind == WORK_REDUCE;
+    if (!sums || call->reads == 0 || call->writes == 0 || run->world != NULL)
+        return true;
+    for (uint32_t k = 0; k < size; k++)
+        from[k] = call->read[0].data;
+    cudaError_t error = (cudaError_t)cuda_reduce(
+        (struct cuda_array){call->write[0].data, call->write[0].dtype}, from, (int)size, false,
+        (int64_t)call->write[0].count / size, stream->handle);
+    return error == cudaSuccess ||
+           cuda_failed(stream->rank, call->op, "launching a reduction", error);
+}
+
+static bool load_op(struct loaded *loaded, struct cuda_rank *rank, uint32_t op)
+{
+    struct exec_run *run = rank->run;
+    struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
+    struct call call;
+    switch (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream) {
+    case STREAM_COMPUTE:
+        if (run->ir->stream[stream->stream].stream_class == STREAM_HOST)
+            return true;
+        run_call(run, rank->rank, op, &call);
+        return !is_new(loaded, key_of(run, &call)) ||
+               (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call));
+    case STREAM_COMM:
+        run_call(run, rank->rank, op, &call);
+        return !is_new(loaded, key_of(run, &call)) || load_sum(stream, &call);
+    default: /* copies have no kernels */
+        return true;
+    }
+}
+
+/* Waits until the device is idle and makes its arena zero again. */
+static enum status clear_arena(struct cuda_rank *rank, struct diag *diag)
+{
+    cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "cudaDeviceSynchronize (after a first launch of all operations)",
+                            error);
+    error = cudaMemset(rank->memory[MEMORY_HBM], 0, rank->run->ir->arena_bytes[MEMORY_HBM]);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMemset", error);
+}
+
+enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
+{
+    struct exec_run *run = cuda->run;
+    struct loaded loaded = {.count = 0};
+    bool going = true;
+    for (uint32_t r = run->first; r < run->first + run->count && going; r++)
+        for (uint32_t k = 0; k < plan_ops(&run->plan, r) && going; k++)
+            if (plan_works(&run->plan, r, plan_first(&run->plan, r) + k))
+                going = load_op(&loaded, &cuda->rank[r], plan_first(&run->plan, r) + k);
+    id_map_release(&loaded.map);
+    free(loaded.key);
+    if (!going)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
+    enum status status = STATUS_OK;
+    for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
+        status = clear_arena(&cuda->rank[r], diag);
+    return status;
+}
