@@ -2,6 +2,8 @@
 
 #include "base/arena.h"
 
+#include "base/c_locale.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>
@@ -102,10 +104,10 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    int size = c_vsnprintf(NULL, 0, format, args);
     assert(size >= 0);
     char *text = arena_alloc(arena, (size_t)size + 1);
-    vsnprintf(text, (size_t)size + 1, format, again);
+    c_vsnprintf(text, (size_t)size + 1, format, again);
     va_end(again);
     va_end(args);
     return text;

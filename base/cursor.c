@@ -1,7 +1,9 @@
 #include "base/text.h"
 
+#include "base/c_locale.h"
+
+#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct cursor cursor_make(const char *name, const char *data, size_t size)
@@ -68,16 +70,11 @@ const char *cursor_word(struct cursor *cursor, size_t *size)
     return word;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 bool parse_u64(const char *word, size_t size, uint64_t *value)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < size; i++) {
-        if (!is_digit(word[i]))
+        if (!c_is_digit(word[i]))
             return false;
         uint64_t digit = (uint64_t)(word[i] - '0');
         if (sum > (UINT64_MAX - digit) / 10)
@@ -108,7 +105,7 @@ bool parse_i64(const char *word, size_t size, int64_t *value)
 static size_t digits(const char *word, size_t size, size_t from)
 {
     size_t i = from;
-    while (i < size && is_digit(word[i]))
+    while (i < size && c_is_digit(word[i]))
         i++;
     return i - from;
 }
@@ -145,7 +142,9 @@ bool parse_double(const char *word, size_t size, double *value)
         return false;
     memcpy(copy, word, size);
     copy[size] = '\0';
-    double parsed = strtod(copy, NULL);
+    char *end;
+    double parsed = c_strtod(copy, &end);
+    assert(end == copy + size); /* or a part of the number would be taken for all of it */
     if (!isfinite(parsed))
         return false;
     *value = parsed;

@@ -1,6 +1,7 @@
 #include "base/diag.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -82,11 +83,11 @@ static void put_message(struct diag *diag, struct loc at, const char *level, con
 
     va_list again;
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, again);
+    int size = c_vsnprintf(NULL, 0, format, again);
     va_end(again);
     assert(size >= 0);
     char *message = heap_alloc((size_t)size + 1, 1);
-    vsnprintf(message, (size_t)size + 1, format, args);
+    c_vsnprintf(message, (size_t)size + 1, format, args);
     put_clean(diag, message);
     free(message);
     put(diag, "\n", 1);

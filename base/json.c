@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/c_locale.h"
 #include "base/json_pull.h"
 #include "base/text.h"
 
@@ -243,10 +244,10 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    int size = c_vsnprintf(NULL, 0, format, args);
     assert(size >= 0);
     char *message = heap_alloc((size_t)size + 1, 1);
-    vsnprintf(message, (size_t)size + 1, format, again);
+    c_vsnprintf(message, (size_t)size + 1, format, again);
     va_end(again);
     va_end(args);
     diag_error(diag, json_loc(node), STATUS_BAD_INPUT, "%s%s%s", node.path,

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 #include "base/decimal.h"
 #include "base/gunzip.h"
 
@@ -145,10 +146,10 @@ void text_printf(struct text *text, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    int size = c_vsnprintf(NULL, 0, format, args);
     assert(size >= 0);
     reserve(text, (size_t)size);
-    vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+    c_vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
     text->size += (size_t)size;
     va_end(again);
     va_end(args);

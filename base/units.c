@@ -1,9 +1,9 @@
 #include "base/units.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -67,22 +67,17 @@ static enum status fail(const char *text, size_t size, enum unit_kind kind, cons
     return status;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Returns the length of the number with which the text starts. An 'e' belongs to the number only if a digit follows,
  * so that a unit may start with one. */
 static size_t number_size(const char *text, size_t size)
 {
     size_t i = 0;
-    while (i < size && (is_digit(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '+'))
+    while (i < size && (c_is_digit(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '+'))
         i++;
     if (i > 0 && i < size && (text[i] == 'e' || text[i] == 'E')) {
         size_t sign = i + 1 < size && (text[i + 1] == '-' || text[i + 1] == '+');
         size_t end = i + 1 + sign;
-        while (end < size && is_digit(text[end]))
+        while (end < size && c_is_digit(text[end]))
             end++;
         if (end > i + 1 + sign)
             i = end;
@@ -98,7 +93,7 @@ static bool is_unit(enum unit_kind kind, const char *name, const char *text, siz
         return false;
     for (size_t i = 0; i < size; i++) {
         same = same && text[i] == name[i];
-        lower = lower && text[i] == tolower((unsigned char)name[i]);
+        lower = lower && text[i] == c_lower(name[i]);
     }
     return same || lower;
 }
@@ -166,14 +161,14 @@ enum status units_parse_tokens(const char *text, size_t size, int64_t *value, st
     double factor = 1;
     size_t digits = size;
     for (size_t i = 0; i < ARRAY_LEN(token_units) && size > 0; i++) {
-        if (toupper((unsigned char)text[size - 1]) == token_units[i].name[0]) {
+        if (c_upper(text[size - 1]) == token_units[i].name[0]) {
             factor = token_units[i].factor;
             digits = size - 1;
         }
     }
     /* "1e6" would leave open whether 1000 or 1024 is meant. */
     for (size_t i = 0; i < digits; i++) {
-        if (!is_digit(text[i]) && text[i] != '.' && !(i == 0 && text[i] == '-'))
+        if (!c_is_digit(text[i]) && text[i] != '.' && !(i == 0 && text[i] == '-'))
             return fail_tokens(text, size, "is no number of tokens", at, diag);
     }
     double number;

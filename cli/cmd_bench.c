@@ -1,6 +1,7 @@
 /* longhaul bench: times single pieces of work on a backend, for calibrate. */
 #include "cli/command.h"
 
+#include "base/c_locale.h"
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "base/units.h"
@@ -207,8 +208,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     if (largest == NULL || strcmp(backend, "cpu") != 0)
         return;
     char rate[32];
-    snprintf(rate, sizeof rate, "%.4g GB/s",
-             work_memory_bytes(&largest->work) / largest->p10_s / 1e9);
+    c_snprintf(rate, sizeof rate, "%.4g GB/s",
+               work_memory_bytes(&largest->work) / largest->p10_s / 1e9);
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 

@@ -48,8 +48,9 @@ struct session {
 
 static void take_capability(void *user, const char *key, const char *value)
 {
-    if (strcmp(key, "compute_capability") == 0)
-        *(int *)user = (int)strtol(value, NULL, 10);
+    int64_t number;
+    if (strcmp(key, "compute_capability") == 0 && parse_i64(value, strlen(value), &number))
+        *(int *)user = (int)number;
 }
 
 /* Sets the request's compute capability to that of the device on which the step will run, unless a cluster states it.
@@ -122,8 +123,10 @@ static double memory_there(void)
     char line[128];
     FILE *file = fopen("/proc/meminfo", "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            kib = strtod(line + 13, NULL);
+        if (strncmp(line, "MemAvailable:", 13) == 0) {
+            const char *number = line + 13 + strspn(line + 13, " ");
+            (void)parse_double(number, strcspn(number, " \n"), &kib);
+        }
     if (file != NULL)
         fclose(file);
     return kib * 1024;

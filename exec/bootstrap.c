@@ -2,6 +2,7 @@
 #include "exec/bootstrap.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -254,10 +255,10 @@ static enum status await_all(struct bootstrap *b, int fd, uint64_t *host, struct
             status = take(b, peer, host, &come, words);
         } else if (ready == 0) {
             put_missing(b, missing, sizeof missing);
-            snprintf(words, sizeof words,
-                     "of %" PRIu32 " processes not all have connected to port %" PRIu16
-                     " within %g s; missing: rank %s",
-                     b->place.size, b->place.port, b->timeout_s, missing);
+            c_snprintf(words, sizeof words,
+                       "of %" PRIu32 " processes not all have connected to port %" PRIu16
+                       " within %g s; missing: rank %s",
+                       b->place.size, b->place.port, b->timeout_s, missing);
             status = STATUS_SYSTEM;
         }
     }

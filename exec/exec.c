@@ -1,5 +1,6 @@
 #include "exec/exec.h"
 
+#include "base/c_locale.h"
 #include "exec/bootstrap.h"
 #include "exec/executor.h"
 #include "exec/measure.h"
@@ -198,7 +199,7 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
     trace_set(trace, "warmup_steps", text);
     snprintf(text, sizeof text, "%" PRIu32, steps->measured);
     trace_set(trace, "measured_steps", text);
-    snprintf(text, sizeof text, "%.9g", median_s);
+    c_snprintf(text, sizeof text, "%.9g", median_s);
     trace_set(trace, "step_s", text);
     struct diag nobody = {0}; /* it was open a moment ago */
     if (run->backend->describe != NULL)
@@ -211,7 +212,7 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
         low_s = steps->step_s[i] < low_s ? steps->step_s[i] : low_s;
         high_s = steps->step_s[i] > high_s ? steps->step_s[i] : high_s;
     }
-    snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
+    c_snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
     trace_set(trace, "step_s_range", text);
     if (run->options->poison)
         trace_set(trace, "poison", "yes: times are those of a check, not of a run");

@@ -1,5 +1,6 @@
 #include "exec/executor.h"
 
+#include "base/c_locale.h"
 #include "exec/bootstrap.h"
 #include "exec/poison.h"
 #include "exec/stall.h"
@@ -65,7 +66,7 @@ void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *fo
     char what[640], where[96] = "", words[sizeof run->failure];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (op != IR_NONE)
         run_op_text(run->ir, op, where, sizeof where);
@@ -82,7 +83,7 @@ void run_refused(struct exec_run *run, const char *format, ...)
     char words[640];
     va_list args;
     va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
+    c_vsnprintf(words, sizeof words, format, args);
     va_end(args);
     fail(run, STATUS_SYSTEM, words);
 }

@@ -1,6 +1,7 @@
 #include "exec/reference_check.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -378,8 +379,8 @@ static const char *rounding_text(const struct reference_check *a,
 {
     text[0] = '\0';
     if (error.moved > 0)
-        snprintf(text, 96, "; rounding to %s alone moves it by %.2g",
-                 dtype_name((enum dtype)a->dtype), error.moved);
+        c_snprintf(text, 96, "; rounding to %s alone moves it by %.2g",
+                   dtype_name((enum dtype)a->dtype), error.moved);
     return text;
 }
 
@@ -393,8 +394,8 @@ static void explain_part(const struct reference_check *a, struct loc at,
     if (found.count == 0)
         return;
     if (step == REFERENCE_CHECK_CLIPPED)
-        snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
-                 reference_check_adamw.max_norm);
+        c_snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
+                   reference_check_adamw.max_norm);
     diag_error(diag, at, STATUS_NO,
                "%s%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of its "
                "largest element (tolerance %.2g%s)",

@@ -1,5 +1,7 @@
 #include "exec/stall.h"
 
+#include "base/c_locale.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ static void tell(struct story *story, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int written = vsnprintf(story->text + story->used, story->size - story->used, format, args);
+    int written = c_vsnprintf(story->text + story->used, story->size - story->used, format, args);
     va_end(args);
     if (written > 0)
         story->used += (size_t)written;

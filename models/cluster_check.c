@@ -1,6 +1,7 @@
 /* Refuses impossible clusters: limits of single fields, then rules between fields. */
 #include "models/cluster.h"
 
+#include "base/c_locale.h"
 #include "models/cluster_fields.h"
 
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static void wrong(struct checker *checker, const char *path, const char *format,
     char what[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
     struct loc at = cluster_field_loc(checker->cluster, cluster_field_find(path));
     diag_error(checker->diag, at, STATUS_BAD_INPUT, "%s: %s", path, what);

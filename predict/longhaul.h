@@ -26,6 +26,8 @@
  *    parent. stdout is flushed before.
  *  - Running out of memory ends the process with exit code 2 and one line on stderr (base/arena.h). A fault of
  *    longhaul's own is an assert.
+ *  - The locale of the program does not matter: numbers are read and written with a decimal point. Only reasons that
+ *    the operating system gives are in its language.
  *  - The same input gives the same result. A setup may serve any number of predictions, one after the other.
  *  - Presets are files; base/data_path.h says where they are looked for.
  *

@@ -274,7 +274,11 @@ static enum status add_own(struct observed *o, const struct prediction *p,
                                     (uint32_t)o->steps, seconds});
     }
     const char *step = trace_get(trace, "step_s");
-    add_step(o, step != NULL ? strtod(step, NULL) : last_s - first_s, middle_gap_s(trace));
+    double step_s = last_s - first_s;
+    if (step != NULL && (!parse_double(step, strlen(step), &step_s) || !(step_s > 0)))
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "step_s is '%s': expected the seconds of a step", step);
+    add_step(o, step_s, middle_gap_s(trace));
     return STATUS_OK;
 }
 

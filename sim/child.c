@@ -3,6 +3,7 @@
 #include "sim/child.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 #include "base/process.h"
 
 #include <errno.h>
@@ -87,6 +88,7 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_ru
                           "cannot start a simulation: fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
+        c_locale_enter(); /* SimGrid reads numbers with strtod() */
         run_child(scheduler, run);
         _exit(0); /* no exit handlers: they are the parent's */
     }

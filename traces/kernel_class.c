@@ -1,9 +1,9 @@
 #include "traces/kernel_class.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 const char *kernel_class_name(enum kernel_class class)
@@ -37,7 +37,7 @@ static bool fits(const char *pattern, const char *name)
         if (*pattern == '*') {
             star = pattern++;
             from = name;
-        } else if (tolower((unsigned char)*pattern) == tolower((unsigned char)*name)) {
+        } else if (c_lower(*pattern) == c_lower(*name)) {
             pattern++;
             name++;
         } else if (star != NULL) {

@@ -1,6 +1,7 @@
 #include "traces/records.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 
 #include <assert.h>
 #include <csv.h>
@@ -208,7 +209,7 @@ enum status records_field_error(const struct record *record, const char *column,
     char message[512]; /* a field can be a megabyte long; the start of it is enough */
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    c_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return diag_error(diag, record->at, STATUS_BAD_INPUT, "column '%s': %s", column, message);
 }

@@ -1,11 +1,11 @@
 #include "cli/common/options.h"
 
 #include "base/arena.h"
+#include "base/c_locale.h"
 #include "base/units.h"
 #include "cli/common/screen.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static enum status parse_total(const char *text, double *value, struct loc at, s
 {
     size_t size = strlen(text);
     double unit = 1;
-    char last = size > 1 ? (char)toupper((unsigned char)text[size - 1]) : '\0';
+    char last = size > 1 ? c_upper(text[size - 1]) : '\0';
     if (last == 'B' || last == 'T') {
         unit = last == 'B' ? 1e9 : 1e12;
         size--;

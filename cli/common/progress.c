@@ -1,6 +1,7 @@
 #define _XOPEN_SOURCE 700 /* setitimer */
 #include "cli/common/progress.h"
 
+#include "base/c_locale.h"
 #include "predict/progress.h"
 
 #include <errno.h>
@@ -61,7 +62,9 @@ static void update(const struct progress *p, size_t done, const char *note)
     double rate = done > p->first ? (double)(done - p->first) / spent : 0;
     if (rate > 0)
         put_duration(left, sizeof left, (double)(p->total - done) / rate);
-    fprintf(stderr, "\r[%s] %zu/%zu, %.3g/s, %s left%s%s\033[K", bar, done, p->total, rate, left,
+    char rate_text[16];
+    c_snprintf(rate_text, sizeof rate_text, "%.3g", rate);
+    fprintf(stderr, "\r[%s] %zu/%zu, %s/s, %s left%s%s\033[K", bar, done, p->total, rate_text, left,
             note[0] == '\0' ? "" : ", ", note);
     fflush(stderr);
 }

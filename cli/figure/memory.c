@@ -1,6 +1,8 @@
 /* Figures of what memories hold over time: of one trace by category, of several by their sums. */
 #include "cli/figure/window.h"
 
+#include "base/c_locale.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +190,7 @@ static void set_common(struct figure *figure, const char *memory, double top, do
     /* a limit far above the figure would flatten it */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
     figure_set_y(figure, wanted);
-    snprintf(name, sizeof name, "usable: %.1f GiB", limit);
+    c_snprintf(name, sizeof name, "usable: %.1f GiB", limit);
     figure_set_text(figure, "limit_name", name);
 }
 

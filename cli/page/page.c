@@ -1,5 +1,6 @@
 #include "cli/page/page.h"
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 
 #include <stdarg.h>
@@ -159,7 +160,7 @@ void page_cellf(struct page *page, const char *format, ...)
     char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     page_cell(page, text);
 }

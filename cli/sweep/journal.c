@@ -1,4 +1,6 @@
 #include "cli/sweep/journal.h"
+
+#include "base/c_locale.h"
 #include "base/file_set.h"
 
 #include "cli/sweep/predictor.h"
@@ -250,7 +252,9 @@ static void find_journals(const char *path, glob_t *found)
             text_putc(&pattern, *c);
         }
         text_puts(&pattern, endings[i]);
+        locale_t before = c_locale_enter(); /* glob() sorts by the locale */
         glob(pattern.data, i > 0 ? GLOB_APPEND : 0, NULL, found);
+        c_locale_leave(before);
         text_release(&pattern);
     }
 }

@@ -22,14 +22,13 @@ static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {
     bool scored;
+    double measured; /* in the unit of the column */
     const char *what = external_compared_memory(row->second_metric, &scored);
-    if (what == NULL)
+    const char *value = column(row, EXTERNAL_SECOND_VALUE);
+    if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
-    text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC),
-                column(row, EXTERNAL_SECOND_VALUE),
-                result->memory_bytes * strtod(column(row, EXTERNAL_SECOND_VALUE), NULL) /
-                    row->second,
-                what, 100 * result->memory_error);
+    text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC), value,
+                result->memory_bytes * measured / row->second, what, 100 * result->memory_error);
     if (!scored)
         text_puts(out, ", not scored");
 }

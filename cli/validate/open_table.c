@@ -1,5 +1,6 @@
 #include "cli/validate/open_table.h"
 
+#include "base/c_locale.h"
 #include "models/interval.h"
 
 #include <math.h>
@@ -53,8 +54,8 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
     char held[16] = "-";
     const char *scale = row->like->several ? "several nodes" : "one node";
     if (row->with_interval > 0)
-        snprintf(held, sizeof held, "%.0f %%",
-                 100 * (double)row->held / (double)row->with_interval);
+        c_snprintf(held, sizeof held, "%.0f %%",
+                   100 * (double)row->held / (double)row->with_interval);
     text_printf(out,
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",

@@ -1,10 +1,10 @@
 #include "cli/validate/pages.h"
 
+#include "base/c_locale.h"
 #include "base/file_set.h"
 #include "base/units.h"
 #include "cli/validate/open_table.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -273,7 +273,7 @@ static void put_page_name(struct text *out, const char *source)
 {
     text_puts(out, "accuracy/");
     for (const char *c = source; *c != '\0'; c++)
-        text_putc(out, isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-');
+        text_putc(out, c_is_alnum(*c) ? c_lower(*c) : '-');
     text_puts(out, ".md");
 }
 

@@ -3,7 +3,6 @@
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/versions.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>

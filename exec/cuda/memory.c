@@ -1,10 +1,10 @@
 /* Device memory in one block; pinned memory near the GPU. */
 #include "exec/cuda/cuda.h"
 
+#include "base/c_locale.h"
 #include "base/units.h"
 #include "exec/cuda/host_memory.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ int cuda_numa_node(int device)
     if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess)
         return -1;
     for (char *c = bus; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
+        *c = c_lower(*c);
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", bus);
     FILE *file = fopen(path, "r");
     if (file != NULL) {

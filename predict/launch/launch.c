@@ -1,11 +1,12 @@
 #include "predict/launch/launch_parts.h"
 
+#include "base/c_locale.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const char *const launch_framework_names[LAUNCH_FRAMEWORKS] = {
     "a torchtitan configuration",   "arguments of Megatron-LM",
@@ -50,7 +51,7 @@ const char *launch_text(const struct launch *launch, enum launch_field field)
 
 bool launch_is(const struct launch *launch, enum launch_field field, const char *text)
 {
-    return launch_said(launch, field) && strcasecmp(launch->value[field].text, text) == 0;
+    return launch_said(launch, field) && c_same_letters(launch->value[field].text, text);
 }
 
 void launch_say_count(struct launch *launch, enum launch_field field, int64_t count)
@@ -87,7 +88,7 @@ static void add_remark(struct launch *launch, struct launch_remark remark)
 static const char *format_text(struct launch *launch, const char *format, va_list args)
 {
     char text[512];
-    vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(text, sizeof text, format, args);
     return arena_text(&launch->arena, text, strlen(text));
 }
 
@@ -120,7 +121,7 @@ enum status launch_bad(const struct launch *launch, enum launch_field field, str
     char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (value->name == NULL)
         return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT, "%s", text);
@@ -178,7 +179,7 @@ static bool is_off(const char *value)
 {
     static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
     for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
-        if (strcasecmp(value, offs[i]) == 0)
+        if (c_same_letters(value, offs[i]))
             return true;
     return false;
 }
@@ -189,7 +190,7 @@ static bool is_usual(const char *usual, const char *value)
     size_t size = value == NULL ? 0 : strlen(value);
     for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
         word += *word == ' ';
-        if (strncasecmp(word, value, size) == 0 && (word[size] == '\0' || word[size] == ' '))
+        if (c_same_letters_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
             return true;
     }
     return false;
@@ -202,7 +203,7 @@ static bool parse_switch(const char *value, int64_t *on)
     if (value == NULL)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(ons); i++)
-        if (strcasecmp(value, ons[i]) == 0)
+        if (c_same_letters(value, ons[i]))
             return true;
     *on = 0;
     return is_off(value);

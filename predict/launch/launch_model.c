@@ -1,9 +1,10 @@
 /* Makes the option --model from the model of a launch file. */
 #include "predict/launch/launch_parts.h"
 
+#include "base/c_locale.h"
+
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 /* True if two models agree in all fields that a file gives. */
@@ -99,7 +100,7 @@ enum status launch_model_named(struct launch *launch, struct launch_given given)
     }
     for (size_t i = 0; i < ARRAY_LEN(hub_models); i++) {
         size_t size = strlen(hub_models[i].name);
-        if (strncasecmp(name, hub_models[i].name, size) != 0 ||
+        if (!c_same_letters_n(name, hub_models[i].name, size) ||
             (name[size] != '\0' && name[size] != '-'))
             continue;
         launch_option(launch, LAUNCH_MODEL, "model", hub_models[i].model);

@@ -1,10 +1,10 @@
 /* Recognises the kind of a launch file, and reads its settings by the tables of that kind. */
 #include "predict/launch/launch_parts.h"
 
+#include "base/c_locale.h"
 #include "base/json.h"
 #include "predict/launch/shell.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,8 +91,7 @@ static enum status read_yaml(struct launch *launch, const char *name, const char
 
 static bool is_option(const char *word)
 {
-    return word[0] == '-' &&
-           (isalpha((unsigned char)word[1]) || (word[1] == '-' && word[2] != '\0'));
+    return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
 }
 
 /* Adds the arguments of word[first..end) as settings; words that are known only in a run become remarks. */

@@ -3,7 +3,6 @@
 #include "models/cluster.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* ---- fields of choices ---- */
 

@@ -2,7 +2,8 @@
  * that configurations do not use (dates, arrays of tables) are refused by name. */
 #include "predict/launch/settings.h"
 
-#include <ctype.h>
+#include "base/c_locale.h"
+
 #include <string.h>
 
 enum { DEPTH_MAX = 32 };
@@ -105,10 +106,10 @@ static enum status read_code(struct toml *t, int digits, struct text *out)
 {
     uint32_t code = 0;
     for (int i = 0; i < digits; i++) {
-        if (!isxdigit((unsigned char)peek(t, 0)))
+        if (!c_is_hex(peek(t, 0)))
             return bad(t, "\\u takes 4 and \\U 8 hexadecimal digits");
         char c = *t->at++;
-        code = code << 4 | (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
+        code = code << 4 | (uint32_t)(c_is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         return bad(t, "this is no character");
@@ -131,7 +132,7 @@ static enum status read_escape(struct toml *t, bool lines, struct text *out)
         return read_code(t, c == 'u' ? 4 : 8, out);
     }
     if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
-        while (t->at < t->end && isspace((unsigned char)*t->at))
+        while (t->at < t->end && c_is_space(*t->at))
             take(t);
         return STATUS_OK;
     }
@@ -177,7 +178,7 @@ static enum status read_string(struct toml *t, struct text *out)
 
 static bool is_bare(char c)
 {
-    return isalnum((unsigned char)c) || c == '_' || c == '-';
+    return c_is_alnum(c) || c == '_' || c == '-';
 }
 
 /* Appends a key, which may be dotted, to the path. */
@@ -208,9 +209,9 @@ static enum status read_key(struct toml *t)
 /* Returns the end of digits with single '_' between them; NULL: there are none. */
 static const char *skip_digits(const char *word)
 {
-    if (!isdigit((unsigned char)*word))
+    if (!c_is_digit(*word))
         return NULL;
-    while (isdigit((unsigned char)*word) || (*word == '_' && isdigit((unsigned char)word[1])))
+    while (c_is_digit(*word) || (*word == '_' && c_is_digit(word[1])))
         word++;
     return word;
 }
@@ -262,7 +263,7 @@ static enum status read_plain(struct toml *t, struct text *out)
                 text_putc(out, *word);
     } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
         status = bad(&start, "dates and times are not read");
-    } else if (isdigit((unsigned char)word[*word == '+' || *word == '-'])) {
+    } else if (c_is_digit(word[*word == '+' || *word == '-'])) {
         if (!put_based(out, word))
             status = bad(&start, "this is no number of TOML: no 0 stands before other digits, and "
                                  "a '_' stands between two digits, as in 8_192");

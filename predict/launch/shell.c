@@ -1,7 +1,8 @@
 /* The commands of a shell script: which of them run, and what assignments leave. */
 #include "predict/launch/shell_reader.h"
 
-#include <ctype.h>
+#include "base/c_locale.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,8 +348,8 @@ static enum status read_command(struct shell_reader *s)
         s->open_line = s->line;
     while (status == STATUS_OK && s->at < s->end) {
         char c = *s->at;
-        bool digits = (size_t)(s->end - s->at) > 1 && isdigit((unsigned char)c) &&
-                      (s->at[1] == '>' || s->at[1] == '<');
+        bool digits =
+            (size_t)(s->end - s->at) > 1 && c_is_digit(c) && (s->at[1] == '>' || s->at[1] == '<');
         bool both = c == '&' && s->at + 1 < s->end && s->at[1] == '>';
         if (c == ' ' || c == '\t' || c == '\r') {
             s->at++;

@@ -1,7 +1,8 @@
 /* Words of a shell script and their expansion. */
 #include "predict/launch/shell_parts.h"
 
-#include <ctype.h>
+#include "base/c_locale.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,9 +48,9 @@ void shell_set(struct shell *shell, const char *name, size_t size, const char *v
 size_t shell_name_size(const char *text, const char *end)
 {
     size_t size = 0;
-    while (text + size < end && (isalnum((unsigned char)text[size]) || text[size] == '_'))
+    while (text + size < end && (c_is_alnum(text[size]) || text[size] == '_'))
         size++;
-    return size > 0 && isdigit((unsigned char)text[0]) ? 0 : size;
+    return size > 0 && c_is_digit(text[0]) ? 0 : size;
 }
 
 /* ---- where things end ---- */
@@ -158,7 +159,7 @@ static double add(struct sum *s);
 
 static char next_sign(struct sum *s)
 {
-    while (s->at < s->end && isspace((unsigned char)*s->at))
+    while (s->at < s->end && c_is_space(*s->at))
         s->at++;
     return s->at < s->end ? *s->at : '\0';
 }
@@ -190,7 +191,7 @@ static double primary(struct sum *s)
     } else {
         const char *begin = s->at;
         int64_t number;
-        while (s->at < s->end && isalnum((unsigned char)*s->at))
+        while (s->at < s->end && c_is_alnum(*s->at))
             s->at++;
         if (parse_i64(begin, (size_t)(s->at - begin), &number))
             value = (double)number;
@@ -282,7 +283,7 @@ static void put_open(struct sink *sink, const char *text, const char *end)
     struct text mark = {0};
     text_putc(&mark, SETTING_OPEN);
     for (; text < end; text++)
-        text_putc(&mark, isspace((unsigned char)*text) || *text < ' ' ? ' ' : *text);
+        text_putc(&mark, c_is_space(*text) || *text < ' ' ? ' ' : *text);
     text_putc(&mark, SETTING_CLOSE);
     put(sink, mark.data, mark.size);
     text_release(&mark);
@@ -360,7 +361,7 @@ static enum status expand_braces(struct sink *sink, const char *text, const char
     const struct shell_variable *variable = size > 0 ? shell_find(sink->shell, name, size) : NULL;
     if (size == 0 && close > name && (*name == '@' || *name == '*'))
         return STATUS_OK; /* ${@:2}: no arguments are given */
-    if (size == 0 && close > name + 1 && isdigit((unsigned char)*name))
+    if (size == 0 && close > name + 1 && c_is_digit(*name))
         return expand_default(sink, NULL, NULL, text, name + 1, close, quoted);
     if (size > 0 && close - rest == 3 && rest[0] == '[' && rest[2] == ']' &&
         (rest[1] == '@' || rest[1] == '*')) {
@@ -387,7 +388,7 @@ static enum status expand_sum(struct sink *sink, const char *text, const char *e
     double value = status == STATUS_OK ? add(&s) : NAN;
     char number[32];
     if (status == STATUS_OK && next_sign(&s) == '\0' && fabs(value) < 9e15)
-        put(sink, number, (size_t)snprintf(number, sizeof number, "%.0f", value + 0.0));
+        put(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
         put_open(sink, text, end);
     text_release(&inner);

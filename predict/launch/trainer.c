@@ -1,10 +1,10 @@
 /* Reads settings of Hugging Face: Accelerate's configuration (accelerate/commands/config), and the settings of TRL and
  * of Trainer (transformers/training_args.py, trl/trainer/sft_config.py), in YAML or as arguments. */
+#include "base/c_locale.h"
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 
 #include <string.h>
-#include <strings.h>
 
 #define SETS LAUNCH_SETS
 #define ALSO LAUNCH_ALSO_SETS
@@ -116,7 +116,7 @@ static bool shards_as(const struct launch *l, const char *name, const char *numb
     return launch_is(l, LAUNCH_SHARDING, name) || launch_is(l, LAUNCH_SHARDING, number) ||
            launch_is(l, LAUNCH_RESHARD, name) ||
            (launch_said(l, LAUNCH_SHARDING) &&
-            strncasecmp(launch_text(l, LAUNCH_SHARDING), name, strlen(name)) == 0);
+            c_same_letters_n(launch_text(l, LAUNCH_SHARDING), name, strlen(name)));
 }
 
 /* Returns how ranks share weights; *copies: how many groups of ranks each hold all shards. -1: not known. */

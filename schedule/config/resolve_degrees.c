@@ -1,5 +1,6 @@
 #include "schedule/config/resolve_degrees.h"
 
+#include "base/c_locale.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
@@ -55,7 +56,7 @@ enum status resolve_bad_size(struct diag *diag, const char *option, struct text 
     char text[200];
     va_list args;
     va_start(args, what);
-    vsnprintf(text, sizeof text, what, args);
+    c_vsnprintf(text, sizeof text, what, args);
     va_end(args);
     resolve_refuse(diag, option, "%s; %s would do", text,
                    would->size > 0 ? would->data : "no value near it");

@@ -1,8 +1,8 @@
 #include "schedule/ir/expression.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ struct reading {
 bool expression_digits(const char **at, const char *end, int64_t *value)
 {
     const char *begin = *at;
-    while (*at < end && isdigit((unsigned char)**at))
+    while (*at < end && c_is_digit(**at))
         ++*at;
     return *at > begin && parse_i64(begin, (size_t)(*at - begin), value);
 }
@@ -23,7 +23,7 @@ bool expression_digits(const char **at, const char *end, int64_t *value)
 static const struct expression_variable *find_variable(struct reading *r)
 {
     const char *begin = r->at;
-    while (r->at < r->end && isalpha((unsigned char)*r->at))
+    while (r->at < r->end && c_is_alpha(*r->at))
         r->at++;
     size_t size = (size_t)(r->at - begin);
     for (uint32_t i = 0; i < r->count; i++)
@@ -35,7 +35,7 @@ static const struct expression_variable *find_variable(struct reading *r)
 /* Reads a term: "2*L", "L" or "17". */
 static bool read_term(struct reading *r, int64_t *value)
 {
-    bool number = r->at < r->end && isdigit((unsigned char)*r->at);
+    bool number = r->at < r->end && c_is_digit(*r->at);
     *value = 1;
     if (number && !expression_digits(&r->at, r->end, value))
         return false;

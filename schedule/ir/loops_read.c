@@ -2,11 +2,11 @@
  *
  * Statements and loops make a tree. A first walk counts ops, so that every name has its number in the flat list; a
  * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
+#include "base/c_locale.h"
 #include "schedule/ir/expression.h"
 #include "schedule/ir/id_map.h"
 #include "schedule/ir/ir_parse.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static bool copy_name(char out[NAME_MAX], struct word word)
     if (word.size == 0 || word.size >= NAME_MAX)
         return false;
     for (size_t i = 0; i < word.size; i++)
-        if (!isalpha((unsigned char)word.at[i]))
+        if (!c_is_alpha(word.at[i]))
             return false;
     memcpy(out, word.at, word.size);
     out[word.size] = '\0';

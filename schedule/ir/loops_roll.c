@@ -1,6 +1,7 @@
 #include "schedule/ir/loops_roll.h"
 
-#include <ctype.h>
+#include "base/c_locale.h"
+
 #include <string.h>
 
 enum {
@@ -97,7 +98,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
         }
         size_t digits = 0;
         uint64_t value = 0;
-        for (; i + digits < size && isdigit((unsigned char)line[i + digits]); digits++)
+        for (; i + digits < size && c_is_digit(line[i + digits]); digits++)
             value = 10 * value + (uint64_t)(line[i + digits] - '0');
         bool padded = digits > 1 && line[i] == '0';
         if (digits == 0 || digits > DIGITS_MAX || padded) {

@@ -1,5 +1,6 @@
 #include "schedule/verify/verify.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "schedule/verify/rules.h"
 
@@ -63,7 +64,7 @@ void verify_fail(struct verifier *v, const char *format, ...)
     char text[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
 }
@@ -72,7 +73,7 @@ void verify_checked(struct verifier *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(v->result->checked, sizeof v->result->checked, format, args);
+    c_vsnprintf(v->result->checked, sizeof v->result->checked, format, args);
     va_end(args);
 }
 
