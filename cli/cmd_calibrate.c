@@ -185,8 +185,17 @@ static enum status check_cluster(struct session *s, struct diag *diag)
     if (out ? base == NULL : base != NULL && s->recorded.count == 0)
         return diag_error(diag, (struct loc){.name = base ? "--cluster" : "--cluster-out"},
                           STATUS_BAD_INPUT, "--cluster and --cluster-out go together");
+    if (options_given(s->options, "o") && !fitted->has_device && fitted->has_links)
+        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
+                          "no point measures a device, only links, which belong into a cluster "
+                          "file (--cluster-out)");
     if (base == NULL)
         return STATUS_OK;
+    if (out && strstr(base, ".json:") != NULL)
+        return diag_error(diag, (struct loc){.name = "--cluster"}, STATUS_BAD_INPUT,
+                          "'%s' is a file with numbers after it, on which no other file can build; "
+                          "write the numbers into the file",
+                          base);
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
     diag_place(diag, before, "--cluster");

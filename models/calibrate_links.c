@@ -481,15 +481,15 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
     put_pageable(&fields, links);
     if (fields.count == 0 && !device)
         return diag_error(
-            diag, (struct loc){.name = base}, STATUS_NO,
+            diag, (struct loc){.name = cluster->name}, STATUS_NO,
             "no point measures copies, messages of ranks on one GPU, or messages over "
             "a switch or a network that this cluster has");
     struct json_out json = {.out = out};
     json_begin_object(&json, NULL);
     json_put_text(&json, "name", name);
-    json_put_text(
-        &json, "summary",
-        arena_printf(&((struct link_calibration *)links)->arena, "%s with measured links", base));
+    json_put_text(&json, "summary",
+                  arena_printf(&((struct link_calibration *)links)->arena, "%s with measured links",
+                               cluster->name));
     json_put_text(&json, "base", base);
     if (device) {
         json_begin_row(&json, "device");

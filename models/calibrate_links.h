@@ -65,7 +65,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 /* Appends the table of the fits. */
 void link_calibration_print_report(const struct link_calibration *links, struct text *out);
 
-/* Appends a cluster file: the preset `base`, loaded into *cluster, with the fitted numbers in place of its own. A
+/* Appends a cluster file: `base`, as the file is to name it, which is loaded into *cluster, with the fitted numbers in place of its own. A
  * bandwidth within a node can be written only if the fabric is a switch. STATUS_NO: none of the fitted numbers has a
  * field in a cluster file. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,

@@ -1,26 +1,13 @@
 #include "models/cluster.h"
 
+#include "base/c_locale.h"
 #include "base/units.h"
+#include "models/cluster_fields.h"
 #include "models/presets.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
-/* A file that a cluster's file names lies where that file says from its own folder. */
-static const char *beside(struct arena *arena, const char *path, const char *other)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL || other[0] == '/')
-        return other;
-    return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
-}
 
 static enum status load_file(struct cluster *cluster, struct arena *arena, const char *path,
                              struct diag *diag)
@@ -30,8 +17,6 @@ static enum status load_file(struct cluster *cluster, struct arena *arena, const
     if (status == STATUS_OK)
         status = cluster_parse(cluster, arena, arena_text(arena, path, strlen(path)),
                                text.data ? text.data : "", text.size, diag);
-    if (status == STATUS_OK && ends_with(cluster->device.cost, ".json"))
-        cluster->device.cost = beside(arena, path, cluster->device.cost);
     text_release(&text);
     return status;
 }
@@ -45,16 +30,24 @@ static const char *options_of(const char *what)
     return equals != NULL && equals > what ? equals : NULL;
 }
 
+bool cluster_is_line(const char *what)
+{
+    return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_of(what) != NULL);
+}
+
+bool cluster_is_file(const char *what) /* units may hold a '/' */
+{
+    return cluster_ends_in_json(what) || (!cluster_is_line(what) && strchr(what, '/') != NULL);
+}
+
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag)
 {
     *cluster = (struct cluster){0};
-    if (ends_with(what, ".json"))
+    if (cluster_is_file(what))
         return load_file(cluster, arena, what, diag);
-    if ((what[0] >= '0' && what[0] <= '9') || options_of(what) != NULL) /* units may hold a '/' */
+    if (cluster_is_line(what))
         return cluster_parse_line(cluster, arena, what, strlen(what), diag);
-    if (strchr(what, '/') != NULL)
-        return load_file(cluster, arena, what, diag);
     const char *path, *preset = cluster_line_preset(what);
     if (preset != NULL && strcmp(preset, what) != 0)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -235,7 +228,7 @@ void cluster_print(struct text *out, const struct cluster *cluster)
         if (fact->spread > 0)
             text_printf(out, "; spread %.2g %%", 100 * fact->spread);
         const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;
-        if (slash && fact->at.line > 0 && ends_with(slash, ".json"))
+        if (slash && fact->at.line > 0 && cluster_ends_in_json(slash))
             text_printf(out, " (%s:%u)", slash + 1, (unsigned)fact->at.line);
         text_puts(out, "\n");
     }

@@ -188,7 +188,12 @@ struct cluster_place {
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
-/* Reads a cluster from text; name stands for it in messages. A "base" names a preset. */
+/* True if cluster_load() takes it for a file; for one line, or a name with numbers after it. */
+bool cluster_is_file(const char *what);
+bool cluster_is_line(const char *what);
+
+/* Reads a cluster from the text of the file `name`, from whose folder it names others. A "base" is a preset, another
+ * file, one line, or a preset with numbers after it. */
 enum status cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                           const char *text, size_t size, struct diag *diag);
 

@@ -1,6 +1,7 @@
 /* Reading cluster files: which keys there are, how a number and its source are written, bases. */
 #include "models/cluster.h"
 
+#include "base/c_locale.h"
 #include "base/json.h"
 #include "models/cluster_fields.h"
 #include "models/presets.h"
@@ -149,6 +150,21 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     return status;
 }
 
+bool cluster_ends_in_json(const char *text)
+{
+    size_t size = strlen(text);
+    return size >= 5 && strcmp(text + size - 5, ".json") == 0;
+}
+
+/* Returns the path of a file that the cluster's file with this node names from its own folder. */
+static const char *beside(struct arena *arena, struct json_node node, const char *other)
+{
+    const char *path = json_loc(node).name, *slash = strrchr(path, '/');
+    if (slash == NULL || other[0] == '/')
+        return arena_text(arena, other, strlen(other));
+    return arena_printf(arena, "%.*s/%s", (int)(slash - path), path, other);
+}
+
 /* Notes in `given` which fields the section sets. */
 static enum status read_section(struct cluster *cluster, struct arena *arena,
                                 struct json_node object, const char *section, bool *given,
@@ -174,22 +190,34 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         status = read_text(&cluster->device.name, arena, object, "name", diag);
     if (status == STATUS_OK && device && json_find(object, "cost").value)
         status = read_text(&cluster->device.cost, arena, object, "cost", diag);
+    if (status == STATUS_OK && device && json_find(object, "cost").value &&
+        cluster_ends_in_json(cluster->device.cost))
+        cluster->device.cost = beside(arena, object, cluster->device.cost);
     return status;
 }
 
-/* Reads the preset that a file builds on, into *cluster. */
+/* Reads what a file builds on, into *cluster. */
 static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
                              int depth, struct diag *diag)
 {
     struct json_node node = json_find(root, "base");
-    const char *base, *path;
+    const char *base, *path = NULL;
     enum status status = json_as_string(node, &base, diag);
     if (status != STATUS_OK)
         return status;
     if (depth >= BASE_DEPTH_MAX)
         return json_error(node, diag, "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
-    status = presets_find("clusters", "cluster", base, json_loc(node), &path, arena, diag);
+    const char *colon = strchr(base, ':');
+    if (cluster_is_file(base))
+        path = beside(arena, node, base);
+    else if (!c_is_digit(base[0])) /* unlike 2x4xh100 */
+        status = presets_find(
+            "clusters", "cluster",
+            arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),
+            json_loc(node), &path, arena, diag);
+    if (status == STATUS_OK && cluster_is_line(base))
+        return cluster_parse_line(cluster, arena, base, strlen(base), diag);
     if (status != STATUS_OK)
         return status;
     struct text text = {0};

@@ -1,5 +1,7 @@
 #include "models/nccl_tests.h"
 
+#include "base/c_locale.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +43,8 @@ struct table {
     size_t columns;
     size_t rows;
     bool in_rows; /* rows have come since the last list of ranks */
+    int64_t first_bytes,
+        last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
 };
 
 static bool is(struct word word, const char *text)
@@ -71,14 +75,36 @@ static int find_test(struct word word)
     return -1;
 }
 
-/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". */
+/* The lines of two runs stand between each other: which run a row belongs to, and so how many ranks it had, is not
+ * known. */
+static enum status refuse_mixed(const struct table *table, struct loc at, const char *why)
+{
+    return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                      "%s: the lines of two runs are mixed here; write the output of each run to a "
+                      "file of its own",
+                      why);
+}
+
+/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". A run lists its ranks in
+ * order, from 0. */
 static enum status read_rank(struct table *table, struct loc at, const struct word *words,
                              size_t count)
 {
+    int64_t rank;
     if (table->in_rows) { /* another run of a program begins */
         table->ranks = 0;
         table->hosts = 0;
         table->in_rows = false;
+        table->size = -1; /* its names of columns are still to come */
+    }
+    if (count < 2 || !parse_i64(words[1].text, words[1].size, &rank))
+        return diag_error(table->diag, at, STATUS_BAD_INPUT,
+                          "expected the number of a rank after 'Rank'");
+    if (rank != table->ranks) {
+        char why[80];
+        c_snprintf(why, sizeof why, "rank %lld is listed where rank %lld would follow",
+                   (long long)rank, (long long)table->ranks);
+        return refuse_mixed(table, at, why);
     }
     size_t on = 0;
     while (on < count && !is(words[on], "on"))
@@ -106,6 +132,7 @@ static void read_columns(struct table *table, const struct word *words, size_t c
 {
     table->columns = count;
     table->size = table->type = table->time = -1;
+    table->first_bytes = table->last_bytes = -1;
     for (size_t i = count; i-- > 0;) {
         if (is(words[i], "size"))
             table->size = (int)i;
@@ -185,6 +212,12 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the size is %lld bytes; messages of at most %lld bytes (1 PiB) are read",
                           (long long)size, (long long)SIZE_LIMIT);
+    /* Sizes ascend; with --run_cycles they begin anew. */
+    if (size <= table->last_bytes && size != table->first_bytes)
+        return refuse_mixed(table, at, "the sizes of the rows do not ascend");
+    if (table->first_bytes < 0)
+        table->first_bytes = size;
+    table->last_bytes = size;
     struct word time = words[table->time];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
@@ -218,14 +251,42 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
     return STATUS_OK;
 }
 
+/* Returns the size of what a launcher put before a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0] "
+ * (mpiexec -prepend-rank), "0: " (srun --label); 0: nothing. */
+static size_t tag_size(const char *line, size_t size)
+{
+    static const char *const streams[] = {"<stdout>:", "<stderr>:"};
+    size_t at = 0;
+    bool bracket = size > 0 && line[0] == '[';
+    for (at = bracket; at < size && (c_is_digit(line[at]) || (bracket && line[at] == ',')); at++)
+        ;
+    if (at == (size_t)bracket || at == size)
+        return 0;
+    if (!bracket)
+        return line[at] == ':' ? at + 1 : 0;
+    if (line[at++] != ']')
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        size_t length = strlen(streams[i]);
+        if (size - at >= length && memcmp(line + at, streams[i], length) == 0)
+            return at + length;
+    }
+    return at < size && line[at] == ' ' ? at : 0;
+}
+
 /* Reads one line of the output. A row of the table starts with a whole number; other lines between rows, which mpirun
  * or NCCL_DEBUG print, are skipped. */
 static enum status read_line(struct table *table, struct loc at, const char *line, size_t size)
 {
     struct word words[WORDS_MAX];
-    while (size > 0 && (*line == ' ' || *line == '\t')) {
-        line++;
-        size--;
+    for (int tagged = 0; tagged < 2; tagged++) {
+        while (size > 0 && (*line == ' ' || *line == '\t')) {
+            line++;
+            size--;
+        }
+        size_t tag = tagged == 0 ? tag_size(line, size) : 0;
+        line += tag;
+        size -= tag;
     }
     if (size > 0 && *line == '#') {
         size_t count = split(line + 1, size - 1, words);
@@ -260,7 +321,9 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
                             .test = test ? find_test((struct word){test, strlen(test)}) : -1,
                             .size = -1,
                             .type = -1,
-                            .time = -1};
+                            .time = -1,
+                            .first_bytes = -1,
+                            .last_bytes = -1};
     enum status status = STATUS_OK;
     if (test && table->test < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,

@@ -1,5 +1,6 @@
 #include "traces/kineto.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto_events.h"
@@ -313,12 +314,21 @@ static void add_issue(const struct builder *b, const struct steps *steps,
     free(issued);
 }
 
+static size_t skip_blanks(const char *data, size_t size, size_t at)
+{
+    while (at < size && c_is_space(data[at]))
+        at++;
+    return at;
+}
+
 bool kineto_recognise(const char *data, size_t size)
 {
-    size_t i = 0;
-    while (i < size && strchr(" \t\r\n", data[i]) != NULL && data[i] != '\0')
-        i++;
-    return i < size && (data[i] == '{' || data[i] == '[');
+    size_t at = skip_blanks(data, size, 0);
+    if (at < size &&
+        data[at] ==
+            '[') /* of events; a tag such as "[1,0]" of a launcher starts no array of objects */
+        at = skip_blanks(data, size, at + 1);
+    return at < size && (data[at] == '{' || data[at] == ']');
 }
 
 static void build(struct builder *b, struct kineto_issue *issue)

@@ -3,6 +3,7 @@
 
 #include "models/noise.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -183,10 +184,7 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
                                 const char *points, struct text *out, struct diag *diag)
 {
     const char *device = points_get(&fitted->points, "device");
-    if (!fitted->has_device)
-        return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
-                          "no point measures a device, only links, which belong into a cluster "
-                          "file (--cluster-out)");
+    assert(fitted->has_device); /* the command refused the option before */
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
@@ -206,7 +204,7 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     return status;
 }
 
-/* Returns the file of the device as the cluster's file has to name it: from its own folder, or in full. */
+/* Returns another file as the cluster's file has to name it: from its own folder, or in full. */
 static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
 {
     if (device == NULL || device[0] == '/')
@@ -231,7 +229,10 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(&fitted->links, stem_of(&fitted->arena, path),
                                                 seen_from(&fitted->arena, path, files->device),
-                                                files->base, &cluster, out, diag);
+                                                cluster_is_file(files->base)
+                                                    ? seen_from(&fitted->arena, path, files->base)
+                                                    : files->base,
+                                                &cluster, out, diag);
     if (status == STATUS_OK)
         status = cluster_parse(&cluster, &fitted->arena, path, out->data, out->size, diag);
     return status;

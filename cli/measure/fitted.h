@@ -46,7 +46,7 @@ struct fitted_files {
 };
 /* Writes the files, all or none, with the device's file of points. A file for which there is no fit is left out, with
  * a note and STATUS_NO. Numbers whose fit was refused keep the base's values, with a note. To be called after
- * fitted_make() returned STATUS_OK or STATUS_NO. */
+ * fitted_make() returned STATUS_OK or STATUS_NO; a device file needs points of a device. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -97,6 +97,19 @@ static const struct {
      "n.txt:2: error: this line names a rank and not the host on which it ran\n"},
     {"a table without times", "# size count type\n",
      "n.txt:1: error: a table of nccl-tests has the columns size, type and time\n"},
+    {"two runs, mixed", STARTING("all_reduce_perf") TWO_RANKS TWO_RANKS COLUMNS ROW("262144"),
+     "n.txt:4: error: rank 0 is listed where rank 2 would follow: the lines of two runs are mixed "
+     "here; write the output of each run to a file of its own\n"},
+    {"two runs, the second among rows of the first",
+     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("1024") TWO_RANKS ROW("2048") COLUMNS,
+     "n.txt:8: error: this row stands before the line that names the columns\n"},
+    {"rows of two runs, mixed",
+     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("1024") ROW("2048") ROW("1024") ROW("4096")
+         ROW("2048"),
+     "n.txt:9: error: the sizes of the rows do not ascend: the lines of two runs are mixed here; "
+     "write the output of each run to a file of its own\n"},
+    {"a rank without a number", STARTING("all_reduce_perf") "#  Rank  Group  0\n",
+     "n.txt:2: error: expected the number of a rank after 'Rank'\n"},
     {"nothing", "", "n.txt: error: holds no row of nccl-tests of at least 0 bytes\n"},
 };
 
@@ -114,7 +127,41 @@ static void the_reader_says_where_the_text_is_wrong(void)
     }
 }
 
+/* Launchers put a tag before each line; the runs of one file may follow one another, and a run may repeat its sizes. */
+static void tags_of_launchers_are_skipped(void)
+{
+    static const char *const tags[] = {
+        "", "\t[1,0]<stdout>:", "[0] ", "0: ", " 12: ", "[1,0]<stderr>:"};
+    static const char *const lines[] = {
+        STARTING("all_reduce_perf"),
+        "#  Rank  0 Group  0 Pid   100 on     node1 device  0 [0x1b] NVIDIA H100 80GB HBM3\n",
+        "#  Rank  1 Group  0 Pid   101 on     node2 device  1 [0x43] NVIDIA H100 80GB HBM3\n",
+        COLUMNS,
+        ROW("262144"),
+        ROW("524288"),
+        ROW("262144"),
+        ROW("524288")};
+    for (size_t i = 0; i < ARRAY_LEN(tags); i++) {
+        struct points points = {0};
+        struct diag diag = {0};
+        struct text text = {0};
+        for (int run = 0; run < 2; run++)
+            for (size_t k = 0; k < ARRAY_LEN(lines); k++)
+                text_printf(&text, "%s%s", tags[i], lines[k]);
+        enum status status =
+            nccl_tests_parse(&points, "n.txt", text.data, text.size, NULL, 0, &diag);
+        CHECK_INT(tags[i], status, STATUS_OK);
+        CHECK_TEXT(tags[i], diag.text, "");
+        CHECK_INT(tags[i], (int64_t)points.count, 8);
+        CHECK_INT("nodes", points.count > 0 ? points.row[7].nodes : 0, 2);
+        text_release(&text);
+        diag_release(&diag);
+        points_release(&points);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"tags of launchers are skipped", tags_of_launchers_are_skipped},
     {"the recorded forms are read", the_recorded_forms_are_read},
     {"the table follows its latency and bandwidth", the_table_follows_its_latency_and_bandwidth},
     {"the reader says where the text is wrong", the_reader_says_where_the_text_is_wrong},
