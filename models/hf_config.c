@@ -189,28 +189,40 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     return STATUS_OK;
 }
 
+/* Finds the object that has rope_theta: the root, or rope_parameters. */
+static enum status find_rope(const struct hf_reader *r, struct json_node *holder)
+{
+    *holder = r->root;
+    if (hf_has(r, "rope_theta") || !hf_has(r, "rope_parameters"))
+        return STATUS_OK;
+    enum status status = json_get_object(r->root, "rope_parameters", holder, r->diag);
+    if (status == STATUS_OK)
+        *holder = of_full_layers(*holder);
+    return status;
+}
+
+enum status hf_read_rope_theta(const struct hf_reader *r)
+{
+    struct json_node holder;
+    r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
+    enum status status = find_rope(r, &holder);
+    if (status == STATUS_OK && json_find(holder, "rope_theta").value != NULL)
+        status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
+    return status;
+}
+
 static enum status read_rope(const struct hf_reader *r)
 {
+    struct json_node holder;
     enum status status = read_rope_type(r, "rope_scaling");
     if (status == STATUS_OK)
         status = read_rope_type(r, "rope_parameters");
-    if (status != STATUS_OK)
-        return status;
     r->t->positions = POSITIONS_ROPE;
-    r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
-    struct json_node holder = r->root;
-    if (!hf_has(r, "rope_theta") && hf_has(r, "rope_parameters")) {
-        status = json_get_object(r->root, "rope_parameters", &holder, r->diag);
-        if (status != STATUS_OK)
-            return status;
-        holder = of_full_layers(holder);
-    }
-    status = read_rotary_share(r, holder);
-    if (status != STATUS_OK)
-        return status;
-    if (json_find(holder, "rope_theta").value != NULL)
-        status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
-    return status;
+    if (status == STATUS_OK)
+        status = find_rope(r, &holder);
+    if (status == STATUS_OK)
+        status = read_rotary_share(r, holder);
+    return status == STATUS_OK ? hf_read_rope_theta(r) : status;
 }
 
 /* ---- sizes ---- */
@@ -422,7 +434,7 @@ static struct json_node text_model(struct json_node root)
 }
 
 static enum status find_family(struct json_node root, const struct hf_family **family,
-                               struct diag *diag)
+                               const char *ignore, struct diag *diag)
 {
     const char *type;
     enum status status = json_get_string(root, "model_type", &type, diag);
@@ -433,7 +445,7 @@ static enum status find_family(struct json_node root, const struct hf_family **f
         return STATUS_OK;
     struct json_node at = json_find(root, "model_type");
     if (hf_proxy_has(type))
-        return hf_proxy_refuse(root, type, diag);
+        return hf_proxy_refuse(root, type, ignore, diag);
     if (strstr(type, "moe") != NULL)
         return json_error(at, diag,
                           "'%s' is a mixture of experts, which is not modelled: only dense models "
@@ -498,9 +510,9 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
     const char *type = NULL;
     if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
         hf_proxy_has(type))
-        return hf_proxy_read(t, arena, name, root, type, diag);
+        return hf_proxy_read(t, arena, name, root, type, ignore, diag);
     struct hf_reader r = {.t = t, .root = text_model(root), .ignore = ignore, .diag = diag};
-    enum status status = find_family(r.root, &r.family, diag);
+    enum status status = find_family(r.root, &r.family, ignore, diag);
     if (status == STATUS_OK)
         status = read_family(&r);
     if (status != STATUS_OK)

@@ -28,7 +28,8 @@ enum hf_family_bit {
     HF_COHERE2 = 1 << 14,
     HF_EXAONE4 = 1 << 15,
     HF_SMOLLM3 = 1 << 16,
-    HF_ALL = (1 << 17) - 1,
+    HF_PROXY = 1 << 17, /* the families of models/hf_proxy.c */
+    HF_ALL = (1 << 18) - 1,
     HF_ROPE = HF_ALL & ~HF_GPT2, /* all but GPT-2 name their sizes in one way and rotate */
 };
 
@@ -42,6 +43,8 @@ enum hf_part {
     PART_SOFTCAP = 1 << 5,
     PART_NOPE = 1 << 6,
     PART_VISION = 1 << 7,
+    PART_CHUNKS = 1 << 8,
+    PART_SINKS = 1 << 9,
 };
 
 /* What the layers of a family have, and the defaults of keys that a file may leave out, from Transformers'
@@ -67,7 +70,7 @@ struct hf_family {
     int64_t full_every; /* sliding_window_pattern when absent; 0: all layers have a window */
     /* 0: 10000, 1e-6, all columns of a head */
     double rope_theta, norm_eps, rotary_share;
-    const char *act_key, *eps_key; /* NULL: hidden_act, rms_norm_eps */
+    const char *act_key, *eps_key, *window_key; /* NULL: hidden_act, rms_norm_eps, sliding_window */
 };
 
 #define HF_FAMILIES 21

@@ -1,7 +1,7 @@
 #include "models/hf_proxy.h"
 
-#include "models/hf_keys.h"
-#include "models/transformer_fields.h"
+#include "base/text.h"
+#include "models/hf_reader.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,61 +19,84 @@ static const struct {
     {PART_PARALLEL, "parallel-layers", "attention and feed-forward part side by side"},
     {PART_SOFTCAP, "soft-caps", "a tanh of attention scores, and one of logits"},
     {PART_NOPE, "layers-without-rotary-positions", "some layers rotate nothing"},
+    {PART_CHUNKS, "chunked-attention",
+     "layers of which a token sees its own chunk only; the dense model has windows of a chunk "
+     "there"},
+    {PART_SINKS, "attention-sinks", "a learned score of each head in the sum of a softmax"},
     {PART_VISION, "other-inputs", "encoders of pictures or sound before the text model"},
 };
 
-/* Transformers' configuration classes: what each has beside sizes. */
-static const struct family {
-    const char *model_type;
-    unsigned parts;
-    enum activation activation;
-    enum norm norm;
-    enum positions positions;
-    bool tied, bias_qkv, bias_o, bias_ffn, qk_norm;
+/* Transformers' configuration classes: what each has beside sizes, and its defaults of keys that a file may leave out. A
+ * file's own keys come before these. */
+static const struct proxy_family {
+    struct hf_family base; /* bit: HF_PROXY; its parts, norms, biases of q, k, v and windows */
+    bool no_rotary;
+    bool bias_o, bias_ffn; /* whatever attention_bias says */
+    bool none_is_near;     /* few layers of attention, or none */
+    /* Of a token: the experts that it is routed to, the shared ones of the same width or the width of the shared one,
+     * the first layers without experts, and the period of the layers with experts (0: all). routed -1: the file must
+     * say it. */
+    int64_t routed, expert_width, shared, shared_width, dense_first, period;
 } families[] = {
     /* clang-format off */
-    {"mixtral",      PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"qwen2_moe",    PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, true,  false, false, false},
-    {"qwen3_moe",    PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, true},
-    {"olmoe",        PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, true},
-    {"granitemoe",   PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, true,  false, false, false, false},
-    {"phimoe",       PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, true,  true,  false, false},
-    {"gpt_oss",      PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, true,  true,  true,  false},
-    {"llama4",       PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"llama4_text",  PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"glm4_moe",     PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, true,  false, false, true},
-    {"dbrx",         PART_EXPERTS,               ACTIVATION_SWIGLU, NORM_LAYERNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"deepseek_v2",  PART_EXPERTS | PART_LATENT, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"deepseek_v3",  PART_EXPERTS | PART_LATENT, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"kimi_k2",      PART_EXPERTS | PART_LATENT, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"minicpm3",     PART_LATENT,                ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, true,  false, false, false, false},
-    {"qwen3_next",   PART_EXPERTS | PART_LINEAR, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, true},
-    {"jamba",        PART_EXPERTS | PART_LINEAR, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"minimax",      PART_EXPERTS | PART_LINEAR, ACTIVATION_SWIGLU, NORM_RMSNORM, POSITIONS_ROPE, false, false, false, false, false},
-    {"bloom",        PART_ALIBI,                 ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_NONE, true, true, true,  true,  false},
-    {"mpt",          PART_ALIBI,                 ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_NONE, true, false, false, false, false},
-    {"falcon",       PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, true, false, false, false, false},
-    {"gpt_neox",     PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, false, true, true, true,  false},
-    {"gptj",         PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, false, false, false, true, false},
-    {"phi",          PART_PARALLEL,              ACTIVATION_GELU,   NORM_LAYERNORM, POSITIONS_ROPE, false, true, true, true,  false},
-    {"cohere",       PART_PARALLEL,              ACTIVATION_SWIGLU, NORM_LAYERNORM, POSITIONS_ROPE, true, false, false, false, false},
-    /* With few layers of attention, or none, there is no nearest dense model. */
-    {"nemotron_h",   PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"bamba",        PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"zamba2",       PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"falcon_h1",    PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"recurrent_gemma", PART_LINEAR,             ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"mamba",        PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"mamba2",       PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"falcon_mamba", PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
-    {"rwkv",         PART_LINEAR,                ACTIVATION_COUNT,  NORM_RMSNORM, POSITIONS_NONE, false, false, false, false, false},
+    {{"mixtral", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
+    {{"qwen2_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
+      .window_needs_switch = true}, .routed = 4, .expert_width = 1408, .shared_width = 5632},
+    {{"qwen3_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
+      .window_needs_switch = true}, .routed = 8, .expert_width = 768},
+    {{"olmoe", HF_PROXY, .parts = PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .routed = 8},
+    {{"granitemoe", HF_PROXY, .parts = PART_EXPERTS}, .routed = 2},
+    {{"phimoe", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
+      .has_windows = true}, .routed = 2},
+    {{"gpt_oss", HF_PROXY, .parts = PART_EXPERTS | PART_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
+      .rope_theta = 150000, .has_windows = true, .window = 128, .full_every = 2},
+     .bias_o = true, .bias_ffn = true, .routed = 4},
+    {{"llama4", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_every = 4, .window_key = "attention_chunk_size"},
+     .routed = 1, .shared = 1},
+    {{"llama4_text", HF_PROXY, .parts = PART_EXPERTS | PART_NOPE | PART_CHUNKS, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+      .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_every = 4, .window_key = "attention_chunk_size"},
+     .routed = 1, .shared = 1},
+    {{"glm4_moe", HF_PROXY, .parts = PART_EXPERTS, .kv_heads = 8, .bias_qkv_only = true},
+     .routed = 8, .expert_width = 1408, .shared = 1, .dense_first = 1},
+    {{"dbrx", HF_PROXY, .parts = PART_EXPERTS, .norm = NORM_LAYERNORM}, .routed = 1},
+    {{"deepseek_v2", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT}, .routed = -1, .expert_width = 1407, .shared = 2},
+    {{"deepseek_v3", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT},
+     .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
+    {{"kimi_k2", HF_PROXY, .parts = PART_EXPERTS | PART_LATENT},
+     .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
+    {{"minicpm3", HF_PROXY, .parts = PART_LATENT, .tied_by_default = true}, .routed = 0},
+    {{"qwen3_next", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
+     .routed = 10, .expert_width = 512, .shared_width = 512},
+    {{"jamba", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 8, .has_windows = true},
+     .no_rotary = true, .routed = 2, .period = 2},
+    {{"minimax", HF_PROXY, .parts = PART_EXPERTS | PART_LINEAR, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
+     .routed = 2},
+    {{"bloom", HF_PROXY, .parts = PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
+     .no_rotary = true, .bias_o = true, .bias_ffn = true},
+    {{"mpt", HF_PROXY, .parts = PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .no_rotary = true},
+    {{"falcon", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"gpt_neox", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
+    {{"gptj", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
+    {{"phi", HF_PROXY, .parts = PART_PARALLEL, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
+     .bias_o = true, .bias_ffn = true},
+    {{"cohere", HF_PROXY, .parts = PART_PARALLEL, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"nemotron_h", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"bamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"zamba2", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"falcon_h1", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"recurrent_gemma", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"mamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"mamba2", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"falcon_mamba", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
+    {{"rwkv", HF_PROXY, .parts = PART_LINEAR}, .none_is_near = true},
     /* clang-format on */
 };
 
-static const struct family *find_family(const char *model_type)
+static const struct proxy_family *find_family(const char *model_type)
 {
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
-        if (strcmp(families[i].model_type, model_type) == 0)
+        if (strcmp(families[i].base.model_type, model_type) == 0)
             return &families[i];
     return NULL;
 }
@@ -124,26 +147,71 @@ static int64_t size_of(struct reader *r, const char *keys, int64_t otherwise)
     return value;
 }
 
-static bool switch_of(struct reader *r, const char *key, bool otherwise)
+/* Returns the switch at the first key of "a|b" that is present, or `otherwise`. */
+static bool switch_of(struct reader *r, const char *keys, bool otherwise)
 {
+    char key[64];
     bool value = otherwise;
-    if (r->status == STATUS_OK && json_find(r->root, key).value != NULL)
+    while (*keys != '\0' && r->status == STATUS_OK) {
+        const size_t size = strcspn(keys, "|");
+        memcpy(key, keys, size);
+        key[size] = '\0';
+        keys += size + (keys[size] == '|');
+        if (json_find(r->root, key).value == NULL)
+            continue;
         r->status = json_get_bool(r->root, key, &value, r->diag);
+        break;
+    }
     return value;
 }
 
-/* Returns the feed-forward width that one token passes, on average over the layers. */
-static int64_t active_width(struct reader *r, int64_t layers, int64_t whole)
+/* Reads the list of layers at a key; absent or empty: it has no members. */
+static void list_of(struct reader *r, const char *key, struct json_node *list)
 {
-    int64_t width = size_of(r, "moe_intermediate_size|ffn_config.ffn_hidden_size", whole);
-    int64_t routed = size_of(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", 1);
-    int64_t shared = size_of(r, "shared_expert_intermediate_size|shared_intermediate_size",
-                             size_of(r, "n_shared_experts", 0) * width);
-    int64_t dense = size_of(r, "first_k_dense_replace", 0);
+    *list = (struct json_node){0};
+    if (r->status == STATUS_OK && json_find(r->root, key).value != NULL)
+        r->status = json_get_array(r->root, key, list, r->diag);
+}
+
+/* Returns the number of layers that have experts. Files say which these are by a list of them (Llama 4), a list of the
+ * others (Qwen), how many of the first layers have none (DeepSeek), and a period, of which the last layer has experts,
+ * or the layer at an offset (Jamba). */
+static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
+{
+    struct json_node sparse, dense;
+    list_of(r, "moe_layers", &sparse);
+    list_of(r, "mlp_only_layers", &dense);
+    const int64_t first = size_of(r, "first_k_dense_replace", f->dense_first);
     int64_t period =
-        size_of(r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", 1);
+        size_of(r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
+    period = period < 1 ? 1 : period;
+    const int64_t offset = size_of(r, "expert_layer_offset", period - 1) % period;
+    if (r->status == STATUS_OK && json_count(sparse) > 0)
+        return (int64_t)json_count(sparse) < layers ? (int64_t)json_count(sparse) : layers;
+    int64_t count = 0;
+    for (int64_t l = first - first % period + offset; l < layers; l += period)
+        count += l >= first;
+    for (size_t i = 0; i < json_count(dense) && r->status == STATUS_OK; i++) {
+        int64_t l = 0;
+        r->status = json_as_i64(json_at(dense, i), 0, INT32_MAX, &l, r->diag);
+        count -= count > 0 && l >= first && l < layers && l % period == offset;
+    }
+    return count;
+}
+
+/* Returns the feed-forward width that one token passes, on average over the layers. */
+static int64_t active_width(struct reader *r, const struct proxy_family *f, int64_t layers,
+                            int64_t whole)
+{
+    int64_t width = size_of(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
+                            f->expert_width > 0 ? f->expert_width : whole);
+    int64_t routed =
+        size_of(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
+    int64_t shared = size_of(
+        r, "shared_expert_intermediate_size|shared_intermediate_size",
+        f->shared_width > 0 ? f->shared_width : size_of(r, "n_shared_experts", f->shared) * width);
     int64_t dense_width = size_of(r, "intermediate_size_mlp", whole);
-    int64_t sparse = period > 1 ? layers / period : layers - (dense < layers ? dense : layers);
+    int64_t sparse = sparse_layers(r, f, layers);
     double sum = (double)sparse * (double)(routed * width + shared) +
                  (double)(layers - sparse) * (double)dense_width;
     int64_t active = layers > 0 ? (int64_t)(sum / (double)layers + 0.5) : 0;
@@ -173,21 +241,60 @@ static void fit_latent(struct reader *r, struct transformer *t)
     }
 }
 
-static void read_sizes(struct reader *r, const struct family *f, struct transformer *t)
+static void read_sizes(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
     t->layers = size_of(r, "num_hidden_layers|n_layer|n_layers", -1);
     t->hidden = size_of(r, "hidden_size|n_embd|n_embed|d_model", -1);
     t->heads = size_of(r, "num_attention_heads|n_head|n_heads", -1);
     t->vocab = size_of(r, "vocab_size", -1);
-    t->kv_heads = size_of(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads", t->heads);
+    t->kv_heads = size_of(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads",
+                          f->base.kv_heads > 0 ? f->base.kv_heads : t->heads);
     if (switch_of(r, "multi_query", false) && !switch_of(r, "new_decoder_architecture", false))
         t->kv_heads = 1;
-    t->head_dim = size_of(r, "head_dim", t->heads > 0 ? t->hidden / t->heads : 0);
+    t->head_dim = size_of(r, "head_dim",
+                          f->base.head_dim > 0 ? f->base.head_dim
+                          : t->heads > 0       ? t->hidden / t->heads
+                                               : 0);
     int64_t whole = size_of(r, "intermediate_size|n_inner|ffn_hidden_size",
                             size_of(r, "expansion_ratio", 4) * t->hidden);
-    t->ffn = (f->parts & PART_EXPERTS) != 0 ? active_width(r, t->layers, whole) : whole;
-    if ((f->parts & PART_LATENT) != 0)
+    t->ffn = (f->base.parts & PART_EXPERTS) != 0 ? active_width(r, f, t->layers, whole) : whole;
+    if ((f->base.parts & PART_LATENT) != 0)
         fit_latent(r, t);
+}
+
+static void read_switches(struct reader *r, const struct proxy_family *f, struct transformer *t)
+{
+    const bool all = switch_of(r, "bias", false); /* Falcon */
+    const bool bias = switch_of(r, "attention_bias", f->base.attention_bias) || all;
+    t->bias_qkv = switch_of(r, "qkv_bias", f->base.bias_qkv) || bias;
+    t->bias_o = f->bias_o || all || (bias && !f->base.bias_qkv_only);
+    t->bias_ffn = switch_of(r, "mlp_bias", f->bias_ffn) || all;
+    t->qk_norm = switch_of(r, "use_qk_norm|qk_layernorm", f->base.qk_norm);
+    t->qk_norm_wide = f->base.qk_norm_wide;
+    t->tied_head = switch_of(r, "tie_word_embeddings", f->base.tied_by_default);
+}
+
+/* Says in one note which keys of the file no code reads and no part names. */
+static void note_unread(const struct hf_reader *r)
+{
+    struct text names = {0};
+    const struct json_node nodes[] = {r->root, json_find(r->root, "attn_config"),
+                                      json_find(r->root, "ffn_config")};
+    for (size_t n = 0; n < ARRAY_LEN(nodes); n++)
+        for (size_t i = 0; json_is_object(nodes[n]) && i < json_members(nodes[n]); i++) {
+            const char *name;
+            const struct json_node node = json_member(nodes[n], i, &name);
+            const struct hf_key *key = hf_key_find(name, strlen(name), HF_PROXY);
+            if ((key == NULL || key->use == HF_KEY_REFUSED) && node.value != NULL &&
+                !hf_ignored(r, name))
+                text_printf(&names, "%s%s", names.size > 0 ? ", " : "", name);
+        }
+    if (names.size > 0)
+        diag_note(r->diag, json_loc(r->root),
+                  "the dense proxy is read without these keys: %s; what they change of the work "
+                  "is missing (--ignore KEYS says that it is known)",
+                  names.data);
+    text_release(&names);
 }
 
 /* Returns the names of the missing parts: "experts+latent-attention". */
@@ -208,32 +315,49 @@ void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name,
     t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy);
 }
 
-enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
-                          struct json_node root, const char *model_type, struct diag *diag)
+/* Returns what this file has that is not modelled: the parts of its family, and those of its keys. */
+static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
 {
-    const struct family *f = find_family(model_type);
+    bool alibi = false; /* Falcon */
+    unsigned missing = f->base.parts;
+    if (json_is_object(json_find(root, "text_config")))
+        missing |= PART_VISION;
+    if (json_get_bool(root, "alibi", &alibi, NULL) == STATUS_OK && alibi)
+        missing |= PART_ALIBI;
+    return missing;
+}
+
+enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
+                          struct json_node root, const char *model_type, const char *ignore,
+                          struct diag *diag)
+{
+    const struct proxy_family *f = find_family(model_type);
     struct json_node inner = json_find(root, "text_config");
     struct reader r = {.root = json_is_object(inner) ? inner : root, .diag = diag};
-    if (f->activation == ACTIVATION_COUNT)
+    if (f->none_is_near)
         return json_error(
             root, diag, "'%s' has few layers of attention, or none, and no dense model is near it",
             model_type);
     *t = (struct transformer){
-        .activation = f->activation,
-        .norm = f->norm,
-        .positions = f->positions,
-        .bias_qkv = f->bias_qkv,
-        .bias_o = f->bias_o,
-        .bias_ffn = f->bias_ffn,
-        .qk_norm = f->qk_norm,
+        .activation = f->base.activation,
+        .norm = f->base.norm,
+        .positions = f->no_rotary ? POSITIONS_NONE : POSITIONS_ROPE,
         .norm_eps = 1e-5,
-        .rope_theta = f->positions == POSITIONS_ROPE ? 10000 : 0,
     };
+    const unsigned missing = missing_parts(f, root);
+    if ((missing & PART_ALIBI) != 0)
+        t->positions = POSITIONS_NONE;
     read_sizes(&r, f, t);
-    t->tied_head = switch_of(&r, "tie_word_embeddings", f->tied);
-    if (r.status == STATUS_OK && json_find(r.root, "rope_theta").value != NULL && t->rope_theta > 0)
-        r.status = json_get_double(r.root, "rope_theta", 1e-3, 1e15, &t->rope_theta, diag);
-    hf_proxy_name(t, arena, name, f->parts);
+    read_switches(&r, f, t);
+    const struct hf_reader reader = {
+        .t = t, .root = r.root, .family = &f->base, .ignore = ignore, .diag = diag};
+    if (r.status == STATUS_OK)
+        r.status = hf_read_windows(&reader);
+    if (r.status == STATUS_OK && t->positions == POSITIONS_ROPE)
+        r.status = hf_read_rope_theta(&reader);
+    if (r.status == STATUS_OK)
+        note_unread(&reader);
+    hf_proxy_name(t, arena, name, missing);
     return r.status;
 }
 
@@ -262,15 +386,16 @@ static enum status refuse(struct json_node at, const char *model_type, unsigned 
     return STATUS_BAD_INPUT;
 }
 
-enum status hf_proxy_refuse(struct json_node root, const char *model_type, struct diag *diag)
+enum status hf_proxy_refuse(struct json_node root, const char *model_type, const char *ignore,
+                            struct diag *diag)
 {
-    const struct family *f = find_family(model_type);
+    const struct proxy_family *f = find_family(model_type);
     struct transformer t;
     struct arena arena = {0};
-    bool near = hf_proxy_read(&t, &arena, "", root, model_type, NULL) == STATUS_OK &&
+    bool near = hf_proxy_read(&t, &arena, "", root, model_type, ignore, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    refuse(json_find(root, "model_type"), model_type, f->parts, near ? &t : NULL,
-           f->activation == ACTIVATION_COUNT, diag);
+    refuse(json_find(root, "model_type"), model_type, missing_parts(f, root), near ? &t : NULL,
+           f->none_is_near, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;
 }

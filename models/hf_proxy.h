@@ -15,10 +15,11 @@
 /* True if model_type is in the table. */
 bool hf_proxy_has(const char *model_type);
 
-/* Reads the nearest dense transformer; t->proxy names the missing parts. Keys that the proxy does not need are
- * neither read nor checked. */
+/* Reads the nearest dense transformer; t->proxy names the missing parts. A note names the keys of the file that are
+ * neither read nor known to leave the work as it is, except those of ignore (models/hf_config.h; NULL: none). */
 enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char *name,
-                          struct json_node root, const char *model_type, struct diag *diag);
+                          struct json_node root, const char *model_type, const char *ignore,
+                          struct diag *diag);
 
 /* Makes *t, which was read without these parts (enum hf_part), a dense proxy: its name, source and missing parts. */
 void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
@@ -28,7 +29,9 @@ void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name,
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
                                   const struct transformer *t, struct diag *diag);
 
-/* Reports the error of a family of the table: the part that is not modelled, and the nearest dense model. */
-enum status hf_proxy_refuse(struct json_node root, const char *model_type, struct diag *diag);
+/* Reports the error of a family of the table: the part that is not modelled, and the nearest dense model, read without
+ * the keys of ignore. */
+enum status hf_proxy_refuse(struct json_node root, const char *model_type, const char *ignore,
+                            struct diag *diag);
 
 #endif

@@ -36,6 +36,9 @@ bool hf_counts(const struct hf_reader *r, const char *key);
 /* Reads the size that the model's field of that name holds, within the field's limits. */
 enum status hf_get_size(const struct hf_reader *r, const char *key, const char *name);
 
+/* Reads the base of rotary positions, or takes the family's (models/hf_config.c). */
+enum status hf_read_rope_theta(const struct hf_reader *r);
+
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
 enum status hf_read_windows(const struct hf_reader *r);
 

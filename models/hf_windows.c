@@ -20,18 +20,19 @@ static enum status read_window_switch(const struct hf_reader *r, bool *on)
 static enum status read_window(const struct hf_reader *r)
 {
     bool on;
+    const char *key = r->family->window_key != NULL ? r->family->window_key : "sliding_window";
     enum status status = read_window_switch(r, &on);
-    if (status != STATUS_OK || !on || hf_ignored(r, "sliding_window"))
+    if (status != STATUS_OK || !on || hf_ignored(r, key))
         return status;
-    if (hf_has(r, "sliding_window")) {
+    if (hf_has(r, key)) {
         if (!r->family->has_windows)
             return json_error(
-                json_find(r->root, "sliding_window"), r->diag,
+                json_find(r->root, key), r->diag,
                 "Transformers' %s has no windows: remove it (or --ignore sliding_window) to model "
                 "full attention, or write \"model_type\": \"mistral\" for windows in all layers",
                 r->family->bit == HF_LLAMA ? "Llama" : r->family->model_type);
-        status = hf_get_size(r, "sliding_window", "attention_window");
-    } else if (!hf_is_written(r, "sliding_window") && r->family->has_windows) {
+        status = hf_get_size(r, key, "attention_window");
+    } else if (!hf_is_written(r, key) && r->family->has_windows) {
         r->t->attention_window = r->family->window;
     }
     if (status != STATUS_OK || !r->family->window_needs_switch)
@@ -47,12 +48,15 @@ static enum status read_window(const struct hf_reader *r)
  * window, and the last letter a layer without one. */
 static enum status read_pattern(const struct hf_reader *r)
 {
-    static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern"};
+    static const char *const keys[] = {"sliding_window_pattern", "_sliding_window_pattern",
+                                       "no_rope_layer_interval" /* chunks */};
     struct transformer *t = r->t;
     t->full_attention_every = t->attention_window > 0 ? r->family->full_every : 0;
     for (size_t i = 0; i < ARRAY_LEN(keys) && t->attention_window > 0; i++) {
         const char *word;
-        if (!hf_counts(r, keys[i]) || hf_key_find(keys[i], strlen(keys[i]), r->family->bit) == NULL)
+        const bool chunks = strcmp(keys[i], "no_rope_layer_interval") == 0;
+        if (!hf_counts(r, keys[i]) || chunks != ((r->family->parts & PART_CHUNKS) != 0) ||
+            hf_key_find(keys[i], strlen(keys[i]), r->family->bit) == NULL)
             continue;
         if (r->family->bit != HF_EXAONE4 ||
             json_get_string(r->root, keys[i], &word, NULL) != STATUS_OK)
@@ -66,16 +70,27 @@ static enum status read_pattern(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Reads layer_types as slides[layer]: "sliding_attention" or not. */
+/* Reads a list of types as slides[layer]: "sliding_attention" or not. A dense proxy has windows in layers of chunked
+ * attention, and attends to all keys in layers of linear attention. Where layers of chunked attention are those with
+ * rotary positions, the list has a 1 for each of them. */
 static enum status read_slides(const struct hf_reader *r, struct json_node types, bool *slides)
 {
+    const bool chunks = (r->family->parts & PART_CHUNKS) != 0;
+    const bool linear = (r->family->parts & PART_LINEAR) != 0;
     for (size_t i = 0; i < json_count(types); i++) {
         const char *type;
+        int64_t rotates;
+        if (chunks && json_as_i64(json_at(types, i), 0, 1, &rotates, NULL) == STATUS_OK) {
+            slides[i] = rotates == 1;
+            continue;
+        }
         enum status status = json_as_string(json_at(types, i), &type, r->diag);
         if (status != STATUS_OK)
             return status;
-        slides[i] = strcmp(type, "sliding_attention") == 0;
-        if (!slides[i] && strcmp(type, "full_attention") != 0)
+        slides[i] = strcmp(type, "sliding_attention") == 0 ||
+                    (chunks && strcmp(type, "chunked_attention") == 0);
+        if (!slides[i] && strcmp(type, "full_attention") != 0 &&
+            !(linear && strcmp(type, "linear_attention") == 0))
             return json_error(json_at(types, i), r->diag,
                               "layers of '%s' are not modelled: full_attention and "
                               "sliding_attention are; --ignore "
@@ -142,10 +157,13 @@ static enum status set_layer_types(const struct hf_reader *r, struct json_node t
 static enum status read_layer_types(const struct hf_reader *r)
 {
     struct json_node types;
-    if (!hf_counts(r, "layer_types"))
+    const char *key = "layer_types";
+    if (!hf_counts(r, key) && (r->family->parts & PART_CHUNKS) != 0)
+        key = "no_rope_layers"; /* which may be empty: as no_rope_layer_interval says */
+    if (!hf_counts(r, key))
         return STATUS_OK;
-    enum status status = json_get_array(r->root, "layer_types", &types, r->diag);
-    if (status != STATUS_OK)
+    enum status status = json_get_array(r->root, key, &types, r->diag);
+    if (status != STATUS_OK || (json_count(types) == 0 && strcmp(key, "layer_types") != 0))
         return status;
     if (json_count(types) != (size_t)r->t->layers)
         return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,

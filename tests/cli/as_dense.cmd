@@ -23,9 +23,21 @@ END
 file broken.json <<'END'
 {"model_type": "mixtral", "hidden_size": 4096}
 END
+file scout.json <<'END'
+{"model_type": "llama4", "vision_config": {}, "text_config": {"hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+ "num_attention_heads": 40, "num_hidden_layers": 48, "num_experts_per_tok": 1, "num_local_experts": 16, "vocab_size": 202048}}
+END
+file gpt_oss.json <<'END'
+{"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64, "head_dim": 64, "num_hidden_layers": 2,
+ "num_experts_per_tok": 4, "vocab_size": 201088, "layer_types": ["sliding_attention", "full_attention"], "quantization_config": {}}
+END
 what="--cluster 2x8xh100 --seq 4K --strategy local --quick"
-for m in mixtral deepseek qwen3 bloom mamba broken; do longhaul predict --model $T/$m.json $what 2>&1 | sed "s|$T/||"; done
+for m in mixtral deepseek qwen3 bloom mamba broken scout gpt_oss; do longhaul predict --model $T/$m.json $what 2>&1 | sed "s|$T/||"; done
 for m in mamba broken; do longhaul predict --model $T/$m.json --as-dense $what 2>&1 | sed "s|$T/||g"; done
+# keys that nothing reads are named, unless the caller knows of them; a layer with a window and one without take less time than two without
+for ignore in "" "--ignore quantization_config" "--ignore quantization_config,layer_types,sliding_window"; do
+  longhaul predict --model $T/gpt_oss.json --as-dense $ignore --cluster dgx-h100 --gpus 1 --seq 64K --strategy local --quick 2>&1 | sed "s|$T/||g" | grep -E "note|^step"
+done
 # text, JSON, CSV, a plan, a page
 longhaul predict --model $T/mixtral.json --as-dense $what 2> $T/note | sed -n "s|$T/||g; /^model/p"
 longhaul predict --model $T/mixtral.json --as-dense $what --json 2> $T/note | grep -o '"model": ".*proxy.*"' | sed "s|$T/||"

@@ -126,6 +126,120 @@ static void proxies_have_the_published_parameters(void)
     }
 }
 
+/* What the files of mixtures of experts say beside the experts: the shared ones, dense layers between, windows, norms
+ * and biases, by the classes of Transformers 4.57. `note` is a part of the message, NULL: there is none. */
+static void proxies_keep_what_a_dense_model_can_have(void)
+{
+#define LLAMA4(TEXT)                                                                               \
+    "{\"model_type\": \"llama4\", \"vision_config\": {}, \"text_config\": {\"hidden_size\": "      \
+    "5120, "                                                                                       \
+    "\"intermediate_size\": 8192, \"intermediate_size_mlp\": 16384, \"num_attention_heads\": 40, " \
+    "\"num_hidden_layers\": 48, \"num_experts_per_tok\": 1, \"vocab_size\": 202048, " TEXT "}}"
+#define GPT_OSS(KEYS)                                                                              \
+    "{\"model_type\": \"gpt_oss\", \"hidden_size\": 2880, \"intermediate_size\": 2880, "           \
+    "\"num_attention_heads\": 64, \"head_dim\": 64, \"num_experts_per_tok\": 4, "                  \
+    "\"vocab_size\": 201088, " KEYS "}"
+#define GLM4(KEYS)                                                                                 \
+    "{\"model_type\": \"glm4_moe\", \"hidden_size\": 5120, \"intermediate_size\": 12288, "         \
+    "\"head_dim\": 128, \"num_attention_heads\": 96, \"num_hidden_layers\": 92, "                  \
+    "\"moe_intermediate_size\": 1536, \"n_shared_experts\": 1, \"num_experts_per_tok\": 8, "       \
+    "\"first_k_dense_replace\": 3, \"vocab_size\": 151552, " KEYS "}"
+#define QWEN2_MOE(KEYS)                                                                            \
+    "{\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"intermediate_size\": 640, "            \
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"moe_intermediate_size\": 64, "      \
+    "\"shared_expert_intermediate_size\": 64, \"num_experts_per_tok\": 3, "                        \
+    "\"num_hidden_layers\": 4, \"vocab_size\": 99, " KEYS "}"
+    static const char llama4[] =
+        "experts+layers-without-rotary-positions+chunked-attention+other-inputs";
+    static const struct {
+        const char *label, *text, *proxy, *note;
+        int64_t ffn, window, windowed_layers;
+        double billions; /* of parameters; 0: not compared */
+        bool qk_norm, bias_qkv, bias_o;
+    } rows[] = {
+        {"Scout", LLAMA4("\"interleave_moe_layer_step\": 1"), llama4, NULL, 16384, 8192, 36, 17.17,
+         true, false, false},
+        {"Maverick", LLAMA4("\"interleave_moe_layer_step\": 2, \"use_qk_norm\": false"), llama4,
+         NULL, 16384, 8192, 36, 17.17, false, false, false},
+        {"narrow layers between",
+         LLAMA4("\"moe_layers\": [1, 3], \"no_rope_layers\": [], \"attention_chunk_size\": 512, "
+                "\"no_rope_layer_interval\": 2"),
+         llama4, NULL, 16384, 512, 24, 0, true, false, false},
+        {"chunks in a list",
+         "{\"model_type\": \"llama4_text\", \"hidden_size\": 64, \"intermediate_size\": 64, "
+         "\"intermediate_size_mlp\": 256, \"moe_layers\": [0, 2], \"num_attention_heads\": 8, "
+         "\"num_hidden_layers\": 3, \"vocab_size\": 99, \"no_rope_layers\": [1, 1, 0]}",
+         "experts+layers-without-rotary-positions+chunked-attention", NULL, 192, 8192, 2, 0, true,
+         false, false},
+        {"gpt-oss-20b",
+         GPT_OSS("\"num_hidden_layers\": 24, \"sliding_window\": 128, \"quantization_config\": {}"),
+         "experts+attention-sinks", "these keys: quantization_config;", 11520, 128, 12, 4.185,
+         false, true, true},
+        {"layer_types",
+         GPT_OSS("\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\", "
+                 "\"sliding_attention\", \"sliding_attention\"]"),
+         "experts+attention-sinks", NULL, 11520, 128, 2, 0, false, true, true},
+        {"GLM-4.5", GLM4("\"use_qk_norm\": true, \"attention_bias\": true"), "experts", NULL, 13824,
+         0, 0, 33.63, true, true, false},
+        {"GLM-4.5-Air's switches", GLM4("\"num_nextn_predict_layers\": 1"), "experts",
+         "these keys: num_nextn_predict_layers;", 13824, 0, 0, 33.63, false, false, false},
+        {"Mixtral with a window",
+         "{\"model_type\": \"mixtral\", \"hidden_size\": 64, \"intermediate_size\": 128, "
+         "\"num_attention_heads\": 8, \"num_hidden_layers\": 2, \"vocab_size\": 99, "
+         "\"sliding_window\": 4096}",
+         "experts", NULL, 256, 4096, 2, 0, false, false, false},
+        {"Qwen", QWEN2_MOE("\"decoder_sparse_step\": 1"), "experts", NULL, 256, 0, 0, 0, false,
+         true, false},
+        {"Qwen with dense layers",
+         QWEN2_MOE("\"decoder_sparse_step\": 1, \"mlp_only_layers\": [0, 1]"), "experts", NULL, 448,
+         0, 0, 0, false, true, false},
+        {"every second layer, and one less",
+         QWEN2_MOE("\"decoder_sparse_step\": 2, \"mlp_only_layers\": [0, 3]"), "experts", NULL, 576,
+         0, 0, 0, false, true, false},
+        {"layers of linear attention",
+         "{\"model_type\": \"qwen3_next\", \"hidden_size\": 64, \"intermediate_size\": 64, "
+         "\"num_attention_heads\": 8, \"num_hidden_layers\": 2, \"vocab_size\": 99, "
+         "\"layer_types\": [\"linear_attention\", \"full_attention\"]}",
+         "experts+linear-attention", NULL, 5632, 0, 0, 0, true, false, false},
+        {"clipped",
+         "{\"model_type\": \"dbrx\", \"d_model\": 64, \"n_heads\": 8, \"n_layers\": 2, "
+         "\"vocab_size\": 99, \"attn_config\": {\"clip_qkv\": 8, \"kv_n_heads\": 2}, "
+         "\"ffn_config\": {\"ffn_hidden_size\": 128, \"moe_num_experts\": 16, \"moe_top_k\": 4}}",
+         "experts", "these keys: clip_qkv;", 512, 0, 0, 0, false, false, false},
+        {"Falcon with ALiBi",
+         "{\"model_type\": \"falcon\", \"hidden_size\": 64, \"num_attention_heads\": 8, "
+         "\"num_hidden_layers\": 2, \"vocab_size\": 99, \"alibi\": true, \"bias\": true}",
+         "ALiBi+parallel-layers", NULL, 256, 0, 0, 0, false, true, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena = {0};
+        struct diag diag = {0};
+        struct json json = {0};
+        struct transformer t;
+        const char *label = rows[i].label;
+        CHECK_INT(label, json_parse(&json, "c.json", rows[i].text, strlen(rows[i].text), NULL),
+                  STATUS_OK);
+        CHECK_INT(label, hf_config_read(&t, &arena, "c.json", json_root(&json), NULL, true, &diag),
+                  STATUS_OK);
+        CHECK_INT(label, transformer_check(&t, (struct loc){"c.json", 0, 0}, &diag), STATUS_OK);
+        CHECK_TEXT(label, t.proxy, rows[i].proxy);
+        CHECK_INT(label, t.ffn, rows[i].ffn);
+        CHECK_INT(label, t.attention_window, rows[i].window);
+        CHECK_INT(label, transformer_windowed_layers(&t), rows[i].windowed_layers);
+        CHECK_INT(label, t.qk_norm, rows[i].qk_norm);
+        CHECK_INT(label, t.bias_qkv, rows[i].bias_qkv);
+        CHECK_INT(label, t.bias_o, rows[i].bias_o);
+        if (rows[i].billions > 0)
+            CHECK_CLOSE(label, (double)transformer_parameters(&t) / 1e9, rows[i].billions, 1e-3);
+        CHECK(label, rows[i].note == NULL
+                         ? diag.text == NULL
+                         : diag.text != NULL && strstr(diag.text, rows[i].note) != NULL);
+        json_release(&json);
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
 /* Scaled RoPE angles do not change the work: the model is the same as without scaling, and a note says so. */
 static void scaled_angles_are_read_with_a_note(void)
 {
@@ -572,6 +686,7 @@ static void real_files_are_rejected_by_name(void)
 static const struct check_case cases[] = {
     {"public models have the published parameters", public_models_have_the_published_parameters},
     {"proxies have the published parameters", proxies_have_the_published_parameters},
+    {"proxies keep what a dense model can have", proxies_keep_what_a_dense_model_can_have},
     {"scaled angles are read with a note", scaled_angles_are_read_with_a_note},
     {"families differ in what they leave out", families_differ_in_what_they_leave_out},
     {"small configs are read", small_configs_are_read},
