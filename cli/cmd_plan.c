@@ -111,6 +111,22 @@ static void note_idle(const struct options *options, const struct best *best)
     diag_release(&note);
 }
 
+/* Warns of the tokens that packing dropped. All steps of a search have sequences of one length, so that the first
+ * sample says it for all. */
+static void note_dropped(const struct samples *samples)
+{
+    struct diag note = {0};
+    struct text dropped = {0};
+    if (samples->count > 0)
+        packing_put_dropped(&dropped, samples->sample[0]->batch, samples->sample[0]->count,
+                            samples->sample[0]->sizes.seq);
+    if (dropped.size > 0)
+        diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
+    command_note(&note);
+    text_release(&dropped);
+    diag_release(&note);
+}
+
 static void note_idle_of(const struct options *options, const struct request *request)
 {
     struct choices choices;
@@ -310,6 +326,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                             interrupt_name(), best.kinds[OUTCOME_LEFT], best.count);
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
+    note_dropped(&samples);
     text_release(&out);
     text_release(&given);
     best_release(&best);

@@ -112,7 +112,7 @@ struct operator_times operator_times_of(const struct prediction *p)
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
     struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
-    double ring[IR_STREAMS_MAX] = {0};
+    double ring[IR_STREAMS_MAX] = {0}, packing_s = 0;
     size_t exchanges = 0, rotations = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
@@ -126,9 +126,10 @@ struct operator_times operator_times_of(const struct prediction *p)
             rotations++;
         }
         times.all_to_all |= kind == WORK_ALL_TO_ALL;
-        if (is_exchange(kind))
+        if (is_exchange(kind)) {
             exchange[exchanges++] = (struct interval){start[k], end[k]};
-        else if (is_ring(p, op))
+            packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
+        } else if (is_ring(p, op))
             ring[stream] += seconds;
         else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
             times.compute_s += seconds;
@@ -138,8 +139,12 @@ struct operator_times operator_times_of(const struct prediction *p)
     times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
                            ? between_waits(p, &p->sim, false, PHASE_FORWARD)
                            : covered(exchange, exchanges);
-    if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
+    if (p->choices.scope == SCOPE_EXCHANGE) { /* that is all there is to it */
         times.elapsed_s = times.exchange_s;
+    } else if (!times.all_to_all) { /* packing without an exchange: kernels as others */
+        times.compute_s += packing_s;
+        times.exchange_s = 0;
+    }
     if (p->choices.scope == SCOPE_FETCH) {
         times.pair_s = between_waits(p, &p->sim, true, PHASE_FORWARD);
         times.set_s = between_waits(p, &p->sim, true, PHASE_BACKWARD);
@@ -151,12 +156,26 @@ struct operator_times operator_times_of(const struct prediction *p)
     return times;
 }
 
+/* True if an op of the part communicates. */
+static bool communicates(const struct prediction *p)
+{
+    for (uint32_t op = 0; op < p->ir.op.count; op++)
+        if (is_operator(p, op) &&
+            work_kind_info((enum work_kind)p->ir.op.kind[op])->stream == STREAM_COMM)
+            return true;
+    return false;
+}
+
 enum status operator_times_alone(struct operator_times *times, const struct prediction *p,
                                  bool exact, struct diag *diag)
 {
     struct sim_result sim = {0};
     if (p->choices.scope == SCOPE_FETCH) { /* there are no kernels */
         times->communication_s = times->elapsed_s;
+        return STATUS_OK;
+    }
+    if (!communicates(p)) { /* what is left without kernels is the host's time to issue them */
+        times->communication_s = 0;
         return STATUS_OK;
     }
     enum status status = prediction_without_kernels(&sim, p, exact, diag);

@@ -9,14 +9,17 @@ struct operator_times {
     /* until the part's last op ends on any rank: from its first op or its inputs */
     double elapsed_s;
     /* of rank 0: */
-    double exchange_s; /* some all-to-all, or a pack or unpack around it, is running */
-    bool all_to_all;   /* there is an all-to-all; else exchange_s is only of packing */
-    double compute_s;  /* sum of the kernels, without those of the exchange */
+    double
+        exchange_s; /* some all-to-all, or a pack or unpack around it, is running; 0: there is no all-to-all, but with
+                          SCOPE_EXCHANGE, where it is then only of packing */
+    bool all_to_all;
+    double compute_s;  /* sum of the kernels, without those of an exchange */
     double ring_s;     /* sum of the messages with keys, values and their gradients, on the busiest
                          stream */
     double rotation_s; /* mean time to pass keys and values on, for one step of the forward */
-    double pair_s, set_s;   /* SCOPE_FETCH: the fetches of one forward and one backward tile */
-    double communication_s; /* elapsed when kernels take no time; operator_times_alone() */
+    double pair_s, set_s; /* SCOPE_FETCH: the fetches of one forward and one backward tile */
+    double
+        communication_s; /* elapsed when kernels take no time, 0 without communication; operator_times_alone() */
 };
 
 /* Returns the times of a prediction that was simulated for a part of the model (--scope). */

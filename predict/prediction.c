@@ -378,7 +378,8 @@ static void add_jitter(struct prediction *p)
 }
 
 /* Gives the waits that different documents cause a cause of their own: the waits that exceed those of the same list
- * in which every rank takes the mean time. *stands: as in simulate(). */
+ * in which every rank takes the mean time. Without documents, ranks of a ring whose windows differ wait for the ring.
+ * *stands: as in simulate(). */
 static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
                                   const struct sim_options *options, struct waterfall_peak peak,
                                   bool *stands, struct diag *diag)
@@ -440,7 +441,8 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
-    if (*stands && !p->skip_documents && costs->place_work_s != NULL)
+    if (*stands && !p->skip_documents && costs->place_work_s != NULL &&
+        p->ir.documents.sequences > 0)
         status = take_documents(p, costs, &options, peak, stands, diag);
     return status;
 }

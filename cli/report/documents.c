@@ -49,8 +49,6 @@ void report_print_documents(const struct screen *screen, const struct report *r)
                 (unsigned long long)b->documents, (long long)b->tokens, padding_percent(b));
     if (b->cut > 0)
         text_printf(&line, "%llu cut", (unsigned long long)b->cut);
-    if (b->dropped > 0)
-        text_printf(&line, ", %lld tokens dropped", (long long)b->dropped);
     if (b->cut > 0)
         text_puts(&line, "; ");
     text_printf(&line,

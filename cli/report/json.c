@@ -160,7 +160,7 @@ static void put_part(struct json_out *w, const struct operator_times *t)
     json_put_number(w, "elapsed_s", t->elapsed_s);
     json_put_number(w, "compute_alone_s", t->compute_s);
     json_put_number(w, "communication_alone_s", t->communication_s);
-    json_put_number(w, "all_to_all_s", t->exchange_s);
+    json_put_number(w, "all_to_all_s", t->all_to_all ? t->exchange_s : 0);
     json_put_number(w, "ring_s", t->ring_s);
     json_put_number(w, "rotation_s", t->rotation_s);
     if (t->pair_s > 0) {
@@ -330,15 +330,14 @@ void report_print_json(struct text *out, const struct report *r)
     put_intervals(&w, p);
     put_simulation(&w, p);
     if (r->total_tokens > 0) {
-        double steps = ceil(r->total_tokens / prediction_tokens(p));
-        double hours = steps * p->sim.step_s / 3600 * prediction_gpus(p);
+        const struct report_training training = report_training_of(r);
         json_begin_object(&w, "training");
         json_put_number(&w, "tokens", r->total_tokens);
-        json_put_number(&w, "steps", steps);
-        json_put_number(&w, "days", steps * p->sim.step_s / 86400);
-        json_put_number(&w, "gpu_hours", hours);
+        json_put_number(&w, "steps", training.steps);
+        json_put_number(&w, "days", training.seconds / 86400);
+        json_put_number(&w, "gpu_hours", training.gpu_hours);
         if (r->price > 0)
-            json_put_number(&w, "cost", hours * r->price);
+            json_put_number(&w, "cost", training.gpu_hours * r->price);
         json_end_object(&w);
     }
     if (r->warning != NULL)

@@ -106,6 +106,15 @@ void report_put_beware(struct text *out, const struct report *r)
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
+    if (r->documents != NULL) {
+        const size_t count = r->batches != NULL ? r->batches->count : 1;
+        struct text dropped = {0};
+        packing_put_dropped(&dropped, r->batches != NULL ? r->packed : r->documents, count,
+                            p->choices.seq);
+        if (dropped.size > 0)
+            text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
+        text_release(&dropped);
+    }
     print_other_device(out, p->setup);
     print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
@@ -136,19 +145,37 @@ static void put_total(struct text *out, double tokens)
     text_puts(out, unit == 1e12 ? "T" : unit == 1e9 ? "B" : "");
 }
 
+struct report_training report_training_of(const struct report *r)
+{
+    const struct batch_times *batches = r->batches;
+    double tokens = prediction_tokens(r->prediction), step_s = r->prediction->sim.step_s;
+    if (batches != NULL) {
+        tokens = step_s = 0;
+        for (size_t i = 0; i < batches->count; i++) {
+            tokens += (double)r->packed[i].tokens / (double)batches->count;
+            step_s += batches->step_s[i] / (double)batches->count;
+        }
+    }
+    const double steps = ceil(r->total_tokens / tokens), seconds = steps * step_s;
+    return (struct report_training){
+        .steps = steps,
+        .seconds = seconds,
+        .gpu_hours = seconds / 3600 * prediction_gpus(r->prediction),
+    };
+}
+
 void report_print_training(const struct screen *screen, const struct report *r)
 {
-    const struct prediction *p = r->prediction;
     if (!(r->total_tokens > 0))
         return;
-    double steps = ceil(r->total_tokens / prediction_tokens(p)), seconds = steps * p->sim.step_s;
-    double hours = seconds / 3600 * prediction_gpus(p);
+    const struct report_training training = report_training_of(r);
     struct text line = {0};
     put_total(&line, r->total_tokens);
-    text_printf(&line, " tokens in %.0f steps: %.2f days, %.0f GPU-hours", steps, seconds / 86400,
-                hours);
+    text_printf(&line, " tokens in %.0f steps%s: %.2f days, %.0f GPU-hours", training.steps,
+                r->batches != NULL ? " (as the mean of the batches)" : "", training.seconds / 86400,
+                training.gpu_hours);
     if (r->price > 0)
-        text_printf(&line, ", %.0f at %g an hour", hours * r->price, r->price);
+        text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price, r->price);
     screen_put_line(screen, "training", line.data);
     text_release(&line);
 }

@@ -42,7 +42,7 @@ void report_put_part(struct text *line, const struct report *r)
         report_put_piece(line, &piece);
     }
     if (t->exchange_s > 0) {
-        text_puts(&piece, t->all_to_all ? "all-to-alls with their packing " : "packing ");
+        text_puts(&piece, "all-to-alls with their packing ");
         report_put_time(&piece, t->exchange_s, t->elapsed_s);
         report_put_piece(line, &piece);
     }

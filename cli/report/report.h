@@ -48,6 +48,12 @@ void report_print_sure_of(const struct screen *screen, const struct intervals *i
 /* Prints how the documents were packed, and the times of all batches. */
 void report_print_documents(const struct screen *screen, const struct report *report);
 void report_json_documents(struct json_out *json, const struct report *report);
+/* A whole training of total_tokens: how many steps, and how long they take. Where several steps were predicted, their
+ * mean tokens and seconds are taken. */
+struct report_training {
+    double steps, seconds, gpu_hours;
+};
+struct report_training report_training_of(const struct report *report);
 void report_print_training(const struct screen *screen, const struct report *report);
 void report_print_details(const struct screen *screen, const struct report *report);
 void report_print_next(const struct screen *screen, const struct report *report);

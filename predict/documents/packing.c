@@ -1,5 +1,7 @@
 #include "predict/documents/packing.h"
 
+#include "base/units.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +149,25 @@ enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
     count_pairs(batch, o);
     packing_balance(batch, o);
     return STATUS_OK;
+}
+
+void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
+                         int64_t seq)
+{
+    int64_t dropped = 0, kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        dropped += batch[i].dropped;
+        kept += batch[i].tokens;
+    }
+    if (dropped == 0)
+        return;
+    text_printf(out,
+                "packing drops %lld tokens, %.1f %% of those of the documents: the ends of "
+                "documents longer than "
+                "a sequence of ",
+                (long long)dropped, 100 * (double)dropped / (double)(dropped + kept));
+    units_put_tokens(out, seq);
+    text_puts(out, " tokens; --packing truncate cuts them and drops none");
 }
 
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,

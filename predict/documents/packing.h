@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/text.h"
 #include "predict/documents/lengths.h"
 #include "schedule/ir/documents.h"
 
@@ -83,6 +84,11 @@ struct packed_batch {
 enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
                          const struct packing_options *options, struct diag *diag);
 void packed_batch_release(struct packed_batch *batch);
+
+/* Appends how many tokens packing dropped of `count` batches, and their share of the documents' tokens; nothing if it
+ * dropped none. seq: tokens of a sequence. */
+void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
+                         int64_t seq);
 
 /* Fills *documents for struct request from a packed batch; padding is one more document. */
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,

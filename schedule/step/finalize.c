@@ -161,6 +161,18 @@ static uint32_t *next_numbers(const struct ir *out)
     return next;
 }
 
+/* Returns, by buffer, whether an op of the list reads or writes it, on the heap. */
+static bool *touched_buffers(const struct ir *in, const struct op_list *list)
+{
+    bool *touched = heap_zalloc((size_t)in->buffer.count + 1, sizeof *touched);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t op = list->op[i], operands = (uint32_t)in->op.reads[op] + in->op.writes[op];
+        for (uint32_t k = 0; k < operands; k++)
+            touched[ir_touched(in, op, k)] = true;
+    }
+    return touched;
+}
+
 /* Forgets the rows of the staging tables and keeps their memory for the next role. */
 static void clear_rows(struct ir *staging)
 {
@@ -203,9 +215,12 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
-    for (uint32_t b = 0; b < in->buffer.count; b++) /* states first, in the order of their making */
-        if (lifetimes_persistent(in, b))
+    /* States come first, in the order of their making. A part of the model (--scope) has only those that it uses. */
+    bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
+    for (uint32_t b = 0; b < in->buffer.count; b++)
+        if (lifetimes_persistent(in, b) && (touched == NULL || touched[b]))
             carry_buffer(&f, b);
+    free(touched);
     f.states_end = out->buffer.count;
     carry_op_columns(&f, list);
     for (uint32_t i = 0; i < list->count; i++)

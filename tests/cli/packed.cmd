@@ -86,3 +86,11 @@ done
 # a launch file that asks for context ranks by length says that they are not modelled
 echo "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 8 --context-parallel-size 2 --dynamic-context-parallel --bf16 --vocab-size 32000" > dcp.sh
 longhaul predict dcp.sh --cluster dgx-h100 --quick 2>&1 | grep -o 'dynamic-context-parallel (line 1): .*'
+# what packing drops is a warning with the count, in a prediction and in a search; a training takes steps as the mean of the batches
+lossy="--model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 8 --seq 8K --batch 8 --documents lognormal:2K,1.8 --batches 3"
+longhaul predict $lossy --quick | grep -o 'packing drops.*'
+longhaul predict $lossy --quick --packing truncate | grep 'packing drops' || echo none dropped
+longhaul plan $lossy --strategy ulysses 2>&1 > screen | grep -o 'warning: packing drops [0-9]* tokens'
+longhaul predict $lossy --quick --tokens 1B --json > training.json
+longhaul predict $lossy --quick --tokens 1B | sed -n 's/^training *\([^:]*\):.*/\1/p'
+awk -F '[:,]' '/"mean_tokens_per_s_gpu"/ { rate = $2 } /"days"/ { days = $2 } END { off = days * 86400 * rate * 8 / 1e9 - 1; print (off < 1e-3 && off > -1e-3) ? "days of the mean" : off }' training.json

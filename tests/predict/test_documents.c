@@ -12,8 +12,9 @@
 enum { SEQ = 65536, BATCH = 4 };
 
 /* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: document lengths per sequence,
- * ended by 0; NULL: no documents. *late (may be NULL) gets the rank that is late. */
-static struct prediction_result predict(const char *strategy, int layout,
+ * ended by 0; NULL: no documents. fields: of the model, set; NULL: none. *late (may be NULL) gets the rank that is
+ * late. */
+static struct prediction_result predict(const char *fields, const char *strategy, int layout,
                                         const int64_t (*length)[4], bool exact,
                                         struct document_lateness *late)
 {
@@ -23,7 +24,7 @@ static struct prediction_result predict(const char *strategy, int layout,
     struct arena arena = {0};
     struct documents documents;
     struct diag diag = {0};
-    enum status status = setup_load_model(&setup, "llama3-8b", NULL, NULL, &diag);
+    enum status status = setup_load_model(&setup, "llama3-8b", NULL, fields, &diag);
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, "dgx-h100", 2, 16, &diag);
     documents_init(&documents, &arena, BATCH);
@@ -66,7 +67,7 @@ static struct prediction_result predict(const char *strategy, int layout,
 static struct prediction_result predicted(const char *strategy, int layout,
                                           const int64_t (*length)[4])
 {
-    return predict(strategy, layout, length, false, NULL);
+    return predict(NULL, strategy, layout, length, false, NULL);
 }
 
 static const int64_t whole[BATCH][4] = {{SEQ}, {SEQ}, {SEQ}, {SEQ}};
@@ -100,12 +101,12 @@ static void laws_of_time(void)
 static void the_late_rank_is_named(void)
 {
     struct document_lateness late = {0};
-    predict("ulysses", RING_ZIGZAG, uneven, false, &late);
+    predict(NULL, "ulysses", RING_ZIGZAG, uneven, false, &late);
     CHECK_INT("rank", late.rank, 8);
     CHECK_INT("late", late.late, 2);
     CHECK_INT("units", late.units, 2);
     CHECK_CLOSE("slowest over mean", late.worst_over_all, 1 / 0.625, 0.02);
-    predict("ulysses", RING_ZIGZAG, whole, false, &late);
+    predict(NULL, "ulysses", RING_ZIGZAG, whole, false, &late);
     CHECK_INT("equal ranks", late.units, 0);
 }
 
@@ -143,9 +144,9 @@ static void folded_is_exact(void)
     for (size_t i = 0; i < 2 * ARRAY_LEN(strategies); i++) {
         const int64_t(*length)[4] = i % 2 == 0 ? uneven : ordered;
         struct prediction_result exact =
-            predict(strategies[i / 2], RING_ZIGZAG, length, true, NULL);
+            predict(NULL, strategies[i / 2], RING_ZIGZAG, length, true, NULL);
         struct prediction_result folded =
-            predict(strategies[i / 2], RING_ZIGZAG, length, false, NULL);
+            predict(NULL, strategies[i / 2], RING_ZIGZAG, length, false, NULL);
         CHECK_CLOSE(strategies[i / 2], folded.step_s, exact.step_s, 1e-9);
         CHECK_CLOSE(strategies[i / 2], folded.hfu, exact.hfu, 1e-9);
     }
@@ -249,7 +250,12 @@ static void only_different_documents_are_waited_for(void)
                              less = predicted("ulysses", RING_ZIGZAG, fewer_on_rank_0),
                              ring = predicted("ring", RING_ZIGZAG, alike),
                              cut = predicted("ring", RING_ZIGZAG_DOCUMENTS, alike);
+    /* Without documents, ranks whose windows differ wait for the ring. */
+    struct prediction_result window =
+        predict("attention_window=4096", "ring", RING_ZIGZAG, NULL, false, NULL);
     double sum_s = 0;
+    CHECK("windows of whole sequences", window.cause_s[CAUSE_DOCUMENTS] == 0);
+    CHECK("windows wait for the ring", window.cause_s[CAUSE_RING] > 1e-2 * window.step_s);
     CHECK("whole sequences", most.cause_s[CAUSE_DOCUMENTS] == 0);
     CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
     /* Ranks have as many pairs each, in pieces whose last waves differ. */

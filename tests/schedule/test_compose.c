@@ -12,6 +12,7 @@
 #include "tests/schedule/composed.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void random_products_verify(void)
@@ -31,6 +32,19 @@ static void random_products_verify(void)
         diag_release(&diag);
         ir_release(&ir);
     }
+}
+
+/* A part of the model has no buffers that it does not use: what is bound takes memory. */
+static bool all_buffers_are_touched(const struct ir *ir)
+{
+    bool *touched = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *touched), all = true;
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+            touched[ir_touched(ir, op, k)] = true;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        all = all && touched[b];
+    free(touched);
+    return all;
 }
 
 static void every_part_verifies(void)
@@ -62,6 +76,7 @@ static void every_part_verifies(void)
         if (build(&ir, &choices, &request, label)) {
             verify(&ir, NULL, "schedule", NULL, &diag);
             CHECK_TEXT(label, diag.text ? diag.text : "", "");
+            CHECK(label, request.scope == SCOPE_STEP || all_buffers_are_touched(&ir));
         }
         diag_release(&diag);
         ir_release(&ir);
