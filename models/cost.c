@@ -202,6 +202,24 @@ double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes
            cost_host_work_bytes(work) / (host_memory_bytes_per_s * cost->cpu_stream_fraction);
 }
 
+static bool has_attention(const struct device_cost *cost, int impl)
+{
+    return cost->attention[impl][ATTENTION_FORWARD_PASS].present &&
+           cost->attention[impl][ATTENTION_BACKWARD_PASS].present;
+}
+
+int cost_only_attention(const struct device_cost *cost)
+{
+    int only = 0;
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->ideal; impl++) {
+        if (has_attention(cost, impl) && only > 0)
+            return 0;
+        if (has_attention(cost, impl))
+            only = impl + 1;
+    }
+    return only;
+}
+
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag)
 {
@@ -225,8 +243,7 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     }
     struct text has = {0};
     for (int other = 0; other < ATTENTION_IMPL_COUNT; other++) {
-        if (cost->attention[other][ATTENTION_FORWARD_PASS].present &&
-            cost->attention[other][ATTENTION_BACKWARD_PASS].present)
+        if (has_attention(cost, other))
             text_printf(&has, "%s%s", has.size ? ", " : "",
                         attention_impl_name((enum attention_impl)other));
     }

@@ -152,6 +152,9 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
+/* Returns 1 + the implementation of attention that the device has costs of, if it is the only one; else 0. */
+int cost_only_attention(const struct device_cost *cost);
+
 /* Fails unless the device has costs for an implementation of attention at a head dim (forward and
  * backward); the message names those that it has. To be called before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,

@@ -213,9 +213,7 @@ enum status prediction_memory_of_file(struct prediction *p, const struct setup *
                                       const char *path, struct diag *diag)
 {
     p->setup = setup;
-    p->choices.attention_impl = setup->request.attention_impl < 0
-                                    ? (uint8_t)ATTENTION_FA2
-                                    : (uint8_t)setup->request.attention_impl;
+    p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
         status = schedule_load(&p->ir, path, diag);

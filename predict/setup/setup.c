@@ -112,6 +112,7 @@ void setup_open_request(struct setup *setup)
         .activations = -1,
         .optimizer = -1,
         .attention_impl = -1,
+        .only_attention = cost_only_attention(&setup->cost),
         .dtype = -1,
         .ranks = setup->cluster.gpus,
         .sm = (int)lround(10 * setup->cluster.device.compute_capability),

@@ -236,8 +236,20 @@ struct request {
     bool offload_adaptive; /* the caller computes offload_hidden from costs before building */
     int64_t chunk;
     int kv_offload, chunk_order, fetch;
+    int only_attention; /* if attention_impl is open: 1 + the only enum attention_impl that the device has costs of; 0:
+                           it has several, or none */
     int sm; /* compute capability of the cluster's device times ten; 0: not known */
     int64_t gpus_per_node;
 };
+
+/* Returns the attention kernels of a request: those it asks for, else the only ones that its device has costs of, else
+ * `otherwise`. */
+static inline enum attention_impl request_attention(const struct request *r,
+                                                    enum attention_impl otherwise)
+{
+    return r->attention_impl >= 0  ? (enum attention_impl)r->attention_impl
+           : r->only_attention > 0 ? (enum attention_impl)(r->only_attention - 1)
+                                   : otherwise;
+}
 
 #endif

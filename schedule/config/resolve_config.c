@@ -327,8 +327,8 @@ static void take_choices(struct choices *c, const struct request *r,
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
-    c->attention_impl = choose(r->attention_impl, r->sm >= 90 ? c->profile->attention_impl_90
-                                                              : c->profile->attention_impl);
+    c->attention_impl = (uint8_t)request_attention(r, r->sm >= 90 ? c->profile->attention_impl_90
+                                                                  : c->profile->attention_impl);
 }
 
 enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
