@@ -112,7 +112,7 @@ struct operator_times operator_times_of(const struct prediction *p)
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
     struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
-    double ring[IR_STREAMS_MAX] = {0}, packing_s = 0;
+    double ring[IR_STREAMS_MAX] = {0};
     size_t exchanges = 0, rotations = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
@@ -128,7 +128,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.all_to_all |= kind == WORK_ALL_TO_ALL;
         if (is_exchange(kind)) {
             exchange[exchanges++] = (struct interval){start[k], end[k]};
-            packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
+            times.packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
         } else if (is_ring(p, op))
             ring[stream] += seconds;
         else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
@@ -139,12 +139,10 @@ struct operator_times operator_times_of(const struct prediction *p)
     times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
                            ? between_waits(p, &p->sim, false, PHASE_FORWARD)
                            : covered(exchange, exchanges);
-    if (p->choices.scope == SCOPE_EXCHANGE) { /* that is all there is to it */
+    if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
         times.elapsed_s = times.exchange_s;
-    } else if (!times.all_to_all) { /* packing without an exchange: kernels as others */
-        times.compute_s += packing_s;
+    else if (!times.all_to_all)
         times.exchange_s = 0;
-    }
     if (p->choices.scope == SCOPE_FETCH) {
         times.pair_s = between_waits(p, &p->sim, true, PHASE_FORWARD);
         times.set_s = between_waits(p, &p->sim, true, PHASE_BACKWARD);

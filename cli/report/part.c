@@ -31,13 +31,14 @@ void report_put_part(struct text *line, const struct report *r)
         return;
     }
     text_puts(&piece, "compute alone ");
-    report_put_time(&piece, t->compute_s, t->elapsed_s);
+    report_put_time(&piece, operator_times_kernels(t), t->elapsed_s);
     report_put_piece(line, &piece);
     text_puts(&piece, "communication alone ");
     report_put_time(&piece, t->communication_s, t->elapsed_s);
     report_put_piece(line, &piece);
     if (t->communication_s > 0) {
-        double hidden = (t->compute_s + t->communication_s - t->elapsed_s) / t->communication_s;
+        double hidden =
+            (operator_times_kernels(t) + t->communication_s - t->elapsed_s) / t->communication_s;
         text_printf(&piece, "of which %.0f %% is hidden", 100 * fmin(fmax(hidden, 0), 1));
         report_put_piece(line, &piece);
     }

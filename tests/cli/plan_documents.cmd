@@ -4,7 +4,8 @@ what="--model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 8 --seq 64K --b
 lengths="--documents lognormal:2K,1.8 --balance ranks"
 degrees() { sed -n 's/.*"options": "\(.*\) --weights.*/\1/p' $1 | head -1; }
 longhaul plan $what --json > whole.json
-longhaul plan $what $lengths --batches 6 --top 1000 --json > packed.json
+longhaul plan $what $lengths --batches 6 --top 1000 --json > packed.json 2> note
+grep -c 'packing drops [0-9]* tokens' note
 degrees whole.json
 degrees packed.json
 # no row of the ranking takes less time in the median of the same batches, and the first takes what was said
@@ -19,7 +20,7 @@ head -1 medians | cmp - first
 sort -g medians | head -1 | cmp - first
 test $(wc -l < medians) -ge 10 && echo "ten rows or more"
 # batches that the best were compared on, and a page of the best
-longhaul plan $what $lengths --strategy ulysses --batches 6 -o d > screen
+longhaul plan $what $lengths --strategy ulysses --batches 6 -o d > screen 2> note
 grep -oE '^batches|in 6 batches|faster than the best in [0-9] of [0-9] batches' screen | sort -u
 sed -n 's/.*<p>[0-9]* documents, padding \(.*\)<.p>/\1/p' d/page.html | sed 's/[0-9][0-9.]*/N/g'
 # a file of two sampled batches has no third one
@@ -27,7 +28,7 @@ printf 'batch,length\n' > two.csv
 for i in 1 2 3 4 5 6 7 8; do printf '1,%d\n2,60000\n' $((i * 8000)); done | sort -n >> two.csv
 longhaul plan $what --strategy ulysses --documents two.csv | grep -oE 'worst .* in [0-9]* batch[es]*' | sed 's/[0-9.]* m*s/T/'
 # the fewest GPUs
-longhaul plan $what --goal gpus $lengths --batches 1 --strategy ulysses | grep -oE '^Fewest GPUs: [0-9]*|in 1 batch'
+longhaul plan $what --goal gpus $lengths --batches 1 --strategy ulysses 2> note | grep -oE '^Fewest GPUs: [0-9]*|in 1 batch'
 # mistakes
 bad() { longhaul plan --model gpt2 --cluster dgx-a100 --gpus 4 "$@" 2>&1 || echo "  exit $?"; }
 bad --seq 1K --batches 3
