@@ -342,8 +342,10 @@ static void put_next(struct page *page, struct json_node root)
     if (ideal_s > 0 && strcmp(profile, "ideal") != 0) {
         text_puts(&text, " With profile ideal the step would take ");
         put_time(&text, ideal_s);
-        text_puts(&text, ideal_s <= step_s ? ": the rest is this implementation."
-                                           : ", more than with this implementation.");
+        text_puts(&text, fabs(ideal_s / step_s - 1) < 5e-4
+                             ? ", as long: this implementation adds nothing."
+                         : ideal_s < step_s ? ": the rest is this implementation."
+                                            : ", more than with this implementation.");
     }
     page_text(page, text.data);
     if (words(next, "command")[0] != '\0')
