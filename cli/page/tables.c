@@ -28,20 +28,23 @@ static size_t values_of(const struct table *table, size_t column)
 static void put_sweep_verdict(struct page *page, const struct table *sweep,
                               const struct sweep_summary *s)
 {
+    enum { SHOWN = 4 };
     struct text text = {0};
-    double step_s = 0, rate = 0;
-    if (s->best == SIZE_MAX) {
+    if (s->works == 0) {
         text_printf(&text, "No point of %zu fits.", sweep->rows);
         page_verdict(page, PAGE_BAD, text.data);
     } else {
-        table_number(sweep, s->best, table_find(sweep, "step_s"), &step_s);
-        table_number(sweep, s->best, table_find(sweep, "tokens_per_s_gpu"), &rate);
-        struct report_time time = report_time_for(step_s);
         text_puts(&text, "Fastest of those that fit:");
-        for (size_t a = 0; a < s->axes; a++)
-            text_printf(&text, " %s=%s", sweep->name[a], sweep->row[s->best][a]);
-        text_printf(&text, ", %.1f tokens/s/GPU, a step of %.*f %s.", rate, time.decimals,
-                    step_s / time.unit_s, time.name);
+        for (size_t w = 0; w < s->works && w < SHOWN; w++) {
+            text_puts(&text, w > 0 ? ";" : "");
+            sweep_put_axes(&text, sweep, s, s->best_of[w], true);
+            sweep_put_axes(&text, sweep, s, s->best_of[w], false);
+            text_puts(&text, ", ");
+            sweep_put_speed(&text, sweep, s->best_of[w]);
+        }
+        if (s->works > SHOWN)
+            text_printf(&text, "; the table has %zu more", s->works - SHOWN);
+        text_putc(&text, '.');
         page_verdict(page, PAGE_GOOD, text.data);
     }
     text_release(&text);
@@ -176,8 +179,10 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
     struct text text = {0}, model = {0}, cluster = {0}, costs = {0};
     const char *command = table_head(sweep, "command"), *made_by = table_head(sweep, "made_by");
     enum status status = sweep_summary_make(&summary, sweep, diag);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        sweep_summary_release(&summary);
         return status;
+    }
     for (size_t a = 0; a < summary.axes; a++)
         text_printf(&text, "%s%s", a == 0 ? "over " : ", ", sweep->name[a]);
     bool has_model = options_in_command(command, "model", &model);
@@ -200,6 +205,7 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
     page_code(page, command != NULL ? command : "");
     page_text(page, made_by != NULL ? made_by : "");
     page_end(page);
+    sweep_summary_release(&summary);
     text_release(&text);
     text_release(&model);
     text_release(&cluster);

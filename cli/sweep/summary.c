@@ -7,7 +7,69 @@
 #include "predict/result_names.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* True if an axis changes what is computed for a token, and not only how. */
+static bool is_work(const char *axis)
+{
+    static const char *const axes[] = {"model",   "set",      "seq",  "documents",
+                                       "packing", "sparsity", "scope"};
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        if (strcmp(axis, axes[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool same_work(const struct table *table, size_t axes, size_t a, size_t b)
+{
+    for (size_t i = 0; i < axes; i++)
+        if (is_work(table->name[i]) && strcmp(table->row[a][i], table->row[b][i]) != 0)
+            return false;
+    return true;
+}
+
+static void add_best(struct sweep_summary *s, const struct table *table, size_t row,
+                     size_t rate_column)
+{
+    double rate, most;
+    if (!table_number(table, row, rate_column, &rate))
+        return;
+    if (s->best == SIZE_MAX || (table_number(table, s->best, rate_column, &most) && rate > most))
+        s->best = row;
+    for (size_t w = 0; w < s->works; w++) {
+        if (!same_work(table, s->axes, s->best_of[w], row))
+            continue;
+        if (table_number(table, s->best_of[w], rate_column, &most) && rate > most)
+            s->best_of[w] = row;
+        return;
+    }
+    s->best_of[s->works++] = row;
+}
+
+void sweep_summary_release(struct sweep_summary *s)
+{
+    free(s->best_of);
+    *s = (struct sweep_summary){0};
+}
+
+void sweep_put_axes(struct text *out, const struct table *table, const struct sweep_summary *s,
+                    size_t row, bool of_work)
+{
+    for (size_t a = 0; a < s->axes; a++)
+        if (is_work(table->name[a]) == of_work)
+            text_printf(out, " %s=%s", table->name[a], table->row[row][a]);
+}
+
+void sweep_put_speed(struct text *out, const struct table *table, size_t row)
+{
+    double step_s = 0, rate = 0;
+    table_number(table, row, table_find(table, "step_s"), &step_s);
+    table_number(table, row, table_find(table, "tokens_per_s_gpu"), &rate);
+    const struct report_time time = report_time_for(step_s);
+    text_printf(out, "%.1f tokens/s/GPU, a step of %.*f %s", rate, time.decimals,
+                step_s / time.unit_s, time.name);
+}
 
 enum status sweep_summary_make(struct sweep_summary *s, const struct table *table,
                                struct diag *diag)
@@ -20,7 +82,7 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     if (status != STATUS_OK)
         return status;
     s->axes = status_column;
-    double most = 0, rate;
+    s->best_of = heap_alloc(table->rows + 1, sizeof *s->best_of);
     for (size_t i = 0; i < table->rows; i++) {
         int outcome = 0;
         while (outcome < SWEEP_STATUS_COUNT &&
@@ -31,10 +93,8 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
                               "row %zu has the unknown status '%s'", i + 1,
                               table->row[i][status_column]);
         s->count[outcome]++;
-        if (outcome == SWEEP_FITS && table_number(table, i, rate_column, &rate) && rate > most) {
-            most = rate;
-            s->best = i;
-        }
+        if (outcome == SWEEP_FITS)
+            add_best(s, table, i, rate_column);
     }
     return STATUS_OK;
 }
@@ -83,21 +143,28 @@ const char *sweep_summary_words(int status, size_t count)
     return count == 1 ? one[status] : many[status];
 }
 
-/* Appends the fastest point; nothing where no point has a time. */
+/* Appends the fastest point of each work; nothing where no point has a time. */
 static void print_fastest(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {
-    double step_s, rate;
-    if (s->best == SIZE_MAX ||
-        !table_number(table, s->best, table_find(table, "step_s"), &step_s) ||
-        !table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &rate))
-        return;
-    struct report_time time = report_time_for(step_s);
-    text_printf(out, "Fastest: %.1f tokens/s/GPU, a step of %.*f %s, with", rate, time.decimals,
-                step_s / time.unit_s, time.name);
-    for (size_t a = 0; a < s->axes; a++)
-        text_printf(out, " %s=%s", table->name[a], table->row[s->best][a]);
-    text_putc(out, '\n');
+    for (size_t w = 0; w < s->works; w++) {
+        struct text work = {0}, other = {0};
+        sweep_put_axes(&work, table, s, s->best_of[w], true);
+        sweep_put_axes(&other, table, s, s->best_of[w], false);
+        text_puts(out, other.size > 0 || s->works == 1 ? "Fastest" : "Speed");
+        if (s->works > 1)
+            text_printf(out, " of%s", work.data);
+        text_puts(out, ": ");
+        sweep_put_speed(out, table, s->best_of[w]);
+        if (s->works == 1)
+            text_printf(out, ", with%s%s", work.size > 0 ? work.data : "",
+                        other.size > 0 ? other.data : "");
+        else if (other.size > 0)
+            text_printf(out, ", with%s", other.data);
+        text_putc(out, '\n');
+        text_release(&work);
+        text_release(&other);
+    }
 }
 
 static void print(struct text *out, const struct table *table, const struct sweep_summary *s,
@@ -118,6 +185,23 @@ static void print(struct text *out, const struct table *table, const struct swee
         print_kernels(out, table, s);
 }
 
+static void put_point(struct json_out *json, const char *key, const struct table *table,
+                      const struct sweep_summary *s, size_t row)
+{
+    double value = 0;
+    json_begin_object(json, key);
+    json_put_count(json, "row", row);
+    json_begin_object(json, "varied"); /* by the names of the options */
+    for (size_t a = 0; a < s->axes; a++)
+        json_put_text(json, table->name[a], table->row[row][a]);
+    json_end_object(json);
+    if (table_number(table, row, table_find(table, "step_s"), &value))
+        json_put_number(json, "step_s", value);
+    if (table_number(table, row, table_find(table, "tokens_per_s_gpu"), &value))
+        json_put_number(json, "tokens_per_s_gpu", value);
+    json_end_object(json);
+}
+
 static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,
                        size_t resumed)
 {
@@ -131,19 +215,13 @@ static void print_json(struct text *out, const struct table *table, const struct
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         json_put_count(&json, result_name_of_words(sweep_status_names[i]).text, s->count[i]);
     json_end_object(&json);
-    if (s->best != SIZE_MAX) {
-        double value = 0;
-        json_begin_object(&json, "best");
-        json_put_count(&json, "row", s->best);
-        json_begin_object(&json, "varied"); /* by the names of the options */
-        for (size_t a = 0; a < s->axes; a++)
-            json_put_text(&json, table->name[a], table->row[s->best][a]);
-        json_end_object(&json);
-        if (table_number(table, s->best, table_find(table, "step_s"), &value))
-            json_put_number(&json, "step_s", value);
-        if (table_number(table, s->best, table_find(table, "tokens_per_s_gpu"), &value))
-            json_put_number(&json, "tokens_per_s_gpu", value);
-        json_end_object(&json);
+    if (s->works == 1)
+        put_point(&json, "best", table, s, s->best);
+    if (s->works > 1) {
+        json_begin_array(&json, "best_of_each");
+        for (size_t w = 0; w < s->works; w++)
+            put_point(&json, NULL, table, s, s->best_of[w]);
+        json_end_array(&json);
     }
     json_end_object(&json);
     text_putc(out, '\n');
@@ -153,7 +231,7 @@ enum status sweep_summarise(const char *path, size_t resumed, bool complete, boo
                             struct diag *diag)
 {
     struct table table = {0};
-    struct sweep_summary summary;
+    struct sweep_summary summary = {0};
     struct text out = {0};
     enum status status = table_load(&table, path, diag);
     if (status == STATUS_OK)
@@ -177,6 +255,7 @@ enum status sweep_summarise(const char *path, size_t resumed, bool complete, boo
     else if (status == STATUS_OK && summary.count[SWEEP_FITS] == 0)
         status = STATUS_NO;
     text_release(&out);
+    sweep_summary_release(&summary);
     table_release(&table);
     return status;
 }
