@@ -15,7 +15,7 @@ static void print(const struct prediction_result *r)
            r->tokens_per_s_gpu, 100 * r->mfu[MFU_LONGHAUL]);
     for (int i = 0; i < CAUSE_COUNT; i++)
         if (r->cause_s[i] > 0.01 * r->step_s)
-            printf("  %6.2f s  %s\n", r->cause_s[i], cause_name((enum cause)i));
+            printf("  %6.2f s  %s\n", r->cause_s[i], cause_label((enum cause)i));
 }
 
 int main(void)

@@ -26,30 +26,38 @@ struct maker {
     wide cause_s[CAUSE_COUNT];
 };
 
-static const char *const names[CAUSE_COUNT] = {
-    [CAUSE_USEFUL] = "model flops at peak",
-    [CAUSE_IMBALANCE] = "causal imbalance",
-    [CAUSE_RECOMPUTE] = "recomputation",
-    [CAUSE_INEFFICIENCY] = "kernel inefficiency",
-    [CAUSE_MEMORY_BOUND] = "memory-bound work",
-    [CAUSE_OPTIMIZER] = "optimizer",
-    [CAUSE_ALL_TO_ALL] = "all-to-all",
-    [CAUSE_RING] = "ring",
-    [CAUSE_WEIGHTS] = "weight gather/reduce",
-    [CAUSE_GATHER] = "other gather/reduce",
-    [CAUSE_FILL] = "pipeline fill",
-    [CAUSE_DRAIN] = "pipeline drain",
-    [CAUSE_PIPELINE] = "pipeline imbalance",
-    [CAUSE_DOCUMENTS] = "imbalance of documents",
-    [CAUSE_OFFLOAD] = "offload",
-    [CAUSE_HOST] = "host",
-    [CAUSE_OTHER] = "other ranks",
+static const struct {
+    const char *name, *label;
+} causes[CAUSE_COUNT] = {
+    [CAUSE_USEFUL] = {"model flops at peak", "model flops at the GPU's peak"},
+    [CAUSE_IMBALANCE] = {"causal imbalance", "causal imbalance"},
+    [CAUSE_RECOMPUTE] = {"recomputation", "recomputation"},
+    [CAUSE_INEFFICIENCY] = {"kernel inefficiency", "kernels slower than peak"},
+    [CAUSE_MEMORY_BOUND] = {"memory-bound work", "memory-bound kernels"},
+    [CAUSE_OPTIMIZER] = {"optimizer", "optimizer"},
+    [CAUSE_ALL_TO_ALL] = {"all-to-all", "waiting for all-to-all"},
+    [CAUSE_RING] = {"ring", "waiting for the ring"},
+    [CAUSE_WEIGHTS] = {"weight gather/reduce", "waiting for weights, gradients"},
+    [CAUSE_GATHER] = {"other gather/reduce", "waiting for other collectives"},
+    [CAUSE_FILL] = {"pipeline fill", "pipeline fill"},
+    [CAUSE_DRAIN] = {"pipeline drain", "pipeline drain"},
+    [CAUSE_PIPELINE] = {"pipeline imbalance", "pipeline imbalance"},
+    [CAUSE_DOCUMENTS] = {"imbalance of documents", "imbalance of documents"},
+    [CAUSE_OFFLOAD] = {"offload", "waiting for offloaded data"},
+    [CAUSE_HOST] = {"host", "waiting for the CPU"},
+    [CAUSE_OTHER] = {"other ranks", "waiting for other ranks"},
 };
 
 const char *cause_name(enum cause cause)
 {
     assert(cause < CAUSE_COUNT);
-    return names[cause];
+    return causes[cause].name;
+}
+
+const char *cause_label(enum cause cause)
+{
+    assert(cause < CAUSE_COUNT);
+    return causes[cause].label;
 }
 
 /* ---- what an op is ---- */

@@ -64,7 +64,10 @@ void waterfall_take_documents(struct waterfall *waterfall, const struct waterfal
 /* True if the causes add up to the step. Those of a sample may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);
 
-/* Returns the name of a cause, such as "all-to-all". */
+/* Returns the name of a cause in CSV and JSON, with blanks for underlines: "all-to-all". */
 const char *cause_name(enum cause cause);
+
+/* Returns what people are shown for a cause, everywhere: "waiting for all-to-all". */
+const char *cause_label(enum cause cause);
 
 #endif

@@ -38,9 +38,9 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
         double cause_s = w->cause_s[i];
         if (rounded[i] == 0)
             continue;
-        text_printf(&figure->data, "%d,%.9g,%.9g,%d,%s,\"%.*f %s  %.1f %%\"\n", rows,
+        text_printf(&figure->data, "%d,%.9g,%.9g,%d,\"%s\",\"%.*f %s  %.1f %%\"\n", rows,
                     at_s / time.unit_s, (at_s + cause_s) / time.unit_s, colour_of((enum cause)i),
-                    cause_name((enum cause)i), time.decimals,
+                    cause_label((enum cause)i), time.decimals,
                     (double)rounded[i] / pow(10, time.decimals), time.name,
                     100 * cause_s / w->step_s);
         at_s += cause_s;

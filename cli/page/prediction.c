@@ -247,7 +247,7 @@ static void put_causes(struct page *page, struct json_node root)
 {
     struct part part[CAUSE_COUNT];
     for (int i = 0; i < CAUSE_COUNT; i++)
-        part[i] = (struct part){result_name_of_cause((enum cause)i), cause_name((enum cause)i)};
+        part[i] = (struct part){result_name_of_cause((enum cause)i), cause_label((enum cause)i)};
     put_parts(page, "The causes as numbers", json_find(root, "waterfall"), "cause (s)", part,
               CAUSE_COUNT, false, number(root, "step_s"));
 }
@@ -257,9 +257,9 @@ static void put_memory(struct page *page, struct json_node memory)
     struct part reserved[RESERVED_PART_COUNT], peak[CATEGORY_COUNT];
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         reserved[i] = (struct part){result_name_of_reserved((enum reserved_part)i),
-                                    reserved_part_name((enum reserved_part)i)};
+                                    reserved_part_label((enum reserved_part)i)};
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        peak[i] = (struct part){result_name_of_peak((enum category)i), category_names[i]};
+        peak[i] = (struct part){result_name_of_peak((enum category)i), category_labels[i]};
     put_parts(page, NULL, json_find(memory, "reserved_parts"), "reserved", reserved,
               RESERVED_PART_COUNT, true, number(memory, "reserved_bytes"));
     put_parts(page, NULL, json_find(memory, "at_peak"), "live at the peak", peak, CATEGORY_COUNT,

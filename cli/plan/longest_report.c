@@ -31,7 +31,7 @@ static void print_step(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* "activation 61.2 GiB, ..., op 966 (cross_entropy, forward)": the moment that needs most. */
+/* "activations 61.2 GiB, ..., op 966 (cross_entropy, forward)": the moment that needs most. */
 static void print_peak(const struct screen *screen, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_peak(p);
@@ -39,7 +39,7 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (peak->category_bytes[c] == 0)
             continue;
-        text_printf(&piece, "%s ", category_names[c]);
+        text_printf(&piece, "%s ", category_labels[c]);
         units_put_gib(&piece, (double)peak->category_bytes[c]);
         report_put_piece(&line, &piece);
     }

@@ -48,8 +48,8 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
     return most;
 }
 
-/* Appends by how much the outcome is slower than the winner, and why: " (-3.2 %; pipeline fill takes 1.2 s longer per
- * sequence)"; " (as fast)" if the difference would print as 0. */
+/* Appends by how much the outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
+ * fill)"; " (as fast)" if the difference would print as 0. */
 void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->most / winner->most - 1);
@@ -60,9 +60,9 @@ void plan_put_loss(struct text *out, const struct outcome *o, const struct outco
     }
     text_printf(out, " (%+.1f %%", loss);
     if (by_s > 0) {
-        text_printf(out, "; %s takes ", cause_name(cause));
+        text_puts(out, "; per sequence ");
         report_put_time(out, by_s, by_s);
-        text_puts(out, " longer per sequence");
+        text_printf(out, " more: %s", cause_label(cause));
     }
     text_putc(out, ')');
 }

@@ -55,7 +55,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
     units_put_gib(&piece, (double)p->reserved.total);
     for (int i = 0; i < RESERVED_PART_COUNT; i++) {
         text_printf(&piece, "%s%s ", i == 0 ? " = " : " + ",
-                    reserved_part_name((enum reserved_part)i));
+                    reserved_part_label((enum reserved_part)i));
         units_put_gib(&piece, (double)p->reserved.bytes[i]);
     }
     report_put_piece(&line, &piece);
@@ -75,7 +75,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
         else if (first)
             text_puts(&piece, "at the peak ");
         first = false;
-        text_printf(&piece, "%s ", category_names[i]);
+        text_printf(&piece, "%s ", category_labels[i]);
         units_put_gib(&piece, (double)peak->category_bytes[i]);
         report_put_piece(&line, &piece);
     }

@@ -106,27 +106,6 @@ static void print_figures(const struct screen *screen, const struct report *r)
 
 /* ---- where the step goes, what fills memory ---- */
 
-/* Each begins with the name of the cause in CSV and JSON. */
-static const char *const cause_labels[CAUSE_COUNT] = {
-    [CAUSE_USEFUL] = "model flops at the GPU's peak",
-    [CAUSE_IMBALANCE] = "causal imbalance",
-    [CAUSE_RECOMPUTE] = "recomputation",
-    [CAUSE_INEFFICIENCY] = "kernels slower than peak",
-    [CAUSE_MEMORY_BOUND] = "memory-bound kernels",
-    [CAUSE_OPTIMIZER] = "optimizer",
-    [CAUSE_ALL_TO_ALL] = "waiting for all-to-all",
-    [CAUSE_RING] = "waiting for the ring",
-    [CAUSE_WEIGHTS] = "waiting for weights, gradients",
-    [CAUSE_GATHER] = "waiting for other collectives",
-    [CAUSE_FILL] = "pipeline fill",
-    [CAUSE_DRAIN] = "pipeline drain",
-    [CAUSE_PIPELINE] = "pipeline imbalance",
-    [CAUSE_DOCUMENTS] = "imbalance of documents",
-    [CAUSE_OFFLOAD] = "waiting for offloaded data",
-    [CAUSE_HOST] = "waiting for the CPU",
-    [CAUSE_OTHER] = "waiting for other ranks",
-};
-
 static void print_causes(const struct screen *screen, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -137,7 +116,7 @@ static void print_causes(const struct screen *screen, const struct report *r)
     struct text heading = {0};
     report_round(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     for (int i = 0; i < CAUSE_COUNT; i++)
-        bar[i] = (struct screen_bar){cause_labels[i],
+        bar[i] = (struct screen_bar){cause_label((enum cause)i),
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.even_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
@@ -152,28 +131,6 @@ static void put_gib(struct text *out, double bytes, double whole)
     units_put_gib(out, bytes);
 }
 
-static const char *const category_labels[CATEGORY_COUNT] = {
-    [CATEGORY_PARAMETER] = "parameters",
-    [CATEGORY_GRADIENT] = "gradients",
-    [CATEGORY_OPTIMIZER] = "optimizer states",
-    [CATEGORY_ACTIVATION] = "activations",
-    [CATEGORY_KV] = "keys and values",
-    [CATEGORY_WORKSPACE] = "workspaces of kernels",
-    [CATEGORY_COMMUNICATION] = "communication buffers",
-    [CATEGORY_LOGITS] = "logits",
-    [CATEGORY_INPUT] = "tokens and labels",
-};
-
-static const char *const reserved_labels[RESERVED_PART_COUNT] = {
-    [RESERVED_CONTEXT] = "CUDA context",
-    [RESERVED_NCCL] = "NCCL buffers",
-    [RESERVED_WORKSPACES] = "cuBLAS workspaces",
-    [RESERVED_BUCKETS] = "gradient buckets",
-    [RESERVED_TABLES] = "position tables",
-    [RESERVED_TENSORS] = "gaps between tensors",
-    [RESERVED_CACHE] = "unused cache of the allocator",
-};
-
 /* Prints the parts of a GPU's memory, at the moment that needs most. */
 static void print_memory(const struct screen *screen, const struct report *r)
 {
@@ -187,12 +144,12 @@ static void print_memory(const struct screen *screen, const struct report *r)
         bar[i] = (struct screen_bar){category_labels[i], (double)peak->category_bytes[i]};
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         if (i != RESERVED_TENSORS && (p->verdict.by_reserved || i == RESERVED_CONTEXT))
-            bar[CATEGORY_COUNT + i] =
-                (struct screen_bar){reserved_labels[i], (double)p->reserved.bytes[i]};
+            bar[CATEGORY_COUNT + i] = (struct screen_bar){
+                reserved_part_label((enum reserved_part)i), (double)p->reserved.bytes[i]};
     for (int i = 0; i < PARTS; i++)
         rest -= bar[i].value;
     bar[CATEGORY_COUNT + RESERVED_TENSORS] =
-        (struct screen_bar){reserved_labels[RESERVED_TENSORS], fmax(rest, 0)};
+        (struct screen_bar){"gaps between tensors", fmax(rest, 0)};
     text_puts(&heading, "What fills the ");
     units_put_gib(&heading, needed);
     text_puts(&heading, " that a GPU needs");

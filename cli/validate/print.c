@@ -31,7 +31,7 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
         text_puts(out, ";");
         for (int i = 0; i < RESERVED_PART_COUNT; i++) {
             text_printf(out, "%s %s ", i == 0 ? "" : ",",
-                        reserved_part_name((enum reserved_part)i));
+                        reserved_part_label((enum reserved_part)i));
             units_put_gib(out, (double)reserved->bytes[i]);
         }
     }

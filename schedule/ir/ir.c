@@ -23,6 +23,18 @@ const char *const category_names[CATEGORY_COUNT] = {
     [CATEGORY_INPUT] = "input",
 };
 
+const char *const category_labels[CATEGORY_COUNT] = {
+    [CATEGORY_PARAMETER] = "parameters",
+    [CATEGORY_GRADIENT] = "gradients",
+    [CATEGORY_OPTIMIZER] = "optimizer states",
+    [CATEGORY_ACTIVATION] = "activations",
+    [CATEGORY_KV] = "keys and values",
+    [CATEGORY_WORKSPACE] = "workspaces of kernels",
+    [CATEGORY_COMMUNICATION] = "communication buffers",
+    [CATEGORY_LOGITS] = "logits",
+    [CATEGORY_INPUT] = "tokens and labels",
+};
+
 const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward", "optimizer"};
 
 const char *const region_names[REGION_COUNT] = {

@@ -413,6 +413,8 @@ static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
 
 extern const char *const memory_names[MEMORY_COUNT];
 extern const char *const category_names[CATEGORY_COUNT];
+/* What people are shown for a category: "activations". */
+extern const char *const category_labels[CATEGORY_COUNT];
 extern const char *const phase_names[PHASE_COUNT];
 extern const char *const region_names[REGION_COUNT];
 extern const char *const binding_names[BINDING_KIND_COUNT];

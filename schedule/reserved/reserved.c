@@ -85,11 +85,26 @@ uint64_t reserved_by_allocator(const struct reserved *r)
     return r->total - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
 }
 
+static const struct {
+    const char *name, *label;
+} parts[RESERVED_PART_COUNT] = {
+    [RESERVED_CONTEXT] = {"context", "CUDA context"},
+    [RESERVED_NCCL] = {"nccl", "NCCL buffers"},
+    [RESERVED_WORKSPACES] = {"workspaces", "cuBLAS workspaces"},
+    [RESERVED_BUCKETS] = {"buckets", "gradient buckets"},
+    [RESERVED_TABLES] = {"tables", "position tables"},
+    [RESERVED_TENSORS] = {"tensors", "tensors"},
+    [RESERVED_CACHE] = {"cache", "unused cache of the allocator"},
+};
+
 const char *reserved_part_name(enum reserved_part part)
 {
-    static const char *const names[RESERVED_PART_COUNT] = {
-        "context", "nccl", "workspaces", "buckets", "tables", "tensors", "cache"};
-    return names[part];
+    return parts[part].name;
+}
+
+const char *reserved_part_label(enum reserved_part part)
+{
+    return parts[part].label;
 }
 
 /* ---- NCCL ---- */

@@ -66,7 +66,9 @@ void reserved_make(struct reserved *reserved, const struct ir *ir, const struct 
  * all parts but the context and NCCL's buffers. */
 uint64_t reserved_by_allocator(const struct reserved *reserved);
 
+/* Return the name of a part in CSV and JSON ("nccl"), and what people are shown for it ("NCCL buffers"). */
 const char *reserved_part_name(enum reserved_part part);
+const char *reserved_part_label(enum reserved_part part);
 
 struct reserved_constant {
     const char *name, *value, *source;

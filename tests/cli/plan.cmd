@@ -94,7 +94,7 @@ paste -d '|' $T/winner $T/loser |
 awk -F '"' '/"options": "--strategy ulysses --hp 2 / { on = 1 } on && /"slower_cause"/ { cause = $4 }
     on && /_per_sequence/ { split($3, v, "[:,]"); printf "%s %.4g\n", cause, v[2]; exit }' $T/rows.json | cmp - $T/want
 echo "$(sed 's/ [^ ]*$//' $T/want): the same difference"
-longhaul plan --all $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'longer[^)]*\): --strategy ulysses --hp 2.*'
+longhaul plan --all $few --weights zero1 --checkpoint none --top 1000 | grep -oE 'more: [^)]*\): --strategy ulysses --hp 2.*'
 # of each loser: layout, kernels and framework make its distance from the winner; on one implementation none of it is kernels
 for profile in published neutral; do
     longhaul plan --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --profile $profile --weights zero1 --checkpoint none --json > $T/split.json

@@ -1,7 +1,7 @@
 # what AdamW keeps of a parameter: 12, 4 or 6.03 bytes of 8.03e9 parameters over 8 ranks, and what runs refuse
 what="--model llama3-8b --cluster dgx-h100 --gpus 8 --seq 64K"
 for states in fp32 bf16 8bit; do
-    longhaul predict $what --states $states --quick --all | grep -o 'optimizer on device[a-z0-9 ]*,\|optimizer [0-9.]* GiB'
+    longhaul predict $what --states $states --quick --all | grep -o 'optimizer on device[a-z0-9 ]*,\|optimizer states [0-9.]* GiB'
 done
 longhaul sweep $what --vary states=fp32,bf16,8bit -o $T/s.csv 2> $T/note | sed -n 2p | sed 's/ in .*csv//'
 bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
