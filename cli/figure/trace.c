@@ -177,6 +177,73 @@ static enum status no_rows(const struct figure_options *wanted, const char *what
         wanted->rank);
 }
 
+/* ---- since when a message moves ---- */
+
+/* A row of a message. The rows of its ranks end together and have its bytes. */
+struct message {
+    double end_s, bytes, start_s;
+    enum { MESSAGE_OF_TWO, MESSAGE_OF_GROUP } kind;
+};
+
+static int compare_messages(const void *left, const void *right)
+{
+    const struct message *a = left, *b = right;
+    if (a->end_s != b->end_s)
+        return a->end_s < b->end_s ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+static bool is_message(const struct trace *trace, size_t row)
+{
+    const enum colour colour =
+        find_colour(kinds, ARRAY_LEN(kinds), trace->label[trace->ops.kind[row]]);
+    return colour == COLOUR_EXCHANGE && trace->ops.bytes[row] > 0;
+}
+
+static struct message message_of(const struct trace *trace, size_t row)
+{
+    const char *kind = trace->label[trace->ops.kind[row]];
+    const bool two = strcmp(kind, "send") == 0 || strcmp(kind, "recv") == 0;
+    return (struct message){trace->ops.end_s[row], trace->ops.bytes[row], trace->ops.start_s[row],
+                            two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
+}
+
+/* Returns a row for each message, on the heap, in an order for message_moves_s(): the start is that of the rank which
+ * came last. Before it the other ranks wait. */
+static struct message *find_messages(const struct trace *trace, size_t *count)
+{
+    struct message *message = heap_alloc(trace->ops.count + 1, sizeof *message);
+    size_t rows = 0;
+    for (size_t i = 0; i < trace->ops.count; i++)
+        if (is_message(trace, i))
+            message[rows++] = message_of(trace, i);
+    if (rows > 0)
+        qsort(message, rows, sizeof *message, compare_messages);
+    *count = 0;
+    for (size_t i = 0; i < rows; i++) {
+        struct message *last = *count > 0 ? &message[*count - 1] : NULL;
+        if (last != NULL && compare_messages(last, &message[i]) == 0)
+            last->start_s = fmax(last->start_s, message[i].start_s);
+        else
+            message[(*count)++] = message[i];
+    }
+    return message;
+}
+
+/* Returns when the message of a row begins to move: when the last of its ranks has come. A trace that was measured has
+ * rows that end at different times, and waits cannot be told from messages. */
+static double moves_s(const struct trace *trace, size_t row, const struct message *message,
+                      size_t count)
+{
+    if (!is_message(trace, row))
+        return trace->ops.start_s[row];
+    const struct message key = message_of(trace, row);
+    const struct message *found = bsearch(&key, message, count, sizeof *message, compare_messages);
+    return found != NULL ? found->start_s : key.start_s;
+}
+
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag)
 {
@@ -193,6 +260,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     enum status status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
+    size_t messages;
+    struct message *message = find_messages(trace, &messages);
     struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
     struct box *box = heap_alloc(BINS, sizeof *box);
     for (size_t i = 0; i < trace->ops.count; i++) {
@@ -202,10 +271,14 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         size_t k = 0;
         while (k < lanes && lane[k] != t->stream[i])
             k++;
-        if (k < lanes)
-            fill(&bin[k * BINS], &window, t->start_s[i], t->end_s[i],
-                 colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
-                           trace->label[t->region[i]]));
+        if (k == lanes)
+            continue;
+        const double moved_s = moves_s(trace, i, message, messages);
+        if (moved_s > t->start_s[i])
+            fill(&bin[k * BINS], &window, t->start_s[i], moved_s, COLOUR_WAIT);
+        fill(&bin[k * BINS], &window, moved_s, t->end_s[i],
+             colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                       trace->label[t->region[i]]));
     }
     for (size_t k = lanes; k-- > 0;) {
         size_t boxes = find_boxes(box, &bin[k * BINS], &window);
@@ -215,6 +288,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
                         box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
         count += boxes;
     }
+    free(message);
     free(bin);
     free(box);
     if (count == 0)

@@ -12,3 +12,8 @@ longhaul plot timeline $T/p -o $T/part --from 0.5 --to 0.6
 awk -F, '$1 == 3 { n++; narrow += $4 - $3 < 100 / 600 - 1e-6 } END { print n, "boxes of comm.hp,", narrow + 0, "too narrow" }' $T/part/data.csv
 longhaul plot timeline $T/p -o $T/f.png && head -c 4 $T/f.png | tail -c 3
 echo
+# a receive from a later stage waits until that stage sends: most of the lane's boxes are waits (8), and what moves (5) takes as long as the send does
+longhaul predict --model llama3-8b --set layers=8 --cluster dgx-h100 --gpus 8 --pp 2 --batch 8 --strategy ulysses --seq 8K --quick -o $T/stages > $T/note 2>&1
+longhaul plot timeline $T/stages -o $T/waits > $T/note
+awk -F, '$2 == 8 { wait += $4 - $3 } END { print (wait > 0 ? "waits" : "no waits") }' $T/waits/data.csv
+for lane in 0 1 2 3 4 5 6 7; do awk -F, '$1 == lane { s[$2] += $4 - $3 } END { if (s[8] > 0) print "lane", lane ":", (s[8] > 10 * s[5] ? "waits ten times as long as it receives" : s[8] " " s[5]) }' lane=$lane $T/waits/data.csv; done
