@@ -85,7 +85,8 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
     for (size_t i = 0; i < r->flips && i < SHOWN; i++) {
-        text_printf(out, "%s%s: ", i > 0 ? ", " : "", r->flip[i].option);
+        text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->flip[i].option,
+                    r->flip[i].asked > 0 ? "at least " : "");
         units_put_tokens(out, r->flip[i].tokens);
     }
     if (interrupted() != 0)
@@ -95,8 +96,8 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
         text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
-/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; if the search was ended early, "at least
- * 1732K tokens ..." or "not known: no length that was asked about fits". */
+/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; if all lengths that were asked about fit,
+ * or the search was ended early, "at least 1732K tokens ..." or "not known: no length that was asked about fits". */
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
@@ -110,7 +111,7 @@ static void put_longest(struct text *out, const struct longest_certificate *r)
         text_puts(out, " do not fit");
         return;
     }
-    text_puts(out, l->ended ? "at least " : "");
+    text_puts(out, longest_is_least(l) ? "at least " : "");
     put_tokens(out, l->tokens);
     text_printf(out, " (%lld), in steps of %lld, %u lengths asked about", (long long)l->tokens,
                 (long long)r->ladder.first, l->asked);
@@ -210,6 +211,8 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     struct json_out w = {.out = out};
     command_begin_json(&w, "plan_longest");
     json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
+    if (longest_is_least(l))
+        json_put_count(&w, "asked_tokens", (uint64_t)l->tokens);
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
     json_put_count(&w, "next_tokens", (uint64_t)l->next);
     json_put_text(&w, "next_refused", l->refused[0] != '\0' ? l->refused : NULL);
@@ -229,6 +232,8 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
         json_begin_object(&w, NULL);
         json_put_text(&w, "option", r->flip[i].option);
         json_put_count(&w, "longest_tokens", (uint64_t)r->flip[i].tokens);
+        if (r->flip[i].asked > 0)
+            json_put_count(&w, "asked_tokens", (uint64_t)r->flip[i].asked);
         json_end_object(&w);
     }
     json_end_array(&w);

@@ -18,6 +18,15 @@ static void put_length(struct text *out, const struct plan_report *r, const stru
     text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
 }
 
+/* Appends " for 4 sequences of 1M tokens": what a step of the outcome computes. A search that may choose the number of
+ * data-parallel ranks chooses the number of sequences, too. */
+static void put_work(struct text *out, const struct outcome *o, int64_t tokens)
+{
+    text_printf(out, " for %.0f sequence%s of ", o->sequences, o->sequences == 1 ? "" : "s");
+    units_put_tokens(out, tokens);
+    text_puts(out, " tokens");
+}
+
 static void print_found(const struct screen *screen, const struct plan_report *r)
 {
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
@@ -35,6 +44,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     report_put_time(&rest, step_s, step_s);
     intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
                          report_time_for(step_s).unit_s);
+    put_work(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
     plan_put_device(&rest, &o->verdict);
     text_putc(&rest, '.');
@@ -80,11 +90,14 @@ static void print_question(const struct screen *screen, const struct plan_report
     struct text line = {0};
     text_puts(&line, setup->model.name);
     if (best->goal != GOAL_LONGEST) {
-        text_puts(&line, ", ");
+        const long long batch = (long long)setup->request.global_batch;
+        if (batch > 0)
+            text_printf(&line, ", %lld sequence%s of ", batch, batch == 1 ? "" : "s");
+        else
+            text_puts(&line, ", sequences of ");
         units_put_tokens(&line, setup->request.seq);
-        text_puts(&line, " tokens");
-        if (setup->request.global_batch > 0)
-            text_printf(&line, " x %lld", (long long)setup->request.global_batch);
+        text_puts(&line,
+                  batch > 0 ? " tokens a step" : " tokens, as many a step as the layout takes");
     }
     text_printf(&line, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
                 setup->cluster.name);

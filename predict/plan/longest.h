@@ -54,6 +54,12 @@ struct longest {
     char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
 };
 
+/* True if longer sequences may fit: the search came to the end of the ladder, or was ended early. */
+static inline bool longest_is_least(const struct longest *l)
+{
+    return l->tokens > 0 && (l->ended || l->next == 0);
+}
+
 /* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:
  * a length to begin with; 0: the shortest. progress, if not NULL, has begun. A signal that base/interrupt.h has noted
  * ends the search after the current length. */

@@ -33,8 +33,10 @@ static void find_flip(void *context, size_t job, void *result)
     alternatives_apply(&request, job);
     if (ladder_of(&ladder, &request, NULL) == STATUS_OK &&
         longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
-            STATUS_OK)
+            STATUS_OK) {
         flip->tokens = longest.tokens;
+        flip->asked = longest_is_least(&longest) ? longest.tokens : 0;
+    }
 }
 
 static int longer_first(const void *left, const void *right)

@@ -12,6 +12,8 @@
 struct flip { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
+    int64_t
+        asked; /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
 };
 
 struct longest_certificate {

@@ -21,6 +21,12 @@ grep -E '^split' $T/sppo.out | sed -E 's/, best.*//' | sort
 grep -E "^1 " $T/sppo.out | grep -cE -- "--strategy sppo --tp [0-9]+ .*--subsequences [0-9]+"
 # more pieces than a rank has tokens at the shortest length
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 32 --strategy ulysses --loss-chunks 64 | grep -c '^longest'
+# the end of a search is no longest length: longer ones may fit, with one option changed, too
+longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 2 --strategy fpdt --chunk 2K --checkpoint offload | grep -oE '^longest .*tokens|^next .*chunks'
+longhaul plan --longest --model longhaul-3m --set layers=1 --cluster dgx-h100 --gpus 2 --strategy fpdt --chunk 2K --checkpoint offload --json | grep -E '"(longest|asked|next)_tokens"'
+# a search that chooses the data-parallel ranks says how many sequences a step has
+longhaul plan --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --weights zero1 --checkpoint none --top 1 | grep -oE '^Fastest|for [0-9]* sequences? of [0-9KM]* tokens|^model .*'
+longhaul plan --model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --batch 4 --weights zero1 --checkpoint none --top 1 | grep -oE '^Fastest|for [0-9]* sequences? of [0-9KM]* tokens|^model .*'
 # weights without replicas may be updated on the host: tensor ranks alone hold 70B parameters on 8 GPUs so
 longhaul plan --all --model llama3-70b --set layers=60 --cluster dgx-h100 --gpus 8 --seq 8K --strategy megatron-sp --tp 8 --checkpoint full --top 1 | grep -oE '^fits|weights replicated.*optimizer host'
 # of one unit nothing leaves: ratios are not searched beside what is kept
