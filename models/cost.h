@@ -100,7 +100,7 @@ struct cost_point {
     struct work work;
     double seconds;
     uint8_t impl;   /* of attention: enum attention_impl */
-    bool sustained; /* measured in steps; else in short runs, whose clock may be higher */
+    bool sustained; /* at the clock of steps; else in short runs, whose clock may be higher */
 };
 
 /* The points of a device file: shapes whose time was measured, not calculated. */

@@ -2,14 +2,16 @@
 #include "models/cost_points.h"
 #include "models/points.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 /* A point is near a shape if each side of one is about the size of the other's: the Euclidean distance of the
- * logarithms of their sides is at most log 4. With fewer than NEAR_MIN near points the formula was as good without
- * correction. */
+ * logarithms of their sides is at most log 4. An attribute in which the two differ (the form of a product, the mask of
+ * an attention) counts as a side that is twice as long. With fewer than NEAR_MIN near points the formula was as good
+ * without correction. */
 enum { NEAR_MIN = 4, NEAR_MAX = 8, SIDES = 3 };
-static const double NEAR = 1.386;
+static const double NEAR = 1.386, ATTRIBUTE = 0.693;
 
 struct near {
     size_t count;
@@ -33,31 +35,27 @@ static uint8_t dtype_class(uint8_t dtype)
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
-/* True if the two differ only in their sizes. */
-static bool is_alike(const struct cost_point *point, enum attention_impl impl,
-                     const struct work *work)
+/* True if the formulas of the two have the same rates: a point of another kernel says nothing about this one. */
+static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
+                          const struct work *work)
 {
-    const struct work *other = &point->work;
-    if (other->kind != work->kind || dtype_class(other->in) != dtype_class(work->in) ||
-        dtype_class(other->out) != dtype_class(work->out))
-        return false;
-    if (is_product(work))
-        return other->matmul.form == work->matmul.form &&
-               other->matmul.accumulate == work->matmul.accumulate;
-    return point->impl == impl && other->attention.dim == work->attention.dim &&
-           other->attention.mask == work->attention.mask &&
-           other->attention.offset == work->attention.offset &&
-           other->attention.window == work->attention.window;
+    return point->work.kind == work->kind &&
+           dtype_class(point->work.in) == dtype_class(work->in) &&
+           (is_product(work) || point->impl == impl);
 }
 
-static bool is_same(const struct work *a, const struct work *b)
+/* Returns the number of attributes, other than its three sides, in which two comparable works differ. */
+static int attributes_apart(const struct work *a, const struct work *b)
 {
+    int apart = dtype_class(a->out) != dtype_class(b->out);
     if (is_product(a))
-        return a->matmul.m == b->matmul.m && a->matmul.n == b->matmul.n &&
-               a->matmul.k == b->matmul.k;
-    return a->attention.q == b->attention.q && a->attention.kv == b->attention.kv &&
-           a->attention.heads == b->attention.heads &&
-           a->attention.kv_heads == b->attention.kv_heads;
+        return apart + (a->matmul.form != b->matmul.form) +
+               (a->matmul.accumulate != b->matmul.accumulate);
+    return apart + (a->attention.dim != b->attention.dim) +
+           (a->attention.mask != b->attention.mask) + (a->attention.offset != b->attention.offset) +
+           (a->attention.window != b->attention.window) +
+           (a->attention.heads * b->attention.kv_heads !=
+            b->attention.heads * a->attention.kv_heads);
 }
 
 /* Returns the Euclidean distance of the logarithms of the sides: m, n, k; or queries, keys, heads. */
@@ -93,8 +91,8 @@ static struct cost_busy busy_of(const struct device_cost *cost, enum attention_i
                                      : cost_attention_busy(cost, impl, work);
 }
 
-/* Returns the time of a measured point at a clock. Points are of short runs, unless they are of recorded steps
- * (point->sustained), which the power limit has slowed already. */
+/* Returns the time of a measured point at a clock. The power limit slows what ran for a short time only; what ran for
+ * long it has slowed already, and how much faster that would have been in a short run is not known. */
 static double in_run(const struct device_cost *cost, const struct cost_point *point,
                      enum cost_clock clock)
 {
@@ -104,27 +102,52 @@ static double in_run(const struct device_cost *cost, const struct cost_point *po
     return cost_sustained_s(cost, &busy, point->seconds);
 }
 
+/* The points with the sides of a work: those that differ from it in the fewest attributes. */
+struct twins {
+    int apart;    /* attributes in which they differ; INT_MAX: there are none */
+    bool settled; /* they were measured at the clock that is asked for */
+    double sum;   /* of the logarithms of measured time / formula */
+    int count;
+};
+
+/* A point at the clock that is asked for takes the place of one at another clock. */
+static void add_twin(struct twins *twins, int apart, bool settled, double log_ratio)
+{
+    if (apart > twins->apart || (apart == twins->apart && twins->settled && !settled))
+        return;
+    if (apart < twins->apart || settled != twins->settled)
+        *twins = (struct twins){.apart = apart, .settled = settled};
+    twins->sum += log_ratio;
+    twins->count++;
+}
+
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law)
 {
     struct near near = {0};
+    struct twins twins = {.apart = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];
-        if (!is_alike(point, impl, work))
+        if (!is_comparable(point, impl, work))
             continue;
-        if (is_same(&point->work, work))
-            return in_run(cost, point, clock);
-        double far = distance(&point->work, work);
-        if (far <= NEAR)
-            add_near(&near, point, far);
+        double sides = distance(&point->work, work);
+        int apart = attributes_apart(&point->work, work);
+        if (sides <= 0)
+            add_twin(&twins, apart, point->sustained == (clock == COST_SUSTAINED),
+                     log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock)));
+        else if (sides <= NEAR)
+            add_near(&near, point, hypot(sides, apart * ATTRIBUTE));
     }
     double seconds = law(cost, impl, work, clock), sum = 0, weights = 0;
+    if (twins.count > 0)
+        return seconds * exp(twins.sum / twins.count);
     if (near.count < NEAR_MIN)
         return seconds;
     for (size_t i = 0; i < near.count; i++) {
         const struct cost_point *point = near.point[i];
         double weight = 1 / (1 + near.distance[i] * near.distance[i]);
-        sum += weight * log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
+        sum += weight *
+               log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
         weights += weight;
     }
     seconds *= exp(sum / weights);
@@ -142,12 +165,14 @@ static void keep_points(struct cost_reader reader, const struct points *points)
     kept->row = arena_array(reader.arena, points->count + 1, sizeof *kept->row);
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->row[i];
-        if (point_is_work(point) && has_points((enum work_kind)point->work.kind))
+        bool sustained = point->role == POINT_STEP || point->role == POINT_SUSTAINED;
+        if ((point->role == POINT_WORK || sustained) &&
+            has_points((enum work_kind)point->work.kind))
             kept->row[kept->count++] =
                 (struct cost_point){.work = point->work,
                                     .seconds = point->median_s,
                                     .impl = point->impl < POINT_NO_IMPL ? point->impl : 0,
-                                    .sustained = point->role == POINT_STEP};
+                                    .sustained = sustained};
     }
 }
 
