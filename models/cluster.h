@@ -122,13 +122,14 @@ struct network {
 struct host {
     double memory_bytes;
     double reserved_bytes;     /* operating system, file cache, daemons */
-    int64_t sockets, cores;    /* cores of all sockets */
+    int64_t sockets;
     double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
     double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
     double from_pageable_bytes_per_s; /* one copy from pageable memory */
-    double adam_bytes_per_s; /* memory traffic of an optimizer step on the CPU, all cores */
-    double flop_per_s;       /* fp32, all cores */
+    /* Memory traffic of AdamW on all cores of the host; 0: the device's cpu.stream_fraction of memory_bytes_per_s of
+     * all sockets. */
+    double adam_bytes_per_s;
 };
 
 /* One number (or word, or table) of a cluster file and where it comes from. Facts record what

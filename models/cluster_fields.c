@@ -89,13 +89,11 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("host", "memory",           BYTES,       ALWAYS,  host.memory_bytes,            POSITIVE),
     SUB("host", "reserved",         BYTES,       ALWAYS,  host.reserved_bytes,          FROM_ZERO),
     SUB("host", "sockets",          COUNT,       ALWAYS,  host.sockets,                 COUNTED(1, 64)),
-    SUB("host", "cores",            COUNT,       ALWAYS,  host.cores,                   COUNTED(1, 100000)),
     SUB("host", "memory_bandwidth", BYTES_PER_S, ALWAYS,  host.memory_bytes_per_s,      POSITIVE),
     SUB("host", "socket_link",      BYTES_PER_S, SOCKETS, host.socket_link_bytes_per_s, POSITIVE),
     SUB("host", "to_pageable",      BYTES_PER_S, ALWAYS,  host.to_pageable_bytes_per_s, POSITIVE),
     SUB("host", "from_pageable",    BYTES_PER_S, ALWAYS,  host.from_pageable_bytes_per_s, POSITIVE),
-    SUB("host", "adam",             BYTES_PER_S, ALWAYS,  host.adam_bytes_per_s,        POSITIVE),
-    SUB("host", "peak_fp32",        FLOP_PER_S,  ALWAYS,  host.flop_per_s,              POSITIVE),
+    SUB("host", "adam",             BYTES_PER_S, NEVER,   host.adam_bytes_per_s,        FROM_ZERO),
 };
 /* clang-format on */
 

@@ -40,7 +40,7 @@ struct cluster_field {
     bool above;
 };
 
-enum { CLUSTER_FIELD_COUNT = 60 };
+enum { CLUSTER_FIELD_COUNT = 58 };
 extern const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT];
 
 /* The row of a path, or NULL. */

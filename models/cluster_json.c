@@ -27,6 +27,11 @@ static bool in_section(const struct cluster_field *field, const char *section)
     return strcmp(field->section, section) == 0;
 }
 
+/* Numbers of earlier versions that nothing was predicted from. */
+static const struct {
+    const char *section, *key;
+} unused[] = {{"host", "cores"}, {"host", "peak_fp32"}};
+
 /* The keys an object may have: those of the table's section and `more`. section NULL: the top. */
 static enum status check_keys(struct json_node object, const char *section, const char *const *more,
                               size_t more_count, struct diag *diag)
@@ -41,6 +46,12 @@ static enum status check_keys(struct json_node object, const char *section, cons
     }
     for (size_t i = 0; !section && i < ARRAY_LEN(sections); i++)
         known[count++] = sections[i];
+    for (size_t i = 0; section && i < ARRAY_LEN(unused); i++) {
+        struct json_node node = json_find(object, unused[i].key);
+        if (strcmp(section, unused[i].section) == 0 && node.value != NULL)
+            return json_error(node, diag, "%s.%s changes no prediction: leave it out", section,
+                              unused[i].key);
+    }
     return json_only(object, known, count, diag);
 }
 

@@ -19,13 +19,23 @@ void shape_costs_release(struct shape_costs *costs)
     free(costs->return_s);
 }
 
-/* Returns a rank's part of the host's memory bandwidth, in bytes/s, when all ranks of its node work at once. */
-static double host_bytes_per_s(const struct prediction *p)
+/* Returns the number of ranks that work on a node at once. */
+static double ranks_of_node(const struct prediction *p)
 {
-    const struct cluster *cluster = &p->setup->cluster;
-    int64_t ranks = mesh_ranks(&p->ir.mesh);
-    int64_t on_node = ranks < cluster->gpus_per_node ? ranks : cluster->gpus_per_node;
-    return cluster->host.memory_bytes_per_s * (double)cluster->host.sockets / (double)on_node;
+    int64_t ranks = mesh_ranks(&p->ir.mesh), gpus = p->setup->cluster.gpus_per_node;
+    return (double)(ranks < gpus ? ranks : gpus);
+}
+
+/* Returns the seconds of an op on a rank's part of the host, when all ranks of its node work at once. A cluster may give
+ * the rate of AdamW itself. */
+static double host_work_s(const struct prediction *p, const struct work *work)
+{
+    const struct host *host = &p->setup->cluster.host;
+    const struct device_cost *cost = &p->setup->cost;
+    double bytes_per_s = host->memory_bytes_per_s * (double)host->sockets;
+    if (work->kind == WORK_ADAMW && host->adam_bytes_per_s > 0)
+        bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
+    return cost_host_work_s(cost, bytes_per_s / ranks_of_node(p), work);
 }
 
 /* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */
@@ -132,11 +142,8 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     if (cost->device_memory_power > 0 && !cost->ideal)
         fused.memory_share = memory_share(p, cost);
     bool hostless = p->profile != NULL && p->profile->hostless;
-    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices)
-                      : p->profile != NULL
-                          ? (p->profile->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1.0)
-                          : 1;
-    double host_rate = host_bytes_per_s(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices) : 1;
+    double peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));
     costs->host_work_s = heap_zalloc(count, sizeof(double));
@@ -162,7 +169,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
             costs->work_s[i] *= slowdown;
         costs->issue_s[i] = hostless ? 0 : cost_issue_s(cost, work);
         if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
-            costs->host_work_s[i] = cost_host_work_s(cost, host_rate, work);
+            costs->host_work_s[i] = host_work_s(p, work);
             costs->host_bytes[i] = cost_host_work_bytes(work);
         }
     }

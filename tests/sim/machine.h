@@ -37,7 +37,7 @@ static inline struct cluster machine_make(int64_t nodes)
     c.pcie.switch_count = 2;
     c.nic = (struct nic){.count = 2, .bytes_per_s = 10e9, .efficiency = 1, .gpudirect = true};
     c.nic.peer_bytes_per_s = 10e9;
-    c.host = (struct host){.memory_bytes = 1e12, .sockets = 2, .cores = 64};
+    c.host = (struct host){.memory_bytes = 1e12, .sockets = 2};
     c.host.memory_bytes_per_s = 40e9;
     c.host.socket_link_bytes_per_s = 15e9;
     c.host.to_pageable_bytes_per_s = 5e9;
