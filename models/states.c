@@ -6,11 +6,10 @@ const char *const states_names[STATES_COUNT] = {"fp32", "bf16", "8bit"};
 
 static const struct {
     uint8_t master, moment; /* enum dtype */
-    bool copy;              /* the master is another copy than the parameters of computation */
 } rows[STATES_COUNT] = {
-    [STATES_FP32] = {DTYPE_F32, DTYPE_F32, true},
-    [STATES_BF16] = {DTYPE_BF16, DTYPE_BF16, false},
-    [STATES_8BIT] = {DTYPE_F32, DTYPE_U8, true},
+    [STATES_FP32] = {DTYPE_F32, DTYPE_F32},
+    [STATES_BF16] = {DTYPE_BF16, DTYPE_BF16},
+    [STATES_8BIT] = {DTYPE_F32, DTYPE_U8},
 };
 
 enum dtype states_master_dtype(enum states states)
@@ -39,10 +38,10 @@ static double moment_bytes(enum states states, uint64_t count)
            (double)dtype_bytes(states_moment_dtype(states));
 }
 
-double states_bytes(enum states states)
+double states_bytes(enum states states, enum dtype dtype)
 {
-    double copy = rows[states].copy ? (double)dtype_bytes(states_master_dtype(states)) : 0;
-    return copy + 2 * moment_bytes(states, STATES_BLOCK) / STATES_BLOCK;
+    enum dtype master = states_master_dtype(states);
+    return (master != dtype ? (double)dtype_bytes(master) : 0) + 2 * moment_bytes(states, STATES_BLOCK) / STATES_BLOCK;
 }
 
 double states_traffic_bytes(enum states states, uint64_t count)

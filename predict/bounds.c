@@ -119,7 +119,7 @@ double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
         return 0;
-    return states_bytes((enum states)c->states) * share_of_parameters(c) /
+    return states_bytes((enum states)c->states, (enum dtype)c->dtype) * share_of_parameters(c) /
            shards_of(c, CHOICE_WEIGHTS_ZERO1);
 }
 

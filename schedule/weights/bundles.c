@@ -243,10 +243,16 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     return buffer;
 }
 
+bool weights_are_masters(const struct choices *choices)
+{
+    return states_master_dtype((enum states)choices->states) == (enum dtype)choices->dtype &&
+           choices->optimizer != CHOICE_OPTIMIZER_HOST;
+}
+
 /* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. Usually
- * it updates a master copy. With one_copy it updates the sharded parameters. If bf16 parameters are the only copy,
- * it updates the parameters that computation reads, or, if these are whole and their updates are divided among
- * ranks, this rank's part of them. */
+ * it updates a master copy. With one_copy it updates the sharded parameters. If the parameters that computation reads
+ * have the master's dtype (bf16 with --states bf16, fp32 with --dtype f32), it updates them, or, if these are whole
+ * and their updates are divided among ranks, this rank's part of them. */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
@@ -254,7 +260,7 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
     bool shard = shards_optimizer(e);
-    bool no_master = states == STATES_BF16 && c->optimizer != CHOICE_OPTIMIZER_HOST;
+    bool no_master = weights_are_masters(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
     else if (no_master && !shard)
@@ -277,8 +283,8 @@ static void make_states(struct emit *e, uint32_t b)
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_sharded_params(c) && e->group.shard_size > 1;
     /* one_copy: the optimizer updates the parameters themselves */
-    bool one_copy = (c->profile->params_f32 || c->states == STATES_BF16) && shard_params &&
-                    c->optimizer != CHOICE_OPTIMIZER_HOST;
+    bool one_copy = shard_params && c->optimizer != CHOICE_OPTIMIZER_HOST &&
+                    (c->profile->params_f32 || weights_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 

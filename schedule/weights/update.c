@@ -23,8 +23,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
     buffer_id grad = weights_final_grad(e, b);
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
-    bool no_master =
-        e->choices->states == STATES_BF16 && !host; /* bf16 parameters are all there is */
+    bool no_master = weights_are_masters(e->choices);
     weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     if (no_master)
         param = bundle->master;
