@@ -78,6 +78,8 @@ static enum status build(struct session *s, struct diag *diag)
         return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
                           "8bit can be predicted but not run: no backend computes AdamW with "
                           "moments in 8 bits; choose --states fp32 or bf16");
+    if (r->dropout == DROPOUT_MODEL)
+        r->dropout = DROPOUT_OFF; /* whatever the model's file says: see below */
     if (r->dropout == DROPOUT_ON)
         return diag_error(diag, (struct loc){.name = "--dropout"}, STATUS_BAD_INPUT,
                           "dropout can be predicted but not run: no backend drops scores; choose "

@@ -285,9 +285,9 @@ static const struct hf_key keys[] = {
     {"use_gated_activation", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"use_parallel_block", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"use_parallel_embedding", HF_COHERE2, HF_KEY_SKIPPED, true},
-    {"attention_dropout", HF_ROPE, HF_KEY_SKIPPED, true}, /* dropout is left out */
+    {"attention_dropout", HF_ROPE, HF_KEY_READ, true},
     {"hidden_dropout", HF_ROPE, HF_KEY_SKIPPED, true},
-    {"attn_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
+    {"attn_pdrop", HF_GPT2, HF_KEY_READ, true},
     {"embd_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
     {"resid_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
     {"n_ctx", HF_GPT2, HF_KEY_SKIPPED, true}, /* old name of n_positions */

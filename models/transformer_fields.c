@@ -38,6 +38,7 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"tied_head", FIELD_SWITCH, AT(tied_head), 0, 0, NULL, 0},
     {"rope_theta", FIELD_REAL, AT(rope_theta), 0, 1e15, NULL, 0},
     {"norm_eps", FIELD_REAL, AT(norm_eps), 0, 1, NULL, 0},
+    {"attention_dropout", FIELD_REAL, AT(attention_dropout), 0, 1, NULL, 0},
 };
 
 const struct transformer_field *transformer_field_find(const char *name)

@@ -31,7 +31,8 @@ static enum status read_field(struct transformer *t, struct json_node root,
                             diag);
     }
     case FIELD_REAL:
-        if (absent && strcmp(field->name, "rope_theta") == 0 && t->positions != POSITIONS_ROPE)
+        if (absent && (strcmp(field->name, "attention_dropout") == 0 ||
+                       (strcmp(field->name, "rope_theta") == 0 && t->positions != POSITIONS_ROPE)))
             return STATUS_OK;
         return json_get_double(root, field->name, field->low, field->high,
                                transformer_field_real(t, field), diag);

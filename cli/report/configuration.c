@@ -97,12 +97,11 @@ static void put_choices(struct text *line, const struct prediction *p)
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)
         text_printf(&piece, " in %s", states_names[c->states]);
-    bool drops = c->profile->attention_dropout && c->attention != CHOICE_ATTENTION_FPDT;
-    if (c->attention_dropout != drops) { /* a value that is the profile's own is not printed */
-        report_put_piece(line, &piece);
-        text_printf(&piece, "%s dropout", c->attention_dropout ? "attention" : "no");
-    }
     report_put_piece(line, &piece);
+    if (c->attention_dropout) {
+        text_puts(&piece, "attention dropout");
+        report_put_piece(line, &piece);
+    }
     if (c->loss_chunks > 1 || c->ffn_chunks > 1) {
         text_printf(&piece, "loss in %u chunk%s, FFN in %u", c->loss_chunks,
                     c->loss_chunks == 1 ? "" : "s", c->ffn_chunks);

@@ -29,7 +29,7 @@ static const struct source_defaults defaults[] = {
 /* Options that a supported row may have; the others, and other values, are not known yet. */
 static const char *const known[] = {"dhp",   "dcp",     "placement", "checkpoint", "zero",
                                     "impl",  "ulysses", "tp",        "pp",         "inner_ring",
-                                    "scope", "rotate",  "fpdt",      "chunk",      "sparsity"};
+                                    "scope", "rotate",  "fpdt",      "chunk",      "sparsity",   "dropout"};
 
 const struct source_defaults *measured_defaults(const char *source)
 {
@@ -74,6 +74,10 @@ static const struct named placements[] = {
 static const struct named rotations[] = {
     {"all-to-all", ROTATE_ALL_TO_ALL},
     {"all-gather", ROTATE_ALL_GATHER},
+};
+static const struct named dropouts[] = {
+    {"on", DROPOUT_ON},
+    {"off", DROPOUT_OFF},
 };
 static const struct named scopes[] = {
     {"layer", SCOPE_LAYER},
@@ -210,6 +214,8 @@ bool measured_supported(const struct measurement *row, struct text *why)
         return no(why, "placement=%s", measurement_option(row, "placement"));
     if (named_option(row, "rotate", rotations, ARRAY_LEN(rotations), 0) == -2)
         return no(why, "rotate=%s", measurement_option(row, "rotate"));
+    if (named_option(row, "dropout", dropouts, ARRAY_LEN(dropouts), 0) == -2)
+        return no(why, "dropout=%s", measurement_option(row, "dropout"));
     const char *impl = measurement_option(row, "impl");
     if (impl != NULL && !profile_known(impl))
         return no(why, "impl=%s", impl);
@@ -254,6 +260,7 @@ enum status measured_setup(struct setup *setup, const struct measurement *row, s
     }
     r->placement = named_option(row, "placement", placements, ARRAY_LEN(placements), 0);
     r->rotate = named_option(row, "rotate", rotations, ARRAY_LEN(rotations), ROTATE_PROFILE);
+    r->dropout = named_option(row, "dropout", dropouts, ARRAY_LEN(dropouts), DROPOUT_MODEL);
     r->window = degree(row, "inner_ring", 1);
     r->scope = scope_of(row);
     r->seq = measured_seq(row);

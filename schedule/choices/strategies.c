@@ -35,7 +35,7 @@ const char *const scope_names[SCOPE_COUNT] = {
 const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
 const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
-const char *const dropout_names[DROPOUT_COUNT] = {"profile", "off", "on"};
+const char *const dropout_names[DROPOUT_COUNT] = {"model", "off", "on"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -126,7 +126,6 @@ static const struct profile profiles[] = {
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
      .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,             /* total_norm.item() */
-     .attention_dropout = true,         /* on by default in Megatron, but not in FPDT's kernels; docs/accuracy.md */
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
