@@ -121,7 +121,7 @@ struct network {
 
 struct host {
     double memory_bytes;
-    double reserved_bytes;     /* operating system, file cache, daemons */
+    double reserved_bytes; /* operating system, file cache, daemons */
     int64_t sockets;
     double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */

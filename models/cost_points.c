@@ -39,8 +39,7 @@ static uint8_t dtype_class(uint8_t dtype)
 static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
                           const struct work *work)
 {
-    return point->work.kind == work->kind &&
-           dtype_class(point->work.in) == dtype_class(work->in) &&
+    return point->work.kind == work->kind && dtype_class(point->work.in) == dtype_class(work->in) &&
            (is_product(work) || point->impl == impl);
 }
 
@@ -146,8 +145,7 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
     for (size_t i = 0; i < near.count; i++) {
         const struct cost_point *point = near.point[i];
         double weight = 1 / (1 + near.distance[i] * near.distance[i]);
-        sum += weight *
-               log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
+        sum += weight * log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock));
         weights += weight;
     }
     seconds *= exp(sum / weights);

@@ -497,8 +497,7 @@ static enum status read_family(const struct hf_reader *r)
         status = get_bool(r, "tie_word_embeddings", r->family->tied_by_default, &r->t->tied_head);
     const char *dropout = r->family->bit == HF_GPT2 ? "attn_pdrop" : "attention_dropout";
     if (status == STATUS_OK && hf_has(r, dropout))
-        status =
-            json_get_double(r->root, dropout, 0, 1, &r->t->attention_dropout, r->diag);
+        status = json_get_double(r->root, dropout, 0, 1, &r->t->attention_dropout, r->diag);
     if (status != STATUS_OK)
         return status;
     return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_rotary(r);

@@ -41,7 +41,8 @@ static double moment_bytes(enum states states, uint64_t count)
 double states_bytes(enum states states, enum dtype dtype)
 {
     enum dtype master = states_master_dtype(states);
-    return (master != dtype ? (double)dtype_bytes(master) : 0) + 2 * moment_bytes(states, STATES_BLOCK) / STATES_BLOCK;
+    return (master != dtype ? (double)dtype_bytes(master) : 0) +
+           2 * moment_bytes(states, STATES_BLOCK) / STATES_BLOCK;
 }
 
 double states_traffic_bytes(enum states states, uint64_t count)

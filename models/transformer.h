@@ -98,7 +98,8 @@ struct transformer {
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
-    double attention_dropout; /* probability with which training drops an attention score; 0: none */
+    double
+        attention_dropout; /* probability with which training drops an attention score; 0: none */
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
      * just before it. transformer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;

@@ -27,9 +27,9 @@ static const struct source_defaults defaults[] = {
 /* clang-format on */
 
 /* Options that a supported row may have; the others, and other values, are not known yet. */
-static const char *const known[] = {"dhp",   "dcp",     "placement", "checkpoint", "zero",
-                                    "impl",  "ulysses", "tp",        "pp",         "inner_ring",
-                                    "scope", "rotate",  "fpdt",      "chunk",      "sparsity",   "dropout"};
+static const char *const known[] = {
+    "dhp", "dcp",        "placement", "checkpoint", "zero", "impl",  "ulysses",  "tp",
+    "pp",  "inner_ring", "scope",     "rotate",     "fpdt", "chunk", "sparsity", "dropout"};
 
 const struct source_defaults *measured_defaults(const char *source)
 {

@@ -130,7 +130,7 @@ struct profile {
     bool clipping_sync;  /* the host waits for the norm of gradients before it continues */
     uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
     bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
-    bool hostless;          /* the host takes no time to issue work */
+    bool hostless;       /* the host takes no time to issue work */
     double host_per_step_s; /* framework time of every rank between backward and optimizer */
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
     double host_per_checkpoint_s;

@@ -320,9 +320,9 @@ static void take_choices(struct choices *c, const struct request *r,
     c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
     /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
-    c->attention_dropout =
-        r->dropout == DROPOUT_ON || (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
-                                     c->attention != CHOICE_ATTENTION_FPDT);
+    c->attention_dropout = r->dropout == DROPOUT_ON ||
+                           (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
+                            c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = choose(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;

@@ -173,9 +173,14 @@ static const struct {
     const char *label;
     bool (*change)(struct work *work);
 } attributes[] = {
-    {"accumulation", other_accumulation}, {"form", other_form},     {"result", other_result},
-    {"full mask", full_mask},             {"window", window},       {"head dim", other_head_dim},
-    {"offset", other_offset},             {"key heads", all_key_heads},
+    {"accumulation", other_accumulation},
+    {"form", other_form},
+    {"result", other_result},
+    {"full mask", full_mask},
+    {"window", window},
+    {"head dim", other_head_dim},
+    {"offset", other_offset},
+    {"key heads", all_key_heads},
 };
 
 static bool has_point(const struct device_cost *cost, const struct work *work)
@@ -208,7 +213,8 @@ static void a_twin_takes_what_the_formula_charges(void)
                 continue;
             const enum attention_impl impl = (enum attention_impl)point->impl;
             one.points = (struct cost_points){.count = 1, .row = &f.cost.points.row[i]};
-            double charged = cost_work_s(&bare, impl, &twin) / cost_work_s(&bare, impl, &point->work);
+            double charged =
+                cost_work_s(&bare, impl, &twin) / cost_work_s(&bare, impl, &point->work);
             CHECK_CLOSE(attributes[k].label, cost_work_s(&one, impl, &twin),
                         charged * cost_work_s(&one, impl, &point->work), 0.03);
             /* Among all points others may be as near: the same sides in another form. */

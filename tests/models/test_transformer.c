@@ -168,7 +168,7 @@ static const struct {
      "m: error: a model has no field 'vocabulary'; its fields are layers, hidden, heads, kv_heads, "
      "head_dim, ffn, vocab, max_positions, attention_window, window_from_layer, "
      "full_attention_every, activation, norm, norm_place, positions, bias_qkv, bias_o, bias_ffn, "
-     "qk_norm, qk_norm_wide, tied_head, rope_theta, norm_eps\n"},
+     "qk_norm, qk_norm_wide, tied_head, rope_theta, norm_eps, attention_dropout\n"},
     {"misspelt", "head", "5", "m: error: a model has no field 'head': did you mean 'heads'?\n"},
     {"no number", "vocab", "50257x",
      "m: error: vocab cannot be '50257x': it is a whole number from 1 to 67108864\n"},

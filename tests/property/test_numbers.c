@@ -49,7 +49,8 @@ struct figures {
 static char *with_number(struct arena *arena, const char *cluster, const char *more)
 {
     int path = (int)strcspn(more, "=") + 1;
-    const char *old = *more != '\0' ? strstr(cluster, arena_printf(arena, "%.*s", path, more)) : NULL;
+    const char *old =
+        *more != '\0' ? strstr(cluster, arena_printf(arena, "%.*s", path, more)) : NULL;
     if (old != NULL)
         return arena_printf(arena, "%.*s%s%s", (int)(old - cluster), cluster, more,
                             old + strcspn(old, ","));
@@ -98,8 +99,8 @@ static bool predict(struct figures *figures, size_t i, const char *more,
     if (status == STATUS_OK)
         status = prediction_make(&p, &setup, &setup.request, false, diag);
     if (status == STATUS_OK) {
-        *figures = (struct figures){.step_s = p.sim.step_s,
-                                    .mfu = prediction_mfu(&p, MFU_LONGHAUL)};
+        *figures =
+            (struct figures){.step_s = p.sim.step_s, .mfu = prediction_mfu(&p, MFU_LONGHAUL)};
         for (int l = 0; l < LIMIT_COUNT; l++) {
             figures->needed[l] = p.verdict.needed[l];
             figures->available[l] = p.verdict.available[l];
@@ -272,7 +273,7 @@ static void change_attention(struct setup *setup, size_t i, double factor)
 static void every_number_of_attention_matters(void)
 {
     static const char *const names[ATTENTION_NUMBERS] = {
-        "forward.tile",  "forward.step",  "forward.ramp_s",  "forward.rates",  "backward.tile",
+        "forward.tile",  "forward.step",    "forward.ramp_s", "forward.rates", "backward.tile",
         "backward.step", "backward.ramp_s", "backward.rates", "power",         "merge_bytes"};
     for (size_t i = 0; i < ATTENTION_IMPL_COUNT * ATTENTION_NUMBERS; i++) {
         char name[96];
