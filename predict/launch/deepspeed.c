@@ -32,22 +32,44 @@ static const struct launch_row json_rows[] = {
     {"zero_optimization.zero_hpz_partition_size", UNMODELLED, "a second copy of parameters in each node (ZeRO++): gathers cross nodes here", NULL},
     {"zero_optimization.zero_quantized_*", UNMODELLED, "collectives in 8 or 4 bits (ZeRO++): 16 bits here, two to four times the bytes", NULL},
     {"zero_optimization.mics_hierarchical_params_gather", UNMODELLED, "the order of gathers: one level here", NULL},
-    {"zero_optimization.elastic_checkpoint", IGNORED},
-    {"zero_optimization.overlap_comm",     IGNORED}, {"zero_optimization.contiguous_gradients", IGNORED},
-    {"zero_optimization.reduce_scatter",   IGNORED}, {"zero_optimization.allgather_partitions", IGNORED},
-    {"zero_optimization.round_robin_gradients", IGNORED}, {"zero_optimization.sub_group_size", IGNORED},
-    {"zero_optimization.stage3_gather_*",  IGNORED}, {"zero_optimization.offload_optimizer.*", IGNORED},
-    {"zero_optimization.offload_param.*",  IGNORED}, {"zero_optimization.load_from_fp32_weights", IGNORED},
-    {"zero_optimization.ignore_unused_parameters", IGNORED}, {"zero_optimization.memory_efficient_linear", IGNORED},
-    {"zero_optimization.*",                UNMODELLED, "sizes of buckets, of what is prefetched and of what stays gathered: DeepSpeed's defaults are predicted", "500000000 5e8 5e+08 50000000 5e7 5e+07 100000 1e5 1000000000 1e9 1e+09"},
+    {"zero_optimization.overlap_comm",     UNMODELLED, "gradients are reduced beside the backward here: without overlap, a step takes as much longer as the reductions take", "true"},
+    {"zero_optimization.contiguous_gradients", UNMODELLED, "gradients lie in one buffer here: the allocator keeps more memory without it", "true"},
+    {"zero_optimization.reduce_scatter",   UNMODELLED, "reduce-scatters are predicted: all-reduces move twice the bytes", "true"},
+    {"zero_optimization.allgather_partitions", UNMODELLED, "all-gathers are predicted: broadcasts take longer", "true"},
+    {"zero_optimization.use_multi_rank_bucket_allreduce", UNMODELLED, "how ZeRO-2 reduces a bucket: at once for all ranks here", "true"},
+    {"zero_optimization.round_robin_gradients", UNMODELLED, "the order in which gradients go to the host", "false"},
+    {"zero_optimization.sub_group_size",   UNMODELLED, "pieces of the optimizer's step: DeepSpeed's default, 10^9, is predicted", "1000000000 1e9 1e+09"},
+    {"zero_optimization.memory_efficient_linear", UNMODELLED, "linear layers that keep no gathered weights: predicted so", "true"},
+    {"zero_optimization.offload_optimizer.super_offload", UNMODELLED, "states on the host with another order of copies (SuperOffload)", "false"},
+    {"zero_optimization.elastic_checkpoint", IGNORED}, {"zero_optimization.load_from_fp32_weights", IGNORED},
+    {"zero_optimization.ignore_unused_parameters", IGNORED}, {"zero_optimization.log_trace_cache_warnings", IGNORED},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", IGNORED}, {"zero_optimization.stage3_gather_fp16_weights_on_model_save", IGNORED},
+    {"zero_optimization.gather_16bit_weights_on_model_save", IGNORED}, {"zero_optimization.pipeline_loading_checkpoint", IGNORED},
+    {"zero_optimization.offload_optimizer.nvme_path", IGNORED}, {"zero_optimization.offload_optimizer.buffer_*", IGNORED},
+    {"zero_optimization.offload_optimizer.pipeline_*", IGNORED}, {"zero_optimization.offload_optimizer.fast_init", IGNORED},
+    {"zero_optimization.offload_param.nvme_path", IGNORED}, {"zero_optimization.offload_param.buffer_*", IGNORED},
+    {"zero_optimization.offload_param.max_in_cpu", IGNORED}, {"zero_optimization.offload_param.pin_memory", IGNORED},
+    {"zero_optimization.*",                UNMODELLED, "sizes of buckets, of what is prefetched and of what stays gathered: DeepSpeed's defaults are predicted", "500000000 5e8 5e+08 50000000 5e7 5e+07 100000 1e5 1000000000 1e9 1e+09 false 0"},
     {"activation_checkpointing.partition_activations", UNMODELLED, "checkpoints over tensor ranks: they are, here, where ranks share tokens", NULL},
-    {"activation_checkpointing.*",         IGNORED},
+    {"activation_checkpointing.contiguous_memory_optimization", UNMODELLED, "checkpoints lie in one buffer: the allocator keeps less memory", NULL},
+    {"activation_checkpointing.synchronize_checkpoint_boundary", UNMODELLED, "the host waits for the device at each checkpoint", NULL},
+    {"activation_checkpointing.profile",   UNMODELLED, "timers that wait for the device", NULL},
+    {"activation_checkpointing.number_checkpoints", IGNORED},
     {"communication_data_type",            UNMODELLED, "the type of reductions: fp32 where ranks share a sequence, else 16 bits", NULL},
     {"seq_parallel_communication_data_type", UNMODELLED, "the type of reductions: fp32 where ranks share a sequence, else 16 bits", NULL},
     {"prescale_gradients",                 IGNORED}, {"gradient_predivide_factor", IGNORED}, {"gradient_clipping", IGNORED},
+    {"optimizer.params.torch_adam",        UNMODELLED, "PyTorch's AdamW: DeepSpeed's fused kernel is predicted", NULL},
+    {"optimizer.legacy_fusion",            UNMODELLED, "another kernel of the optimizer", NULL},
     {"optimizer.type",                     UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
-    {"optimizer.*",                        IGNORED}, {"scheduler.*", IGNORED}, {"fp16.*", IGNORED}, {"bf16.*", IGNORED},
-    {"zero_allow_untested_optimizer",      IGNORED}, {"zero_force_ds_cpu_optimizer", IGNORED},
+    {"optimizer.params.*",                 IGNORED}, {"scheduler.*", IGNORED}, {"zero_allow_untested_optimizer", IGNORED},
+    {"fp16.loss_scale*",                   IGNORED}, {"fp16.initial_scale_power", IGNORED}, {"fp16.hysteresis", IGNORED},
+    {"fp16.consecutive_hysteresis",        IGNORED}, {"fp16.min_loss_scale", IGNORED}, {"bf16.check_grad_overflow", IGNORED},
+    {"bf16.loss_scale*",                   IGNORED}, {"bf16.initial_scale_power", IGNORED}, {"bf16.hysteresis", IGNORED}, {"bf16.min_loss_scale", IGNORED},
+    {"fp16.auto_cast",                     UNMODELLED, "inputs are cast to fp16: a copy of them", NULL},
+    {"fp16.fp16_master_weights_and_grads", UNMODELLED, "parameters and gradients of the optimizer are fp32 here", NULL},
+    {"bf16.bf16_*",                        UNMODELLED, "parameters and states of the optimizer are fp32 here: --states bf16 says others", NULL},
+    {"bf16.immediate_grad_update",         UNMODELLED, "gradients are added to the fp32 sum at once: a copy less", NULL},
+    {"zero_force_ds_cpu_optimizer",        UNMODELLED, "an optimizer on the host is DeepSpeed's here: PyTorch's takes longer", "true"},
     {"data_types.grad_accum_dtype",        UNMODELLED, "gradients are summed in bf16 here", "bf16"},
     {"amp.*",                              UNMODELLED, "apex' mixed precision: bf16 is predicted", NULL},
     {"compression_training.*",             UNMODELLED, "compression of weights", NULL},
@@ -60,10 +82,15 @@ static const struct launch_row json_rows[] = {
     {"moe.*",                              UNMODELLED, "experts: a dense model is predicted", NULL},
     {"hybrid_engine.*",                    UNMODELLED, "generation between steps: only the training step is predicted", NULL},
     {"zenflow.*",                          UNMODELLED, "another optimizer's schedule", NULL},
-    {"steps_per_print", IGNORED}, {"wall_clock_breakdown", IGNORED}, {"dump_state", IGNORED}, {"flops_profiler.*", IGNORED},
+    {"wall_clock_breakdown",               UNMODELLED, "timers that wait for the device: steps are slower by what then no longer overlaps", NULL},
+    {"comms_logger.enabled",               UNMODELLED, "collectives are timed one by one: steps are slower by what then no longer overlaps", NULL},
+    {"elasticity.enabled",                 UNMODELLED, "the batch follows from the number of GPUs: give it as --batch", NULL},
+    {"autotuning.enabled",                 UNMODELLED, "DeepSpeed searches for the settings: those of the file are predicted", NULL},
+    {"disable_allgather",                  UNMODELLED, "all-gathers are predicted: broadcasts take longer", NULL},
+    {"steps_per_print", IGNORED}, {"dump_state", IGNORED}, {"flops_profiler.*", IGNORED},
     {"tensorboard.*", IGNORED}, {"wandb.*", IGNORED}, {"csv_monitor.*", IGNORED}, {"comet.*", IGNORED}, {"comms_logger.*", IGNORED},
     {"elasticity.*", IGNORED}, {"checkpoint.*", IGNORED}, {"aio.*", IGNORED}, {"nebula.*", IGNORED}, {"autotuning.*", IGNORED},
-    {"memory_breakdown", IGNORED}, {"disable_allgather", IGNORED}, {"train_steps", IGNORED}, {"seed", IGNORED}, {"_*", IGNORED},
+    {"memory_breakdown", IGNORED}, {"train_steps", IGNORED}, {"seed", IGNORED}, {"_*", IGNORED},
 };
 
 static const struct launch_row argument_rows[] = {
@@ -122,15 +149,21 @@ static const struct launch_row argument_rows[] = {
     {"--optimizer",                       UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "adam"},
     {"--moe-*",                           UNMODELLED, "of a mixture of experts: a dense model is predicted", NULL},
     {"--expert-*",                        UNMODELLED, "of a mixture of experts: a dense model is predicted", NULL},
-    {"--contigious-checkpointing",        IGNORED}, {"--synchronize-each-layer", IGNORED}, {"--profile-backward", IGNORED},
+    {"--data-efficiency-curriculum-learning", UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
+    {"--contigious-checkpointing",        UNMODELLED, "checkpoints lie in one buffer: the allocator keeps less memory", NULL},
+    {"--synchronize-each-layer",          UNMODELLED, "the host waits for the device after each layer", NULL},
+    {"--no-gradient-accumulation-fusion", UNMODELLED, "gradients of weights are added by the product here: without it by a kernel more", NULL},
+    {"--no-scatter-gather-tensors-in-pipeline", UNMODELLED, "stages exchange a part a tensor rank here: without it the whole, tp times the bytes", NULL},
+    {"--load-teacher",                    UNMODELLED, "a teacher's forward: it is not predicted", NULL},
+    {"--inference",                       UNMODELLED, "no training: a training step is predicted", NULL},
     {"--partition-activations",           UNMODELLED, "checkpoints over tensor ranks: they are, here, where ranks share tokens", NULL},
-    MEGATRON_IGNORED,
-    {"--no-gradient-accumulation-fusion", IGNORED}, {"--local_rank", IGNORED}, {"--universal-checkpoint", IGNORED},
-    {"--use-dataset-only", IGNORED}, {"--no-scatter-gather-tensors-in-pipeline", IGNORED}, {"--inference", IGNORED},
+    {"--load-tag", IGNORED}, {"--profile-backward", IGNORED}, {"--local_rank", IGNORED}, {"--universal-checkpoint", IGNORED}, {"--use-dataset-only", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_json_table = {json_rows, ARRAY_LEN(json_rows)};
-const struct launch_table launch_argument_table = {argument_rows, ARRAY_LEN(argument_rows)};
+const struct launch_table launch_json_table = {.row = json_rows, .count = ARRAY_LEN(json_rows)};
+const struct launch_table launch_argument_table = {.row = argument_rows,
+                                                   .count = ARRAY_LEN(argument_rows),
+                                                   .shared = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -268,6 +301,7 @@ enum status launch_deepspeed_options(struct launch *l, struct launch_given given
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
+    launch_remark_config(l);
     launch_degree_options(l, d);
     launch_option(l, LAUNCH_FIELDS, "profile", "deepspeed");
     status = weight_options(l, diag);

@@ -39,14 +39,32 @@ static const struct launch_row rows[] = {
     {"fsdp_config.mixed_precision",  UNMODELLED, "mixed precision DEFAULT is predicted: gradients are reduced in fp32", "DEFAULT"},
     {"fsdp_config.device_mesh",      UNMODELLED, "shards within part of the ranks: --shard says them", NULL},
     {"fsdp_config.cpu_offload",      UNMODELLED, "parameters on the host: they stay on the device here", NULL},
-    {"model.*", IGNORED}, {"variables.*", IGNORED}, {"data_*", IGNORED}, {"global_seed", IGNORED}, {"run_name", IGNORED}, {"tokenizer*", IGNORED},
-    {"train_loader.*", IGNORED}, {"eval_*", IGNORED}, {"scheduler.*", IGNORED}, {"optimizer.*", IGNORED}, {"algorithms.*", IGNORED},
-    {"max_duration", IGNORED}, {"seed", IGNORED}, {"device_eval_batch_size", IGNORED}, {"fsdp_config.*", IGNORED}, {"progress_bar", IGNORED},
-    {"log_to_console", IGNORED}, {"console_log_interval", IGNORED}, {"callbacks.*", IGNORED}, {"loggers.*", IGNORED}, {"save_*", IGNORED},
-    {"load_*", IGNORED}, {"autoresume", IGNORED}, {"dist_timeout", IGNORED}, {"icl_*", IGNORED}, {"python_log_level", IGNORED},
+    {"model.attn_pdrop",             UNMODELLED, "no dropout is predicted", "0 0.0"},
+    {"model.resid_pdrop",            UNMODELLED, "no dropout is predicted", "0 0.0"},
+    {"model.emb_pdrop",              UNMODELLED, "no dropout is predicted", "0 0.0"},
+    {"model.norm_type",              UNMODELLED, "LayerNorm in 16 bits is predicted", "low_precision_layernorm layernorm"},
+    {"model.learned_pos_emb",        UNMODELLED, "positions are rotary with attn_config.rope, else learned here", "true"},
+    {"model.tie_word_embeddings",    UNMODELLED, "one matrix for embedding and head is predicted", "true"},
+    {"model.fc_type*",               UNMODELLED, "PyTorch's linear layers are predicted", "torch"},
+    {"model.config_overrides.*",     UNMODELLED, "another model than its name says: give it with --model", NULL},
+    {"model.use_flash_attention_2",  UNMODELLED, "fused kernels are predicted: without them scores go to memory", "true"},
+    {"optimizer.name",               UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "decoupled_adamw adamw adam"},
+    {"algorithms.gradient_clipping.*", IGNORED},
+    {"algorithms.*",                 UNMODELLED, "an algorithm of Composer that changes the step", NULL},
+    {"callbacks.scheduled_gc.*",     UNMODELLED, "Python collects garbage between steps", NULL},
+    {"fsdp_config.limit_all_gathers", UNMODELLED, "one gather ahead is predicted: more of them need more memory", "true"},
+    {"model.init_*", IGNORED}, {"model.norm_eps", IGNORED}, {"model.max_seq_len", IGNORED}, {"model.verbose", IGNORED}, {"model.pretrained", IGNORED},
+    {"model.use_auth_token", IGNORED}, {"model.use_cache", IGNORED}, {"model.trust_remote_code", IGNORED},
+    {"variables.*", IGNORED}, {"data_local", IGNORED}, {"data_remote", IGNORED}, {"global_seed", IGNORED}, {"run_name", IGNORED}, {"tokenizer*", IGNORED},
+    {"train_loader.*", IGNORED}, {"eval_*", IGNORED}, {"scheduler.*", IGNORED}, {"optimizer.lr", IGNORED}, {"optimizer.betas", IGNORED},
+    {"optimizer.eps", IGNORED}, {"optimizer.weight_decay", IGNORED}, {"max_duration", IGNORED}, {"seed", IGNORED}, {"device_eval_batch_size", IGNORED},
+    {"fsdp_config.state_dict_type", IGNORED}, {"fsdp_config.verbose", IGNORED}, {"fsdp_config.sync_module_states", IGNORED},
+    {"fsdp_config.activation_checkpointing_reentrant", IGNORED}, {"progress_bar", IGNORED}, {"log_to_console", IGNORED}, {"console_log_interval", IGNORED},
+    {"callbacks.*", IGNORED}, {"loggers.*", IGNORED}, {"save_*", IGNORED}, {"load_*", IGNORED}, {"autoresume", IGNORED}, {"dist_timeout", IGNORED},
+    {"icl_*", IGNORED}, {"python_log_level", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_foundry_table = {rows, ARRAY_LEN(rows)};
+const struct launch_table launch_foundry_table = {.row = rows, .count = ARRAY_LEN(rows)};
 
 /* Adds the option "model". MPT has LayerNorm, GELU and a tied head; its positions are rotary, learned or ALiBi. */
 static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)

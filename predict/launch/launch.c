@@ -12,7 +12,7 @@ const char *const launch_framework_names[LAUNCH_FRAMEWORKS] = {
     "a torchtitan configuration",   "arguments of Megatron-LM",
     "a DeepSpeed configuration",    "arguments of Megatron-DeepSpeed",
     "an Accelerate configuration",  "arguments of TRL or Hugging Face's Trainer",
-    "an llm-foundry configuration", "a launcher"};
+    "an llm-foundry configuration", "arguments of a program under DeepSpeed"};
 
 void launch_release(struct launch *launch)
 {
@@ -167,10 +167,11 @@ static bool matches(const char *pattern, const char *name)
 
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
 {
-    const struct launch_table *table = launch_table(framework);
-    for (size_t i = 0; i < table->count; i++)
-        if (matches(table->row[i].name, name))
-            return &table->row[i];
+    for (const struct launch_table *table = launch_table(framework); table != NULL;
+         table = table->shared)
+        for (size_t i = 0; i < table->count; i++)
+            if (matches(table->row[i].name, name))
+                return &table->row[i];
     return NULL;
 }
 
@@ -184,10 +185,12 @@ static bool is_off(const char *value)
     return false;
 }
 
-/* True if a value is among the row's usual values, for which the prediction holds. */
+/* True if the prediction holds for a value: one of the row's usual ones, or without these one that switches off. */
 static bool is_usual(const char *usual, const char *value)
 {
     size_t size = value == NULL ? 0 : strlen(value);
+    if (usual == NULL)
+        return value != NULL && is_off(value);
     for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
         word += *word == ' ';
         if (c_same_letters_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
@@ -246,11 +249,13 @@ static enum status set_field(struct launch *launch, const struct launch_row *row
 {
     struct launch_value *value = &launch->value[row->field], before = *value;
     struct launch_value read = {.said = true, .at = setting->at};
-    if (setting->value != NULL && strcmp(setting->value, "auto") == 0) {
-        add_remark(launch,
-                   (struct launch_remark){REMARK_IGNORED,
-                                          arena_printf(&launch->arena, "%s auto", setting->name),
-                                          NULL, setting->at});
+    bool all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
+               strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
+    if (all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
+        add_remark(launch, (struct launch_remark){
+                               REMARK_IGNORED,
+                               arena_printf(&launch->arena, "%s %s", setting->name, setting->value),
+                               NULL, setting->at});
         return STATUS_OK;
     }
     if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_PRESENCE)
@@ -322,10 +327,8 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
             remark.kind = REMARK_OPEN;
             remark.text = open;
         } else if (row == NULL) {
-            remark.kind = launcher ? REMARK_IGNORED : REMARK_UNKNOWN;
-        } else if (row->use == LAUNCH_UNMODELLED &&
-                   (setting->value == NULL ||
-                    (!is_off(setting->value) && !is_usual(row->usual, setting->value)))) {
+            remark.kind = REMARK_UNKNOWN;
+        } else if (row->use == LAUNCH_UNMODELLED && !is_usual(row->usual, setting->value)) {
             remark.kind = REMARK_UNMODELLED;
             remark.text = row->note;
             if (setting->value != NULL && strlen(setting->value) < 40)
@@ -339,12 +342,52 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
     return status;
 }
 
+/* Returns how many GPUs a list of this size names: "0,2,3". 0: it names none by number. */
+static int64_t count_devices(const char *list, size_t size)
+{
+    const char *end = list + size;
+    int64_t count = 0;
+    while (list < end) {
+        size_t digits = strspn(list, "0123456789");
+        if (digits == 0)
+            return 0;
+        count++;
+        list += digits;
+        if (list < end && *list++ != ',')
+            return 0;
+    }
+    return count;
+}
+
+/* Returns how many GPUs deepspeed's --include names: "worker-0:0,1@worker-1:0". 0: all of a node's are among them. */
+static int64_t count_included(const char *nodes)
+{
+    int64_t count = 0;
+    for (size_t size; *nodes != '\0'; nodes += size + (nodes[size] == '@')) {
+        size = strcspn(nodes, "@");
+        size_t host = strcspn(nodes, ":@");
+        int64_t devices = host < size ? count_devices(nodes + host + 1, size - host - 1) : 0;
+        if (devices == 0)
+            return 0;
+        count += devices;
+    }
+    return count;
+}
+
 int64_t launch_gpus(const struct launch *launch)
 {
     const int64_t most = 1 << 20; /* more than any cluster has here */
-    int64_t nodes = launch_count(launch, LAUNCH_NODES, 1);
-    int64_t gpus = launch_said(launch, LAUNCH_PROCESSES)
-                       ? launch_count(launch, LAUNCH_PROCESSES, 0)
-                       : nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+    const char *visible = launch_text(launch, LAUNCH_VISIBLE);
+    int64_t nodes = launch_count(launch, LAUNCH_NODES, 1), gpus = 0;
+    if (launch_said(launch, LAUNCH_PROCESSES))
+        gpus = launch_count(launch, LAUNCH_PROCESSES, 0);
+    else if (launch_said(launch, LAUNCH_DEVICES))
+        gpus = count_included(launch_text(launch, LAUNCH_DEVICES));
+    else if (launch_said(launch, LAUNCH_GPUS_A_NODE))
+        gpus = nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+    else if (launch_said(launch, LAUNCH_TASKS))
+        gpus = launch_count(launch, LAUNCH_TASKS, 0);
+    else if (launch_said(launch, LAUNCH_VISIBLE))
+        gpus = nodes * count_devices(visible, strlen(visible));
     return gpus < 0 ? 0 : gpus < most ? gpus : most;
 }

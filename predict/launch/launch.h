@@ -80,6 +80,9 @@ enum launch_field {
     LAUNCH_NODES,
     LAUNCH_GPUS_A_NODE,
     LAUNCH_PROCESSES,
+    LAUNCH_TASKS,   /* of srun or mpirun: ranks, unless each starts a launcher */
+    LAUNCH_DEVICES, /* "host:0,1@host" of deepspeed --include */
+    LAUNCH_VISIBLE, /* "0,1" of CUDA_VISIBLE_DEVICES */
     /* weights */
     LAUNCH_FSDP,
     LAUNCH_SHARDING,
@@ -118,11 +121,14 @@ enum launch_field {
     LAUNCH_FP16,
     LAUNCH_DTYPE,
     LAUNCH_PARAM_DTYPE,
+    LAUNCH_NO_MASK, /* a switch: the loader makes no mask of seq x seq */
     LAUNCH_ATTENTION,
     LAUNCH_FLASH,
     LAUNCH_DROPOUT,
     LAUNCH_HIDDEN_DROPOUT,
     LAUNCH_COMPILE,
+    LAUNCH_COMPILED, /* parts of the program that are compiled */
+    LAUNCH_TF32,
     LAUNCH_DEEPSPEED,        /* a switch */
     LAUNCH_DEEPSPEED_CONFIG, /* a path */
     LAUNCH_DISTRIBUTED,      /* Accelerate's distributed_type */
@@ -146,7 +152,7 @@ enum launch_framework {
     LAUNCH_ACCELERATE,
     LAUNCH_TRAINER, /* TRL's scripts, and others of Hugging Face's Trainer */
     LAUNCH_FOUNDRY,
-    LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun */
+    LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
     LAUNCH_FRAMEWORKS
 };
 extern const char *const launch_framework_names[LAUNCH_FRAMEWORKS];
@@ -172,13 +178,14 @@ struct launch_row {
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    const char
-        *usual; /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: none */
+    const char *
+        usual; /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: those that switch it off */
 };
 
 struct launch_table {
     const struct launch_row *row;
     size_t count;
+    const struct launch_table *shared; /* rows that another framework has too; NULL: none */
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 

@@ -24,6 +24,14 @@ void launch_degree_options(struct launch *launch, struct launch_degrees d)
                             d.hp);
 }
 
+void launch_remark_config(struct launch *launch)
+{
+    if (launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) && !launch->has[LAUNCH_DEEPSPEED_JSON] &&
+        launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
+        launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEEPSPEED_CONFIG,
+                         "this file is not read by itself: give it with --from");
+}
+
 /* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
 static void remark_missing(struct launch *launch, struct launch_given given)
 {
@@ -50,13 +58,20 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         status = launch_foundry_options(launch, given, diag);
     else if (launch->has[LAUNCH_TRAINER] || launch->has[LAUNCH_ACCELERATE])
         status = launch_trainer_options(launch, given, diag);
-    else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON])
+    else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON] ||
+             launch->has[LAUNCH_LAUNCHER])
         status = launch_deepspeed_options(launch, given, diag);
     if (status == STATUS_OK)
         remark_missing(launch, given);
+    if (status == STATUS_OK && gpus == 0 && launch_said(launch, LAUNCH_DEVICES))
+        launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEVICES,
+                         "how many GPUs these are depends on the machine: give --gpus");
+    static const enum launch_field counts[] = {LAUNCH_PROCESSES, LAUNCH_DEVICES, LAUNCH_GPUS_A_NODE,
+                                               LAUNCH_TASKS, LAUNCH_VISIBLE};
+    size_t from = 0;
+    while (from + 1 < ARRAY_LEN(counts) && !launch_said(launch, counts[from]))
+        from++;
     if (status == STATUS_OK && gpus > 0)
-        launch_option_count(
-            launch, launch_said(launch, LAUNCH_PROCESSES) ? LAUNCH_PROCESSES : LAUNCH_GPUS_A_NODE,
-            "gpus", gpus);
+        launch_option_count(launch, counts[from], "gpus", gpus);
     return status;
 }

@@ -60,6 +60,8 @@ struct launch_degrees {
     bool fpdt;
 };
 void launch_degree_options(struct launch *launch, struct launch_degrees degrees);
+/* Adds a remark on a configuration of DeepSpeed that the arguments name, if it was not read. */
+void launch_remark_config(struct launch *launch);
 
 /* Each adds the options that the fields of its framework mean. */
 enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,

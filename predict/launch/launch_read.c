@@ -1,9 +1,9 @@
 /* Recognises the kind of a launch file, and reads its settings by the tables of that kind. */
-#include "predict/launch/launch_parts.h"
+#include "predict/launch/formats.h"
+#include "predict/launch/launch_reader.h"
 
 #include "base/c_locale.h"
 #include "base/json.h"
-#include "predict/launch/shell.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +21,16 @@ bool launch_is_path(const char *path)
         if (ends_with(path, ends[i]))
             return true;
     return false;
+}
+
+/* Reads the settings of a file by the table of the format that its keys show. */
+static enum status take_file(struct launch *launch, const char *name,
+                             const struct settings *settings, struct diag *diag)
+{
+    const struct launch_format *format = launch_format_of(settings);
+    if (format == NULL || format->framework == LAUNCH_FRAMEWORKS)
+        return launch_format_refuse(format, (struct loc){.name = name}, diag);
+    return launch_take(launch, format->framework, settings, diag);
 }
 
 /* ---- JSON ---- */
@@ -53,36 +63,23 @@ static enum status read_json(struct launch *launch, const char *name, const char
     if (status == STATUS_OK)
         status = settings_read_json(&settings, name, text, size, diag);
     if (status == STATUS_OK)
-        status = launch_take(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
+        status = take_file(launch, name, &settings, diag);
     settings_release(&settings);
     return status;
 }
 
-/* ---- YAML ---- */
+/* ---- YAML and TOML ---- */
 
-static enum status read_yaml(struct launch *launch, const char *name, const char *text, size_t size,
-                             struct diag *diag)
+typedef enum status settings_reader(struct settings *settings, const char *name, const char *text,
+                                    size_t size, struct diag *diag);
+
+static enum status read_file(struct launch *launch, const char *name, const char *text, size_t size,
+                             settings_reader *read, struct diag *diag)
 {
     struct settings settings = {0};
-    enum launch_framework framework = LAUNCH_FRAMEWORKS;
-    enum status status = settings_read_yaml(&settings, name, text, size, diag);
-    if (settings_find(&settings, "distributed_type") != NULL ||
-        settings_find(&settings, "compute_environment") != NULL)
-        framework = LAUNCH_ACCELERATE;
-    else if (settings_find(&settings, "device_train_microbatch_size") != NULL ||
-             settings_find(&settings, "global_train_batch_size") != NULL)
-        framework = LAUNCH_FOUNDRY;
-    else if (settings_find(&settings, "model_name_or_path") != NULL ||
-             settings_find(&settings, "per_device_train_batch_size") != NULL ||
-             settings_find(&settings, "learning_rate") != NULL)
-        framework = LAUNCH_TRAINER;
-    if (status == STATUS_OK && framework == LAUNCH_FRAMEWORKS)
-        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                            "this YAML file is of no kind that is read: Accelerate's has "
-                            "distributed_type, TRL's model_name_or_path, llm-foundry's "
-                            "global_train_batch_size");
+    enum status status = read(&settings, name, text, size, diag);
     if (status == STATUS_OK)
-        status = launch_take(launch, framework, &settings, diag);
+        status = take_file(launch, name, &settings, diag);
     settings_release(&settings);
     return status;
 }
@@ -92,6 +89,17 @@ static enum status read_yaml(struct launch *launch, const char *name, const char
 static bool is_option(const char *word)
 {
     return word[0] == '-' && (c_is_alpha(word[1]) || (word[1] == '-' && word[2] != '\0'));
+}
+
+/* Returns the length of the name of an argument "name=value", as of "data.max_length=8192"; 0: it is none. */
+static size_t assigned_size(const char *word)
+{
+    size_t size = strspn(word, "+~"); /* of Hydra: adds or deletes */
+    if (!c_is_alpha(word[size]))
+        return 0;
+    while (c_is_alnum(word[size]) || (word[size] != '\0' && strchr("_.-", word[size])))
+        size++;
+    return word[size] == '=' ? size : 0;
 }
 
 /* Adds the arguments of word[first..end) as settings; words that are known only in a run become remarks. */
@@ -104,20 +112,33 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         const struct shell_word *word = &command->word[i++];
         struct loc at = {.name = name, .line = word->line};
         const char *open = settings_open_part(word->text, &launch->arena);
-        if (open != NULL)
-            launch_remark(launch, REMARK_OPEN, "further arguments", at, "%.200s", open);
-        if (!is_option(word->text))
-            continue;
         const char *equals = strchr(word->text, '=');
         size_t size = equals != NULL ? (size_t)(equals - word->text) : strlen(word->text);
         bool any = equals != NULL;
+        size_t assigned = kind == SETTING_PROGRAM ? assigned_size(word->text) : 0;
         option.size = value.size = 0;
+        if (assigned > 0) {
+            size_t sign = strspn(word->text, "+~");
+            text_append(&option, word->text + sign, assigned - sign);
+            settings_add(settings, option.data, equals + 1, at)->kind = kind;
+            continue;
+        }
+        if (open != NULL)
+            launch_remark(launch, REMARK_OPEN, "further arguments", at, "%.200s", open);
+        if (open == NULL && !is_option(word->text) && kind == SETTING_PROGRAM)
+            launch_remark(launch, REMARK_UNKNOWN, word->text, at, "%s", "");
+        if (!is_option(word->text) || memchr(word->text, SETTING_OPEN, size) != NULL)
+            continue;
         text_append(&option, word->text, size);
         text_puts(&value, any ? equals + 1 : "");
         while (i < end && !any && !is_option(command->word[i].text) &&
+               assigned_size(command->word[i].text) == 0 &&
                (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
+        if (kind == SETTING_LAUNCHER) /* which take both */
+            for (char *c = option.data + strspn(option.data, "-"); *c != '\0'; c++)
+                *c = *c == '-' ? '_' : *c;
         settings_add(settings, option.data, any ? value.data : NULL, at)->kind = kind;
     }
     text_release(&value);
@@ -143,7 +164,8 @@ static size_t find_arguments(const struct shell_command *command)
             return i + 1;
         if (strcmp(word, "trl") == 0 && i + 1 < command->count)
             return i + 2;
-        bool module = i > 0 && strcmp(command->word[i - 1].text, "-m") == 0;
+        const char *before = i > 0 ? command->word[i - 1].text : "";
+        bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
             module = module && strcmp(word, launchers[k]) != 0;
         if (module)
@@ -154,7 +176,7 @@ static size_t find_arguments(const struct shell_command *command)
 
 /* Renames arguments of torchtitan ("--training.seq_len") and of Trainer ("--per-device-train-batch-size") to the
  * names that their files use. */
-static void rename_as_file(struct settings *settings, bool underscores)
+static void rename_as_file(struct settings *settings)
 {
     for (size_t i = 0; i < settings->count; i++) {
         struct setting *setting = &settings->row[i];
@@ -163,41 +185,45 @@ static void rename_as_file(struct settings *settings, bool underscores)
         size_t dashes = strspn(setting->name, "-");
         char *name =
             arena_text(&settings->arena, setting->name + dashes, strlen(setting->name) - dashes);
-        for (char *c = name; underscores && *c != '\0'; c++)
+        for (char *c = name; *c != '\0'; c++)
             if (*c == '-')
                 *c = '_';
         setting->name = name;
     }
 }
 
-static bool has_prefix(const struct settings *settings, const char *prefix)
+/* Returns the framework of arguments that belong to a format, and renames them as its table has them. */
+static enum launch_framework framework_of(const struct launch_format *format,
+                                          struct settings *settings)
 {
+    bool deepspeed = settings_find(settings, "--deepspeed") != NULL ||
+                     settings_find(settings, "--deepspeed_config") != NULL;
     for (size_t i = 0; i < settings->count; i++)
-        if (settings->row[i].kind == SETTING_PROGRAM &&
-            strncmp(settings->row[i].name, prefix, strlen(prefix)) == 0)
-            return true;
-    return false;
+        deepspeed = deepspeed || strncmp(settings->row[i].name, "--ds-sequence", 13) == 0;
+    if (format->framework == LAUNCH_MEGATRON)
+        return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
+    if (format->framework != LAUNCH_LAUNCHER)
+        rename_as_file(settings);
+    return format->framework;
 }
 
-static enum launch_framework framework_of(struct settings *settings)
+/* Adds the GPUs that a command sees, if its launcher starts a rank on each of them: deepspeed and accelerate do, and
+ * torchrun if it is told to. */
+static void add_devices(struct settings *settings, const char *name,
+                        const struct shell_command *command, size_t first)
 {
-    static const char *const titan[] = {"--training.", "--model.", "--job.", "--parallelism."};
-    for (size_t i = 0; i < ARRAY_LEN(titan); i++)
-        if (has_prefix(settings, titan[i])) {
-            rename_as_file(settings, true);
-            return LAUNCH_TORCHTITAN;
-        }
-    bool megatron = settings_find(settings, "--num-layers") != NULL ||
-                    settings_find(settings, "--seq-length") != NULL ||
-                    settings_find(settings, "--tensor-model-parallel-size") != NULL ||
-                    settings_find(settings, "--micro-batch-size") != NULL;
-    bool deepspeed = settings_find(settings, "--deepspeed") != NULL ||
-                     settings_find(settings, "--deepspeed_config") != NULL ||
-                     has_prefix(settings, "--ds-sequence");
-    if (megatron)
-        return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
-    rename_as_file(settings, true);
-    return LAUNCH_TRAINER;
+    static const char *const launchers[] = {"deepspeed", "accelerate"};
+    bool each = false;
+    const struct setting *count = settings_find(settings, "--nproc_per_node");
+    if (count != NULL && count->value != NULL)
+        each = strcmp(count->value, "gpu") == 0 || strcmp(count->value, "auto") == 0;
+    for (size_t i = 0; i < first; i++)
+        for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
+            each = each || strcmp(command->word[i].text, launchers[k]) == 0;
+    if (command->devices != NULL && (each || strchr(command->devices, ',') == NULL))
+        settings_add(settings, "CUDA_VISIBLE_DEVICES", command->devices,
+                     (struct loc){.name = name, .line = command->line})
+            ->kind = SETTING_LAUNCHER;
 }
 
 /* Whether a command is only arguments, as plan --emit writes them. */
@@ -210,8 +236,17 @@ static size_t count_options(const struct shell_command *command)
 {
     size_t count = 0;
     for (size_t i = 0; i < command->count; i++)
-        count += is_option(command->word[i].text);
+        count += is_option(command->word[i].text) || assigned_size(command->word[i].text) > 0;
     return count;
+}
+
+/* True if a command starts a program with arguments, or one of the programs that are known by name. */
+static bool is_launch(const struct shell_command *command)
+{
+    size_t first = find_arguments(command);
+    if (first > 0 && count_options(command) > 0)
+        return true;
+    return command->count > 0 && launch_format_of_command(command, first) != NULL;
 }
 
 /* Returns the command that launches a training: of those that start a program, the one with most arguments. */
@@ -220,9 +255,7 @@ static const struct shell_command *find_launch(const struct shell_script *script
     const struct shell_command *best = NULL;
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (find_arguments(command) == 0 || count_options(command) == 0)
-            continue;
-        if (best == NULL || count_options(command) > count_options(best))
+        if (is_launch(command) && (best == NULL || count_options(command) > count_options(best)))
             best = command;
     }
     return best;
@@ -233,30 +266,11 @@ static void remark_others(struct launch *launch, const char *name,
 {
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (command == launched || find_arguments(command) == 0 || count_options(command) == 0)
+        if (command == launched || !is_launch(command))
             continue;
         launch_remark(launch, REMARK_IGNORED, "another command",
                       (struct loc){.name = name, .line = command->line}, "%s", "");
     }
-}
-
-/* Reads here-documents that are JSON, as scripts write DeepSpeed's configuration. */
-static enum status read_documents(struct launch *launch, const char *name,
-                                  const struct shell_script *script, struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < script->documents && status == STATUS_OK; i++) {
-        const char *text = script->document[i].text;
-        if (text[strspn(text, " \t\r\n")] != '{')
-            continue;
-        struct text lines = {0}; /* so that messages name the lines of the script */
-        for (uint32_t line = 1; line < script->document[i].line; line++)
-            text_putc(&lines, '\n');
-        text_puts(&lines, text);
-        status = read_json(launch, name, lines.data, lines.size, diag);
-        text_release(&lines);
-    }
-    return status;
 }
 
 static enum status read_script(struct launch *launch, const char *name, const char *text,
@@ -266,9 +280,13 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     struct settings settings = {0};
     enum status status = shell_read(&script, name, text, size, diag);
     const struct shell_command *launched = find_launch(&script);
+    const struct launch_format *format = NULL;
     if (status == STATUS_OK && launched != NULL) {
         size_t first = find_arguments(launched);
-        add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
+        format = launch_format_of_command(launched, first);
+        if (first > 0)
+            add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
+        add_devices(&settings, name, launched, first);
         add_arguments(launch, &settings, name, launched, first, launched->count, SETTING_PROGRAM);
         remark_others(launch, name, &script, launched);
     }
@@ -276,15 +294,21 @@ static enum status read_script(struct launch *launch, const char *name, const ch
         if (is_arguments(&script.command[i]))
             add_arguments(launch, &settings, name, &script.command[i], 0, script.command[i].count,
                           SETTING_PROGRAM);
-    if (status == STATUS_OK && settings.count == 0)
+    if (status == STATUS_OK && settings.count == 0 && format == NULL)
         status = diag_error(
             diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
             "no command that starts a training run is found: expected a program (x.py, or -m "
             "module) with arguments, or only arguments");
+    if (format == NULL)
+        format = launch_format_of(&settings);
+    if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORKS))
+        status = launch_format_refuse(
+            format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
+            diag);
     if (status == STATUS_OK)
-        status = launch_take(launch, framework_of(&settings), &settings, diag);
+        status = launch_take(launch, framework_of(format, &settings), &settings, diag);
     if (status == STATUS_OK)
-        status = read_documents(launch, name, &script, diag);
+        status = launch_read_documents(launch, name, &script, diag);
     settings_release(&settings);
     shell_release(&script);
     return status;
@@ -332,8 +356,6 @@ static const char *first_mark(const char *text)
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag)
 {
-    struct settings settings = {0};
-    enum status status;
     name = arena_text(&launch->arena, name, strlen(name));
     if (size > TEXT_CONFIGURATION_MAX)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
@@ -341,18 +363,14 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     text = arena_text(&launch->arena, text, size); /* which ends in NUL */
     const char *mark = first_mark(text);
     if (ends_with(name, ".yaml") || ends_with(name, ".yml"))
-        return read_yaml(launch, name, text, size, diag);
+        return read_file(launch, name, text, size, settings_read_yaml, diag);
     if (*mark == '{')
         return read_json_first(launch, name, text, size, mark, diag);
     if (ends_with(name, ".json"))
         return read_json(launch, name, text, size, diag);
     if (!ends_with(name, ".toml") && *mark != '[')
         return read_script(launch, name, text, size, diag);
-    status = settings_read_toml(&settings, name, text, size, diag);
-    if (status == STATUS_OK)
-        status = launch_take(launch, LAUNCH_TORCHTITAN, &settings, diag);
-    settings_release(&settings);
-    return status;
+    return read_file(launch, name, text, size, settings_read_toml, diag);
 }
 
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag)

@@ -5,27 +5,87 @@
 
 #define ALSO LAUNCH_ALSO_SETS
 
+static const char config_file[] = "this file is not read by itself: give it with --from";
+static const char on_host[] = "parameters on the host: they stay on the device here, which needs "
+                              "more memory; gathers from the host take PCIe's time";
+static const char compiled[] = "torch.compile: --compile says that chains of kernels are one";
+
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+
+/* Arguments before the program; '-' in a name is '_' here. Sources: torch/distributed/run.py,
+ * deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and mpirun. */
 /* clang-format off */
 static const struct launch_row launcher_rows[] = {
     {"--nproc_per_node",   ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--nproc-per-node",   ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
     {"--num_gpus",         ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--gpus-per-node",    ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
-    {"--ntasks-per-node",  ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--num_accelerators", ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--gpus_per_node",    ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
+    {"--ntasks_per_node",  ALSO, LAUNCH_COUNT, LAUNCH_GPUS_A_NODE, NULL, NULL},
     {"--nnodes",           ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
     {"--num_nodes",        ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
     {"--nodes",            ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_processes",    ALSO, LAUNCH_COUNT, LAUNCH_PROCESSES, NULL, NULL},
+    {"-N",                 ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
     {"--num_machines",     ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
+    {"--num_processes",    ALSO, LAUNCH_COUNT, LAUNCH_PROCESSES, NULL, NULL},
+    {"--ntasks",           ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
+    {"-n",                 ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
+    {"-np",                ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
+    {"--include",          ALSO, LAUNCH_TEXT,  LAUNCH_DEVICES, NULL, NULL},
+    {"-i",                 ALSO, LAUNCH_TEXT,  LAUNCH_DEVICES, NULL, NULL},
+    {"CUDA_VISIBLE_DEVICES", ALSO, LAUNCH_TEXT, LAUNCH_VISIBLE, NULL, NULL},
     {"--mixed_precision",  ALSO, LAUNCH_TEXT,  LAUNCH_DTYPE, NULL, NULL},
     {"--zero_stage",       ALSO, LAUNCH_COUNT, LAUNCH_ZERO, NULL, NULL},
-    {"--config_file",      LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS, "this file is not read by itself: give it with --from", NULL},
+    {"--use_deepspeed",    ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
+    {"--deepspeed",        ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
+    {"--deepspeed_config", ALSO, LAUNCH_TEXT,  LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
+    {"--deepspeed_config_file", ALSO, LAUNCH_TEXT, LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
+    {"--offload_optimizer_device", ALSO, LAUNCH_TEXT, LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
+    {"--gradient_accumulation_steps", ALSO, LAUNCH_COUNT, LAUNCH_ACCUMULATION, NULL, NULL},
+    {"--use_fsdp",         ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--fsdp_version",     ALSO, LAUNCH_COUNT, LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"--fsdp_sharding_strategy", ALSO, LAUNCH_TEXT, LAUNCH_SHARDING, NULL, NULL},
+    {"--fsdp_reshard_after_forward", ALSO, LAUNCH_TEXT, LAUNCH_RESHARD, NULL, NULL},
+    {"--fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
+    {"--parallelism_config_dp_replicate_size", ALSO, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"--parallelism_config_dp_shard_size", ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
+    {"--parallelism_config_tp_size", ALSO, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
+    {"--parallelism_config_cp_size", ALSO, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
+    {"--parallelism_config_sp_size", ALSO, LAUNCH_COUNT, LAUNCH_SP, NULL, NULL},
+    {"--parallelism_config_cp_comm_strategy", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
+
+    {"--exclude",          UNMODELLED, "GPUs that are left out are not counted: give the number of GPUs with --gpus", NULL},
+    {"-e",                 UNMODELLED, "GPUs that are left out are not counted: give the number of GPUs with --gpus", NULL},
+    {"--hostfile",         UNMODELLED, "the nodes are in this file: give the GPUs with --gpus", NULL},
+    {"-H",                 UNMODELLED, "the nodes are in this file: give the GPUs with --gpus", NULL},
+    {"--machinefile",      UNMODELLED, "the nodes are in this file: give the GPUs with --gpus", NULL},
+    {"--deepspeed_hostfile", UNMODELLED, "the nodes are in this file: give the GPUs with --gpus", NULL},
+    {"--config_file",      UNMODELLED, config_file, NULL},
+    {"--fsdp_offload_params", UNMODELLED, on_host, NULL},
+    {"--offload_param_device", UNMODELLED, on_host, NULL},
+    {"--dynamo_backend",   UNMODELLED, compiled, NULL},
+    {"--use_megatron_lm",  UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
+    {"--cpu",              UNMODELLED, "training on the CPU: GPUs are predicted", NULL},
+    {"--tpu",              UNMODELLED, "training on TPUs: GPUs are predicted", NULL},
+    {"--autotuning",       UNMODELLED, "DeepSpeed searches for the settings: those of the file are predicted", NULL},
+    {"--elastic_training", UNMODELLED, "the batch follows from the number of GPUs: give it as --batch", NULL},
+    {"-m", IGNORED}, {"--module", IGNORED}, {"--standalone", IGNORED}, {"--rdzv*", IGNORED}, {"--master_*", IGNORED}, {"--node_rank", IGNORED},
+    {"--max_restarts", IGNORED}, {"--monitor_interval", IGNORED}, {"--role", IGNORED}, {"--local_addr", IGNORED}, {"--log*", IGNORED}, {"--tee", IGNORED},
+    {"--redirects", IGNORED}, {"--start_method", IGNORED}, {"--no_python", IGNORED}, {"--run_path", IGNORED}, {"--multi_gpu", IGNORED},
+    {"--machine_rank", IGNORED}, {"--main_*", IGNORED}, {"--same_network", IGNORED}, {"--num_cpu_threads_per_process", IGNORED}, {"--quiet", IGNORED},
+    {"--gpu_ids", IGNORED}, {"--gradient_clipping", IGNORED}, {"--launcher*", IGNORED}, {"--no_ssh*", IGNORED}, {"--ssh_port", IGNORED},
+    {"--force_multi", IGNORED}, {"--save_pid", IGNORED}, {"--enable_each_rank_log", IGNORED}, {"--bind_core*", IGNORED}, {"--no_local_rank", IGNORED},
+    {"--job_name", IGNORED}, {"--output", IGNORED}, {"--error", IGNORED}, {"--partition", IGNORED}, {"--time", IGNORED}, {"--account", IGNORED},
+    {"--mem", IGNORED}, {"--cpus_per_task", IGNORED}, {"--container_*", IGNORED}, {"-l", IGNORED}, {"-u", IGNORED}, {"-c", IGNORED},
+    {"--fsdp_transformer_layer_cls_to_wrap", IGNORED}, {"--fsdp_state_dict_type", IGNORED}, {"--fsdp_use_orig_params", IGNORED},
+    {"--fsdp_sync_module_states", IGNORED}, {"--fsdp_cpu_ram_efficient_loading", IGNORED},
 };
 /* clang-format on */
 
 const struct launch_table *launch_table(enum launch_framework framework)
 {
-    static const struct launch_table launchers = {launcher_rows, ARRAY_LEN(launcher_rows)};
+    static const struct launch_table launchers = {.row = launcher_rows,
+                                                  .count = ARRAY_LEN(launcher_rows)};
     static const struct launch_table *const tables[LAUNCH_FRAMEWORKS] = {
         [LAUNCH_TORCHTITAN] = &launch_torchtitan_table,
         [LAUNCH_MEGATRON] = &launch_megatron_table,

@@ -3,6 +3,7 @@
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/megatron_model.h"
 
+#include "base/units.h"
 #include "schedule/pipeline/pipeline.h"
 
 #include <string.h>
@@ -66,6 +67,7 @@ static const struct launch_row rows[] = {
     {"--overlap-param-gather",            SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_PARAMS, NULL, NULL},
     {"--optimizer-cpu-offload",           SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"--use-precision-aware-optimizer",   SETS, LAUNCH_SWITCH, LAUNCH_PRECISION_AWARE, NULL, NULL},
+    {"--no-create-attention-mask-in-dataloader", SETS, LAUNCH_SWITCH, LAUNCH_NO_MASK, NULL, NULL},
     {"--attention-dropout",               SETS, LAUNCH_NUMBER, LAUNCH_DROPOUT, NULL, NULL},
     {"--hidden-dropout",                  SETS, LAUNCH_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
     {"--recompute-granularity",           SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
@@ -124,21 +126,35 @@ static const struct launch_row rows[] = {
     {"--hybrid-*",               UNMODELLED, "layers other than attention: not alike", NULL},
     {"--reset-attention-mask",   UNMODELLED, "documents do not see each other: full causal attention is predicted, which is more work", NULL},
     {"--context-parallel-ulysses-degree", UNMODELLED, "of a fork", NULL},
+    {"--empty-unused-memory-level", UNMODELLED, "the allocator's cache is emptied in each step: less memory stays reserved, and steps are slower", "0"},
+    {"--ddp-bucket-size",        UNMODELLED, "sizes of the buckets of gradients: the framework's own are predicted", NULL},
+    {"--ddp-num-buckets",        UNMODELLED, "sizes of the buckets of gradients: the framework's own are predicted", NULL},
+    {"--ddp-pad-buckets-for-high-nccl-busbw", UNMODELLED, "sizes of the buckets of gradients: the framework's own are predicted", NULL},
+    {"--ddp-reduce-scatter-with-fp32-accumulation", UNMODELLED, "gradients are exchanged in bf16 and summed in fp32: a reduce-scatter is predicted", NULL},
+    {"--first-last-layers-bf16", UNMODELLED, "of products in 8 bits, which are predicted in bf16", NULL},
+    {"--high-priority-stream-groups", UNMODELLED, "priorities of collectives: none has any here", NULL},
+    {"--nccl-communicator-config-path", UNMODELLED, "settings of NCCL: its own choice is predicted", NULL},
+    {"--use-checkpoint-args",    UNMODELLED, "the checkpoint has the model's sizes: those of the arguments are predicted", NULL},
+    {"--is-hybrid-model",        UNMODELLED, "layers other than attention: not alike", NULL},
+    {"--no-rope-fusion",         UNMODELLED, "fused kernels are predicted: without them there are more memory-bound ones", NULL},
+    {"--yaml-cfg",               UNMODELLED, "this file is not read: give its settings as arguments", NULL},
 
-    MEGATRON_IGNORED,
-    {"--apply-layernorm-1p",     IGNORED}, {"--use-mcore-models", IGNORED}, {"--calculate-per-token-loss", IGNORED},
-    {"--use-checkpoint-args",    IGNORED}, {"--empty-unused-memory-level", IGNORED}, {"--manual-gc*", IGNORED},
-    {"--attention-softmax-in-fp32", IGNORED}, {"--rotary-*", IGNORED}, {"--use-rope-scaling", IGNORED},
-    {"--rope-scaling-factor",    IGNORED}, {"--no-rope-fusion", IGNORED}, {"--no-create-attention-mask-in-dataloader", IGNORED},
-    {"--te-rng-tracker",         IGNORED}, {"--dist-ckpt-*", IGNORED}, {"--use-dist-ckpt", IGNORED}, {"--auto-detect-ckpt-format", IGNORED},
-    {"--ddp-*",                  IGNORED}, {"--align-grad-reduce", IGNORED}, {"--mock-data", IGNORED}, {"--tiktoken-*", IGNORED},
-    {"--use-cpu-initialization", IGNORED}, {"--profile*", IGNORED}, {"--use-pytorch-profiler", IGNORED}, {"--nccl-communicator-config-path", IGNORED},
-    {"--high-priority-stream-groups", IGNORED}, {"--enable-ft-package", IGNORED}, {"--check-weight-hash-across-dp-replicas-interval", IGNORED},
-    {"--decoupled-*",            IGNORED}, {"--first-last-layers-bf16", IGNORED}, {"--straggler-*", IGNORED}, {"--no-check-for-nan-in-loss-and-grad", IGNORED},
-    {"--no-load-*",              IGNORED}, {"--no-save-*", IGNORED}, {"--local-rank", IGNORED}, {"--lazy-mpu-init", IGNORED}, {"--is-hybrid-model", IGNORED},
+    {"--data-args-path", IGNORED}, {"--num-dataset-*", IGNORED}, {"--load-main-params-from-ckpt", IGNORED}, {"--load-model-opt-format", IGNORED},
+    {"--no-mmap-*", IGNORED}, {"--async-save", IGNORED}, {"--apply-query-key-*", IGNORED},
+    {"--apply-layernorm-1p", IGNORED}, {"--use-mcore-models", IGNORED}, {"--calculate-per-token-loss", IGNORED},
+    {"--manual-gc*", IGNORED}, {"--attention-softmax-in-fp32", IGNORED}, {"--rotary-*", IGNORED},
+    {"--use-rope-scaling", IGNORED}, {"--rope-scaling-factor", IGNORED}, {"--te-rng-tracker", IGNORED},
+    {"--dist-ckpt-*", IGNORED}, {"--use-dist-ckpt", IGNORED}, {"--auto-detect-ckpt-format", IGNORED},
+    {"--ddp-average-in-collective", IGNORED}, {"--ddp-param-name-patterns-for-fp32-local-accumulation", IGNORED},
+    {"--mock-data", IGNORED}, {"--tiktoken-*", IGNORED}, {"--use-cpu-initialization", IGNORED},
+    {"--profile*", IGNORED}, {"--use-pytorch-profiler", IGNORED}, {"--enable-ft-package", IGNORED},
+    {"--check-weight-hash-across-dp-replicas-interval", IGNORED}, {"--decoupled-*", IGNORED},
+    {"--straggler-*", IGNORED}, {"--no-check-for-nan-in-loss-and-grad", IGNORED}, {"--local-rank", IGNORED},
+    {"--lazy-mpu-init", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_megatron_table = {rows, ARRAY_LEN(rows)};
+const struct launch_table launch_megatron_table = {
+    .row = rows, .count = ARRAY_LEN(rows), .shared = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -228,6 +244,8 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
         launch_say_text(l, LAUNCH_WINDOW_SKIP,
                         arena_printf(&l->arena, "%lld", (long long)m->full_attention_every));
     launch_say_count(l, LAUNCH_VOCAB, m->vocab);
+    launch_say_count(l, LAUNCH_NO_MASK,
+                     1); /* else each micro-batch has a mask of seq x seq bytes */
     megatron_batch_fields(l, c);
     if (c->pipeline == CHOICE_PIPELINE_INTERLEAVED)
         launch_say_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
@@ -320,10 +338,40 @@ static enum status weight_options(struct launch *l, struct launch_given given,
     return STATUS_OK;
 }
 
-static void recompute_options(struct launch *l)
+/* Adds a remark on modules of selective recomputation that are kept here, with the bytes that they keep on a GPU: the
+ * outputs of both norms, 4 h bytes a token, and between the products of the feed-forward part 6 f with a gate, 4 f
+ * without, of each layer of a stage and each micro-batch in flight. */
+static void remark_modules(struct launch *l, const struct launch_degrees *d)
 {
+    bool mlp = strstr(launch_text(l, LAUNCH_MODULES), "mlp") != NULL;
+    bool norms = strstr(launch_text(l, LAUNCH_MODULES), "layernorm") != NULL;
+    double hidden = launch_number(l, LAUNCH_HIDDEN, 0), tokens = launch_number(l, LAUNCH_SEQ, 0);
+    double ffn = launch_number(l, LAUNCH_FFN, 4 * hidden);
+    double bytes =
+        (norms ? 4 * hidden : 0) + (mlp ? (launch_on(l, LAUNCH_SWIGLU) ? 6 : 4) * ffn : 0);
+    bytes *= tokens * launch_number(l, LAUNCH_MICRO_BATCH, 1) * launch_number(l, LAUNCH_LAYERS, 0);
+    bytes /= (double)(d->tp * d->cp *
+                      d->hp); /* the first stage has as many in flight as there are stages */
+    struct text text = {0};
+    units_put_gib(&text, bytes);
+    if (bytes > 0)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                         "no module but core_attn is recomputed here: what the others would "
+                         "drop, %s on a GPU, is kept, and their work is not repeated",
+                         text.data);
+    else if (!launch_is(l, LAUNCH_MODULES, "core_attn"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
+                         "no module but core_attn is recomputed here: the others are kept, which "
+                         "needs more memory");
+    text_release(&text);
+}
+
+static void recompute_options(struct launch *l, const struct launch_degrees *d)
+{
+    bool modules = launch_said(l, LAUNCH_MODULES);
+    bool chosen = launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
     bool selective =
-        launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
+        chosen && (!modules || strstr(launch_text(l, LAUNCH_MODULES), "core_attn") != NULL);
     bool full = launch_is(l, LAUNCH_GRANULARITY, "full") || launch_on(l, LAUNCH_CHECKPOINTS);
     launch_option(l, full || selective ? LAUNCH_GRANULARITY : LAUNCH_FIELDS, "activations",
                   full        ? "full"
@@ -339,10 +387,30 @@ static void recompute_options(struct launch *l)
             l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
             "the input of each layer is kept here: memory of inputs is that many times "
             "less");
-    if (selective && launch_said(l, LAUNCH_MODULES) && !launch_is(l, LAUNCH_MODULES, "core_attn"))
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_MODULES,
-                         "core_attn alone is recomputed here: other modules are kept, which needs "
-                         "more memory");
+    if (chosen && !full && modules)
+        remark_modules(l, d);
+}
+
+/* The least bytes of a mask that are worth a remark: half a percent of a GPU's memory. */
+static const double MASK_LEAST = 1 << 28;
+
+/* Adds a remark on the mask that the loader makes of each micro-batch: one byte a pair of tokens on the GPUs of the
+ * first and the last stage (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
+static void remark_mask(struct launch *l)
+{
+    double seq = launch_number(l, LAUNCH_SEQ, 0);
+    double bytes = launch_number(l, LAUNCH_MICRO_BATCH, 1) * seq * seq;
+    if (launch_on(l, LAUNCH_NO_MASK) || bytes < MASK_LEAST)
+        return;
+    struct text text = {0};
+    units_put_gib(&text, bytes);
+    launch_remark_on(
+        l, REMARK_UNMODELLED, LAUNCH_SEQ,
+        "the loader makes a mask of seq x seq bytes a sequence: %s more on the GPUs of "
+        "the first and the last stage than is predicted; "
+        "--no-create-attention-mask-in-dataloader leaves it out",
+        text.data);
+    text_release(&text);
 }
 
 static enum status batch_options(struct launch *l, struct diag *diag)
@@ -415,7 +483,8 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
         status = batch_options(l, diag);
     if (status != STATUS_OK)
         return status;
-    recompute_options(l);
+    remark_mask(l);
+    recompute_options(l, &d);
     number_options(l);
     return STATUS_OK;
 }

@@ -1,8 +1,45 @@
 #include "predict/launch/megatron_model.h"
 
 #include "models/cluster.h"
+#include "predict/launch/launch_tables.h"
 
 #include <string.h>
+
+#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
+#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
+
+/* Arguments that both frameworks have: what is not modelled, and data, learning rates, checkpoints on disk, evaluation
+ * and logs, which have no effect on a step; also clipping and the like, whose cost is the same in every
+ * configuration. */
+/* clang-format off */
+static const struct launch_row shared_rows[] = {
+    {"--log-params-norm",       UNMODELLED, "a pass over the parameters in each step: under 1 % of it", NULL},
+    {"--log-num-zeros-in-grad", UNMODELLED, "a pass over the gradients in each step: under 1 % of it", NULL},
+    {"--log-straggler",         UNMODELLED, "timers of each part of a step", NULL},
+    {"--train-sync-interval",   UNMODELLED, "the host waits for the device every few steps", "0"},
+    {"--timing-log-level",      UNMODELLED, "timers wait for the device and for other ranks: steps are slower by what then no longer overlaps", "0"},
+    {"--distributed-backend",   UNMODELLED, "another library of collectives than NCCL", "nccl"},
+    {"--make-vocab-size-divisible-by", UNMODELLED, "the rows of the vocabulary are a multiple of this number: up to that many more, under 1 % of a step", "128"},
+    {"--extra-vocab-size",      UNMODELLED, "tokens beside those of the tokenizer: as many more rows of the embedding and the head", NULL},
+    {"--sft",                   UNMODELLED, "packed documents do not see each other: full causal attention is predicted, which is more work", NULL},
+    {"--no-masked-softmax-fusion", UNMODELLED, "fused kernels are predicted: without them there are more memory-bound ones", NULL},
+    {"--no-bias-*",             UNMODELLED, "fused kernels are predicted: without them there are more memory-bound ones", NULL},
+    {"--no-async-tensor-model-parallel-allreduce", UNMODELLED, "a collective of tensor ranks no longer overlaps a product of the backward", NULL},
+    {"--train-*", IGNORED}, {"--lr*", IGNORED}, {"--min-lr", IGNORED}, {"--override-*", IGNORED},
+    {"--weight-decay*", IGNORED}, {"--adam-*", IGNORED}, {"--clip-grad", IGNORED}, {"--init-method-*", IGNORED},
+    {"--seed", IGNORED}, {"--data-path", IGNORED}, {"--data-impl", IGNORED}, {"--data-cache-path", IGNORED},
+    {"--data-per-class-fraction", IGNORED}, {"--data-parallel-random-init", IGNORED}, {"--vocab-file", IGNORED},
+    {"--tokenizer-*", IGNORED}, {"--split", IGNORED}, {"--num-workers", IGNORED}, {"--log-*", IGNORED},
+    {"--tensorboard-*", IGNORED}, {"--wandb-*", IGNORED}, {"--timing-log-option", IGNORED}, {"--save*", IGNORED},
+    {"--load", IGNORED}, {"--eval-*", IGNORED}, {"--exit-*", IGNORED}, {"--distributed-timeout-minutes", IGNORED},
+    {"--initial-loss-scale", IGNORED}, {"--loss-scale*", IGNORED}, {"--min-loss-scale", IGNORED},
+    {"--hysteresis", IGNORED}, {"--no-query-key-layer-scaling", IGNORED}, {"--accumulate-*", IGNORED},
+    {"--mmap-*", IGNORED}, {"--no-load-*", IGNORED}, {"--no-save-*", IGNORED}, {"--finetune", IGNORED},
+    {"--dataloader-type", IGNORED}, {"--eod-mask-loss", IGNORED}, {"--reset-position-ids", IGNORED},
+};
+/* clang-format on */
+const struct launch_table launch_megatron_shared_table = {.row = shared_rows,
+                                                          .count = ARRAY_LEN(shared_rows)};
 
 /* ---- fields of choices ---- */
 

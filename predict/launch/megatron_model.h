@@ -20,31 +20,4 @@ void megatron_batch_options(struct launch *launch);
 enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
                                    const struct launch_degrees *degrees, struct diag *diag);
 
-/* Rows of arguments that have no effect on a predicted step: data, learning rates, checkpoints on disk, evaluation
- * and logs; also clipping and the like, whose cost is the same in every configuration. */
-#define MEGATRON_ROW(name)                                                                         \
-    {                                                                                              \
-        name, LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL                               \
-    }
-#define MEGATRON_IGNORED                                                                           \
-    MEGATRON_ROW("--train-*"), MEGATRON_ROW("--lr*"), MEGATRON_ROW("--min-lr"),                    \
-        MEGATRON_ROW("--override-*"), MEGATRON_ROW("--weight-decay*"), MEGATRON_ROW("--adam-*"),   \
-        MEGATRON_ROW("--clip-grad"), MEGATRON_ROW("--init-method-*"), MEGATRON_ROW("--seed"),      \
-        MEGATRON_ROW("--data-*"), MEGATRON_ROW("--vocab-file"), MEGATRON_ROW("--tokenizer-*"),     \
-        MEGATRON_ROW("--split"), MEGATRON_ROW("--num-workers"), MEGATRON_ROW("--num-dataset-*"),   \
-        MEGATRON_ROW("--log-*"), MEGATRON_ROW("--tensorboard-*"), MEGATRON_ROW("--wandb-*"),       \
-        MEGATRON_ROW("--timing-*"), MEGATRON_ROW("--save*"), MEGATRON_ROW("--load*"),              \
-        MEGATRON_ROW("--eval-*"), MEGATRON_ROW("--exit-*"), MEGATRON_ROW("--distributed-*"),       \
-        MEGATRON_ROW("--initial-loss-scale"), MEGATRON_ROW("--loss-scale*"),                       \
-        MEGATRON_ROW("--min-loss-scale"), MEGATRON_ROW("--hysteresis"),                            \
-        MEGATRON_ROW("--no-query-key-layer-scaling"), MEGATRON_ROW("--apply-query-key-*"),         \
-        MEGATRON_ROW("--make-vocab-size-divisible-by"),                                            \
-        MEGATRON_ROW("--no-masked-softmax-fusion"), MEGATRON_ROW("--no-bias-*"),                   \
-        MEGATRON_ROW("--accumulate-*"), MEGATRON_ROW("--no-mmap-*"), MEGATRON_ROW("--mmap-*"),     \
-        MEGATRON_ROW("--no-load-optim"), MEGATRON_ROW("--finetune"), MEGATRON_ROW("--sft"),        \
-        MEGATRON_ROW("--dataloader-type"), MEGATRON_ROW("--eod-mask-loss"),                        \
-        MEGATRON_ROW("--reset-position-ids"), MEGATRON_ROW("--async-save"),                        \
-        MEGATRON_ROW("--no-async-tensor-model-parallel-allreduce"),                                \
-        MEGATRON_ROW("--extra-vocab-size")
-
 #endif

@@ -268,11 +268,14 @@ static enum status record(struct shell_reader *s, struct shell_words *words)
             words->word[i + 1].text[0] == '-' && strchr(words->word[i + 1].text, 'c') != NULL &&
             words->word[i + 1].text[1] != '-')
             return run_inner(s, words, i + 2, false);
+    static const char visible[] = "CUDA_VISIBLE_DEVICES";
+    const struct shell_variable *devices = shell_find(s->shell, visible, sizeof visible - 1);
     script->command =
         heap_grow(script->command, &script->capacity, script->count + 1, sizeof *script->command);
     script->command[script->count++] = (struct shell_command){
         .word = words->word,
         .count = words->count,
+        .devices = devices != NULL && devices->value.count > 0 ? devices->value.word[0].text : NULL,
         .line = words->word[0].line,
         .unsure = s->runs == ANSWER_OPEN,
     };
@@ -343,6 +346,8 @@ static enum status read_command(struct shell_reader *s)
     char joined = s->joined;
     enum status status = STATUS_OK;
     bool bracket = false;
+    unsigned documents = s->pendings;
+    s->output = NULL;
     s->runs = joined_runs(s);
     if (s->runs == ANSWER_OPEN && runs == ANSWER_YES)
         s->open_line = s->line;
@@ -365,7 +370,6 @@ static enum status read_command(struct shell_reader *s)
             shell_add_word(s->shell, &words, s->at, size, s->line);
             s->at += size;
         } else if (digits || both || c == '<' || c == '>') {
-            s->at += digits;
             status = shell_read_redirection(s);
         } else if (strchr("\n;&|()", c) != NULL && c != '\0') {
             break;
@@ -379,6 +383,8 @@ static enum status read_command(struct shell_reader *s)
         if (words.count > SHELL_WORDS_MAX)
             status = shell_fault(s, "a command has too many words to be read");
     }
+    for (; documents < s->pendings; documents++)
+        s->pending[documents].file = s->output;
     if (status == STATUS_OK) {
         enum shell_answer end = shell_command_answer(&words);
         end = s->inverted ? shell_not(end) : end;

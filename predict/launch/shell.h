@@ -27,13 +27,16 @@ struct shell_word {
 struct shell_command {
     struct shell_word *word;
     size_t count;
+    const char *devices; /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
     uint32_t line;
     bool unsure; /* whether it runs depends on something open */
 };
 
 struct shell_document {
     const char *text; /* of a here-document, with its variables filled in */
-    uint32_t line;    /* of its first line */
+    const char *
+        file; /* into which its command writes; NULL: none is named, or it is known only in a run */
+    uint32_t line; /* of its first line */
 };
 
 /* All-zero is empty. Texts live in the arena, arrays on the heap. */

@@ -34,7 +34,9 @@ enum status shell_read_documents(struct shell_reader *s)
             script->document = heap_grow(script->document, &script->document_capacity,
                                          script->documents + 1, sizeof *script->document);
             script->document[script->documents++] =
-                (struct shell_document){arena_text(&script->arena, text->data, text->size), first};
+                (struct shell_document){.text = arena_text(&script->arena, text->data, text->size),
+                                        .file = here->file,
+                                        .line = first};
         }
         text_release(&body);
         text_release(&filled);
@@ -43,12 +45,28 @@ enum status shell_read_documents(struct shell_reader *s)
     return status;
 }
 
+/* Notes the file of "> word" or ">> word". */
+static enum status note_output(struct shell_reader *s, const char *word, const char *end)
+{
+    struct text file = {0};
+    text_puts(&file, "");
+    enum status status = shell_expand_text(s->shell, &file, word, end, s->line, false);
+    if (status == STATUS_OK)
+        s->output = strchr(file.data, SETTING_OPEN) != NULL
+                        ? NULL
+                        : arena_text(&s->shell->script->arena, file.data, file.size);
+    text_release(&file);
+    return status;
+}
+
 enum status shell_read_redirection(struct shell_reader *s)
 {
+    char stream = *s->at >= '0' && *s->at <= '9' ? *s->at++ : '1';
     const char *sign = s->at;
     uint32_t lines = 0;
     while (s->at < s->end && (*s->at == '<' || *s->at == '>' || *s->at == '&'))
         s->at++;
+    bool output = stream == '1' && *sign == '>' && s->at[-1] == '>';
     bool here = s->at - sign == 2 && sign[0] == '<' && sign[1] == '<';
     bool tabs = here && s->at < s->end && *s->at == '-';
     s->at += tabs;
@@ -66,6 +84,8 @@ enum status shell_read_redirection(struct shell_reader *s)
         return shell_fault(s, "a quote has no end");
     s->at = end;
     s->line += lines;
+    if (output && end > word)
+        return note_output(s, word, end);
     if (!here || end == word || s->pendings == ARRAY_LEN(s->pending))
         return STATUS_OK;
     struct text mark = {0};

@@ -22,6 +22,7 @@ struct shell_frame {
 
 struct shell_here_document {
     const char *mark; /* the line that ends it */
+    const char *file; /* into which its command writes; NULL: none is known */
     bool quoted;      /* its variables are not expanded */
     bool tabs;        /* tabs at the beginning of its lines are dropped (<<-) */
 };
@@ -40,6 +41,7 @@ struct shell_reader {
     struct shell_here_document
         pending[4]; /* announced in the present line; they begin on the next */
     unsigned pendings;
+    const char *output; /* the file into which the present command writes; NULL: none is known */
 };
 
 /* Reports that the script cannot be read at the present line; what: why, a whole sentence. */
@@ -54,8 +56,8 @@ enum shell_answer shell_not(enum shell_answer answer);
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
- * noted in s->pending; any other redirection is skipped. */
+/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
+ * noted in s->pending, and the file of an output in s->output; any other redirection is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */

@@ -74,25 +74,42 @@ static const struct launch_row rows[] = {
     {"training.mixed_precision_reduce", UNMODELLED, "gradients are reduced in fp32 here: twice the bytes of bf16", "float32"},
     {"optimizer.name",                  UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
     {"optimizer.early_step_in_backward", UNMODELLED, "gradients of all layers are kept until the step here: more memory", NULL},
-    {"compile.components",              IGNORED},
+    {"compile.components",              ALSO, LAUNCH_TEXT, LAUNCH_COMPILED, NULL, NULL},
+    {"compile.backend",                 UNMODELLED, "another compiler than inductor", "inductor"},
     {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
     {"peft.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
     {"lora.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
     {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
 
-    {"job.*", IGNORED}, {"profiling.*", IGNORED}, {"metrics.*", IGNORED}, {"lr_scheduler.*", IGNORED},
-    {"checkpoint.*", IGNORED}, {"optimizer.*", IGNORED}, {"dataset.*", IGNORED}, {"validation.*", IGNORED},
-    {"float8.*", IGNORED}, {"mx.*", IGNORED}, {"comm.*", IGNORED}, {"fault_tolerance.*", IGNORED}, {"memory_estimation.*", IGNORED},
-    {"debug.*", IGNORED}, {"experimental.custom_*", IGNORED}, {"experimental.enable_compiled_autograd", UNMODELLED, "launches of the backward: a few percent at most", NULL},
-    {"model.tokenizer_path", IGNORED}, {"model.hf_assets_path", IGNORED}, {"model.norm_type", IGNORED},
-    {"model.tokenizer_type", IGNORED}, {"model.print_after_conversion", IGNORED}, {"model.use_flex_attn", UNMODELLED, "other kernels of attention: FlashAttention-2 is predicted", NULL},
-    {"model.attn_mask_type", UNMODELLED, "full causal attention is predicted, which is more work than masked documents", "causal"},
+    {"job.config_file",                 UNMODELLED, "this file is not read by itself: give it with --from", NULL},
+    {"optimizer.implementation",        UNMODELLED, "one kernel for all parameters is predicted: others take longer", "fused"},
+    {"comm.mode",                       UNMODELLED, "no collectives: they are predicted", "default"},
+    {"fault_tolerance.enable",          UNMODELLED, "replicas that may fail, and synchronise every few steps: a step of all ranks is predicted", NULL},
+    {"memory_estimation.enabled",       UNMODELLED, "no training: a training step is predicted", NULL},
+    {"debug.deterministic",             UNMODELLED, "deterministic kernels, of which some are slower", NULL},
+    {"training.deterministic",          UNMODELLED, "deterministic kernels, of which some are slower", NULL},
+    {"debug.moe_force_load_balance",    UNMODELLED, "experts: a dense model is predicted", NULL},
+    {"training.gc_debug",               UNMODELLED, "Python collects garbage in each step: the host may fall behind", NULL},
+    {"training.data_parallel_type",     UNMODELLED, "FSDP is predicted", "fsdp"},
+    {"float8.filter_fqns", IGNORED}, {"mx.filter_fqns", IGNORED}, {"dataset.*", IGNORED},
+    {"float8.*",                        UNMODELLED, eight_bits, NULL},
+    {"mx.*",                            UNMODELLED, eight_bits, NULL},
+    {"model.norm_type",                 UNMODELLED, "RMSNorm is predicted, which has no biases", "rmsnorm fused_rmsnorm"},
+    {"experimental.enable_compiled_autograd", UNMODELLED, "launches of the backward: a few percent at most", NULL},
+    {"model.use_flex_attn",             UNMODELLED, "other kernels of attention: FlashAttention-2 is predicted", NULL},
+    {"model.attn_mask_type",            UNMODELLED, "full causal attention is predicted, which is more work than masked documents", "causal"},
+    {"job.*", IGNORED}, {"profiling.*", IGNORED}, {"metrics.*", IGNORED}, {"lr_scheduler.*", IGNORED}, {"checkpoint.*", IGNORED},
+    {"optimizer.lr", IGNORED}, {"optimizer.beta1", IGNORED}, {"optimizer.beta2", IGNORED}, {"optimizer.eps", IGNORED}, {"optimizer.weight_decay", IGNORED},
+    {"validation.*", IGNORED}, {"fault_tolerance.*", IGNORED}, {"memory_estimation.*", IGNORED},
+    {"comm.init_timeout_seconds", IGNORED}, {"comm.train_timeout_seconds", IGNORED}, {"comm.trace_buf_size", IGNORED}, {"comm.save_traces_*", IGNORED},
+    {"debug.seed", IGNORED}, {"debug.deterministic_warn_only", IGNORED}, {"experimental.custom_*", IGNORED},
+    {"model.tokenizer_path", IGNORED}, {"model.hf_assets_path", IGNORED}, {"model.tokenizer_type", IGNORED}, {"model.print_after_conversion", IGNORED},
     {"training.steps", IGNORED}, {"training.max_norm", IGNORED}, {"training.dataset*", IGNORED}, {"training.warmup_steps", IGNORED},
-    {"training.seed", IGNORED}, {"training.deterministic", IGNORED}, {"training.gc_*", IGNORED}, {"training.data_parallel_type", IGNORED},
+    {"training.seed", IGNORED}, {"training.gc_freq", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_torchtitan_table = {rows, ARRAY_LEN(rows)};
+const struct launch_table launch_torchtitan_table = {.row = rows, .count = ARRAY_LEN(rows)};
 
 /* ---- flavors: torchtitan/models/llama3/__init__.py; llama2 of torchtitan 0.0.2 ---- */
 
@@ -441,7 +458,9 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         launch_option(l, LAUNCH_DTYPE, "states", "bf16");
     launch_option(l, LAUNCH_PARAM_DTYPE, "dtype",
                   launch_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
-    if (launch_on(l, LAUNCH_COMPILE))
+    bool layers = !launch_said(l, LAUNCH_COMPILED) ||
+                  strstr(launch_text(l, LAUNCH_COMPILED), "model") != NULL;
+    if (launch_on(l, LAUNCH_COMPILE) && layers)
         launch_option(l, LAUNCH_COMPILE, "compile", NULL);
     return STATUS_OK;
 }

@@ -17,6 +17,11 @@ static const char adapters[] = "adapters: all weights are trained here, with gra
 static const char on_host[] =
     "parameters on the host: they stay on the device here, which needs more "
     "memory; gathers from the host take PCIe's time";
+static const char wrapping[] =
+    "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
+static const char backward_prefetch[] =
+    "the next layer's weights are gathered ahead here, as FSDP2 always does";
+static const char forward_prefetch[] = "gathers are issued in the order of the layers here";
 
 /* clang-format off */
 static const struct launch_row accelerate_rows[] = {
@@ -44,14 +49,30 @@ static const struct launch_row accelerate_rows[] = {
     {"fsdp_config.fsdp_offload_params",         UNMODELLED, on_host, NULL},
     {"deepspeed_config.offload_param_device",   UNMODELLED, on_host, NULL},
     {"deepspeed_config.deepspeed_moe_layer_cls_names", UNMODELLED, "experts: a dense model is predicted", NULL},
-    {"dynamo_*",                                UNMODELLED, "torch.compile: --compile says that chains of kernels are one", NULL},
+    {"dynamo_config.dynamo_backend",            UNMODELLED, "torch.compile: --compile says that chains of kernels are one", NULL},
+    {"dynamo_config.*",                         IGNORED},
     {"megatron_lm_config.*",                    UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
     {"fp8_config.*",                            UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
-    {"parallelism_config.parallelism_config_*", IGNORED}, {"fsdp_config.fsdp_auto_wrap_policy", IGNORED},
-    {"fsdp_config.*", IGNORED}, {"deepspeed_config.*", IGNORED}, {"compute_environment", IGNORED}, {"debug", IGNORED},
-    {"downcast_bf16", IGNORED}, {"machine_rank", IGNORED}, {"main_*", IGNORED}, {"rdzv_*", IGNORED}, {"same_network", IGNORED},
-    {"tpu_*", IGNORED}, {"use_cpu", IGNORED}, {"gpu_ids", IGNORED}, {"enable_cpu_affinity", IGNORED}, {"mpirun_config.*", IGNORED},
-    {"commands", IGNORED}, {"command_file", IGNORED}, {"ipex_config.*", IGNORED}, {"deepspeed_hostfile", IGNORED},
+    {"parallelism_config.parallelism_config_sp_attn_implementation", ALSO, LAUNCH_TEXT, LAUNCH_ATTENTION, NULL, NULL},
+    {"fsdp_config.fsdp_auto_wrap_policy",       UNMODELLED, wrapping, "TRANSFORMER_BASED_WRAP"},
+    {"fsdp_config.fsdp_min_num_params",         UNMODELLED, wrapping, NULL},
+    {"fsdp_config.fsdp_backward_prefetch*",     UNMODELLED, backward_prefetch, "BACKWARD_PRE"},
+    {"fsdp_config.fsdp_forward_prefetch",       UNMODELLED, forward_prefetch, NULL},
+    {"deepspeed_config.deepspeed_hostfile",     UNMODELLED, "the nodes are in this file: give the GPUs with --gpus", NULL},
+    {"deepspeed_config.deepspeed_inclusion_filter", UNMODELLED, "some of the GPUs: num_processes says how many are predicted", NULL},
+    {"deepspeed_config.deepspeed_exclusion_filter", UNMODELLED, "some of the GPUs: num_processes says how many are predicted", NULL},
+    {"deepspeed_config.zero3_init_flag",        IGNORED}, {"deepspeed_config.zero3_save_16bit_model", IGNORED},
+    {"deepspeed_config.gradient_clipping",      IGNORED}, {"deepspeed_config.offload_optimizer_nvme_path", IGNORED},
+    {"deepspeed_config.offload_param_nvme_path", IGNORED}, {"deepspeed_config.deepspeed_multinode_launcher", IGNORED},
+    {"use_cpu",                                 UNMODELLED, "training on the CPU: GPUs are predicted", NULL},
+    {"tpu_use_cluster",                         UNMODELLED, "training on TPUs: GPUs are predicted", NULL},
+    {"fsdp_config.fsdp_cpu_ram_efficient_loading", IGNORED}, {"fsdp_config.fsdp_state_dict_type", IGNORED}, {"fsdp_config.fsdp_sync_module_states", IGNORED},
+    {"fsdp_config.fsdp_transformer_layer_cls_to_wrap", IGNORED}, {"fsdp_config.fsdp_use_orig_params", IGNORED}, {"compute_environment", IGNORED},
+    {"parallelism_config.parallelism_config_cp_backend", IGNORED}, {"parallelism_config.parallelism_config_sp_backend", IGNORED},
+    {"parallelism_config.parallelism_config_sp_seq_length*", IGNORED},
+    {"debug", IGNORED}, {"downcast_bf16", IGNORED}, {"machine_rank", IGNORED}, {"main_*", IGNORED}, {"rdzv_*", IGNORED}, {"same_network", IGNORED},
+    {"tpu_use_sudo", IGNORED}, {"tpu_name", IGNORED}, {"tpu_zone", IGNORED}, {"tpu_vm", IGNORED}, {"tpu_env", IGNORED},
+    {"gpu_ids", IGNORED}, {"enable_cpu_affinity", IGNORED}, {"mpirun_config.*", IGNORED}, {"commands", IGNORED}, {"command_file", IGNORED},
 };
 
 static const struct launch_row trainer_rows[] = {
@@ -82,48 +103,133 @@ static const struct launch_row trainer_rows[] = {
     {"padding_free",                 UNMODELLED, "sequences of one batch in a row: each has the whole length here", NULL},
     {"activation_offloading",        UNMODELLED, "activations on the host: they stay on the device here, which needs more memory", NULL},
     {"group_by_length",              UNMODELLED, "batches of short sequences: each has the whole length here", NULL},
-    {"neftune_noise_alpha",          IGNORED},
+    {"neftune_noise_alpha",          UNMODELLED, "noise on the embeddings: under 1 % of a step", NULL},
+    {"config",                       UNMODELLED, "this file is not read by itself: give it with --from", NULL},
+    {"per_gpu_train_batch_size",     ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"tf32",                         ALSO, LAUNCH_SWITCH, LAUNCH_TF32, NULL, NULL},
+    {"fsdp_config.activation_checkpointing",      ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
+    {"fsdp_config.fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
+    {"fsdp_config.reshard_after_forward",         ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
+    {"fsdp_config.fsdp_reshard_after_forward",    ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
+    {"fsdp_config.version",          ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.fsdp_version",     ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.offload_params",   UNMODELLED, on_host, NULL}, {"fsdp_config.fsdp_offload_params", UNMODELLED, on_host, NULL},
+    {"fsdp_config.backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"}, {"fsdp_config.fsdp_backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"},
+    {"fsdp_config.forward_prefetch", UNMODELLED, forward_prefetch, NULL}, {"fsdp_config.fsdp_forward_prefetch", UNMODELLED, forward_prefetch, NULL},
+    {"fsdp_config.min_num_params",   UNMODELLED, wrapping, NULL}, {"fsdp_config.fsdp_min_num_params", UNMODELLED, wrapping, NULL}, {"fsdp_min_num_params", UNMODELLED, wrapping, NULL},
+    {"fsdp_config.auto_wrap_policy", UNMODELLED, wrapping, "TRANSFORMER_BASED_WRAP"}, {"fsdp_config.fsdp_auto_wrap_policy", UNMODELLED, wrapping, "TRANSFORMER_BASED_WRAP"},
+    {"fsdp_config.limit_all_gathers", UNMODELLED, "one gather ahead is predicted: more of them need more memory", "true"},
+    {"fsdp_config.xla*",             UNMODELLED, "FSDP of XLA: that of PyTorch is predicted", NULL},
+    {"fsdp_config.transformer_layer_cls_to_wrap", IGNORED}, {"fsdp_config.fsdp_transformer_layer_cls_to_wrap", IGNORED}, {"fsdp_transformer_layer_cls_to_wrap", IGNORED},
+    {"fsdp_config.use_orig_params",  IGNORED}, {"fsdp_config.fsdp_use_orig_params", IGNORED}, {"fsdp_config.sync_module_states", IGNORED},
+    {"fsdp_config.fsdp_sync_module_states", IGNORED}, {"fsdp_config.cpu_ram_efficient_loading", IGNORED}, {"fsdp_config.fsdp_cpu_ram_efficient_loading", IGNORED},
+    {"fsdp_config.state_dict_type",  IGNORED}, {"fsdp_config.fsdp_state_dict_type", IGNORED},
+    {"fsdp_config",                  UNMODELLED, "this file is not read: give its settings under fsdp_config, or Accelerate's file with --from", NULL},
+    {"packing_strategy",             UNMODELLED, "documents do not see each other: full causal attention is predicted, which is more work", "wrapped"},
+    {"ddp_backend",                  UNMODELLED, "another library of collectives than NCCL", "nccl"},
+    {"ddp_bucket_cap_mb",            UNMODELLED, "sizes of the buckets of gradients: PyTorch's 25 MB are predicted", "25"},
+    {"ddp_find_unused_parameters",   UNMODELLED, "DDP walks over the graph after each forward", NULL},
+    {"max_prompt_length",            UNMODELLED, "prompts of a length of their own: --seq is of prompt and answer", NULL},
+    {"max_completion_length",        UNMODELLED, "answers of a length of their own: --seq is of prompt and answer", NULL},
+    {"torch_empty_cache_steps",      UNMODELLED, "the allocator's cache is emptied every few steps: less memory stays reserved, and steps are slower", NULL},
+    {"full_determinism",             UNMODELLED, "deterministic kernels, of which some are slower", NULL},
+    {"label_smoothing_factor",       UNMODELLED, "the loss reads the logits once more", NULL},
+    {"auto_find_batch_size",         UNMODELLED, "the micro-batch is halved until it fits: the file's is predicted", NULL},
+    {"use_cpu",                      UNMODELLED, "training on the CPU: GPUs are predicted", NULL}, {"no_cuda", UNMODELLED, "training on the CPU: GPUs are predicted", NULL},
     {"use_vllm",                     UNMODELLED, "generation between steps: only the training step is predicted", NULL},
     {"ref_model*",                   UNMODELLED, "a reference model's forward: it is not predicted, about a third of a step more", NULL},
     {"beta",                         UNMODELLED, "preference training: two sequences a sample, and for DPO a reference model's forward", NULL},
     {"loss_type",                    UNMODELLED, "preference training: two sequences a sample, and for DPO a reference model's forward", NULL},
     {"router_aux_loss_coef",         UNMODELLED, "experts: a dense model is predicted", NULL},
-    {"dataset*", IGNORED}, {"data_*", IGNORED}, {"dataloader_*", IGNORED}, {"chat_template*", IGNORED}, {"model_revision", IGNORED},
-    {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED}, {"pad_token", IGNORED},
-    {"learning_rate", IGNORED}, {"lr_*", IGNORED}, {"warmup_*", IGNORED}, {"weight_decay", IGNORED}, {"adam_*", IGNORED}, {"max_grad_norm", IGNORED},
-    {"num_train_epochs", IGNORED}, {"max_steps", IGNORED}, {"seed", IGNORED}, {"data_seed", IGNORED}, {"do_*", IGNORED}, {"eval_*", IGNORED},
+    {"dataset*", IGNORED}, {"data_seed", IGNORED}, {"data_dir", IGNORED}, {"data_files", IGNORED}, {"dataloader_*", IGNORED},
+    {"chat_template*", IGNORED}, {"model_revision", IGNORED}, {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED},
+    {"pad_token", IGNORED}, {"learning_rate", IGNORED}, {"lr_*", IGNORED}, {"warmup_*", IGNORED}, {"weight_decay", IGNORED}, {"adam_*", IGNORED},
+    {"max_grad_norm", IGNORED}, {"num_train_epochs", IGNORED}, {"max_steps", IGNORED}, {"seed", IGNORED}, {"do_*", IGNORED}, {"eval_*", IGNORED},
     {"evaluation_strategy", IGNORED}, {"per_device_eval_batch_size", IGNORED}, {"log_*", IGNORED}, {"logging_*", IGNORED}, {"report_to", IGNORED},
-    {"save_*", IGNORED}, {"output_dir", IGNORED}, {"overwrite_output_dir", IGNORED}, {"push_to_hub*", IGNORED}, {"hub_*", IGNORED}, {"run_name", IGNORED},
-    {"remove_unused_columns", IGNORED}, {"gradient_checkpointing_kwargs*", IGNORED}, {"ddp_*", IGNORED}, {"disable_tqdm", IGNORED}, {"preprocessing_*", IGNORED},
-    {"average_tokens_across_devices", IGNORED}, {"assistant_only_loss", IGNORED}, {"completion_only_loss", IGNORED}, {"packing_strategy", IGNORED}, {"use_cache", IGNORED},
-    {"resume_from_checkpoint", IGNORED}, {"include_*", IGNORED}, {"load_best_model_at_end", IGNORED}, {"metric_for_best_model", IGNORED}, {"tf32", IGNORED},
-    {"system_prompt", IGNORED}, {"benchmarks", IGNORED}, {"callbacks", IGNORED}, {"wandb_*", IGNORED}, {"max_prompt_length", IGNORED}, {"fsdp_config*", IGNORED},
-    {"local_rank", IGNORED}, {"config", IGNORED}, {"deepspeed_*", IGNORED}, {"truncation_mode", IGNORED}, {"max_completion_length", IGNORED},
+    {"save_*", IGNORED}, {"output_dir", IGNORED}, {"overwrite_output_dir", IGNORED}, {"push_to_hub*", IGNORED}, {"hub_*", IGNORED},
+    {"run_name", IGNORED}, {"remove_unused_columns", IGNORED}, {"gradient_checkpointing_kwargs*", IGNORED}, {"ddp_timeout", IGNORED},
+    {"ddp_broadcast_buffers", IGNORED}, {"disable_tqdm", IGNORED}, {"preprocessing_num_workers", IGNORED}, {"average_tokens_across_devices", IGNORED},
+    {"assistant_only_loss", IGNORED}, {"completion_only_loss", IGNORED}, {"use_cache", IGNORED}, {"resume_from_checkpoint", IGNORED},
+    {"include_*", IGNORED}, {"load_best_model_at_end", IGNORED}, {"metric_for_best_model", IGNORED}, {"greater_is_better", IGNORED},
+    {"system_prompt", IGNORED}, {"benchmarks", IGNORED}, {"callbacks", IGNORED}, {"wandb_*", IGNORED}, {"local_rank", IGNORED},
+    {"truncation_mode", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_accelerate_table = {accelerate_rows, ARRAY_LEN(accelerate_rows)};
-const struct launch_table launch_trainer_table = {trainer_rows, ARRAY_LEN(trainer_rows)};
+const struct launch_table launch_accelerate_table = {.row = accelerate_rows,
+                                                     .count = ARRAY_LEN(accelerate_rows)};
+const struct launch_table launch_trainer_table = {.row = trainer_rows,
+                                                  .count = ARRAY_LEN(trainer_rows)};
 
 static bool says_zero(const struct launch *l)
 {
     return launch_said(l, LAUNCH_ZERO) || launch_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
-           l->has[LAUNCH_DEEPSPEED_JSON];
+           launch_on(l, LAUNCH_DEEPSPEED) || l->has[LAUNCH_DEEPSPEED_JSON];
 }
 
-/* True if a file gives this sharding by its name in Accelerate, or by the number that older files have. */
+/* True if the setting `fsdp` has a word, or one that begins so and goes on with '_'. Older files of Accelerate have a
+ * number. */
+static bool shards_by(const struct launch *l, const char *word)
+{
+    size_t size = strlen(word);
+    const char *text = launch_said(l, LAUNCH_SHARDING) ? launch_text(l, LAUNCH_SHARDING) : "";
+    for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
+        if (c_same_letters_n(text, word, size) && strchr(" _", text[size]) != NULL)
+            return true;
+        text += strcspn(text, " ");
+    }
+    return false;
+}
+
 static bool shards_as(const struct launch *l, const char *name, const char *number)
 {
-    return launch_is(l, LAUNCH_SHARDING, name) || launch_is(l, LAUNCH_SHARDING, number) ||
-           launch_is(l, LAUNCH_RESHARD, name) ||
-           (launch_said(l, LAUNCH_SHARDING) &&
-            c_same_letters_n(launch_text(l, LAUNCH_SHARDING), name, strlen(name)));
+    return shards_by(l, name) || shards_by(l, number) || launch_is(l, LAUNCH_RESHARD, name);
+}
+
+/* True if a file asks for FSDP. */
+static bool has_fsdp(const struct launch *l)
+{
+    static const char *const offs[] = {"", "false", "no", "none"};
+    bool asks = launch_said(l, LAUNCH_SHARDING);
+    for (size_t i = 0; i < ARRAY_LEN(offs); i++)
+        asks = asks && !launch_is(l, LAUNCH_SHARDING, offs[i]);
+    return asks || launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_on(l, LAUNCH_FSDP);
+}
+
+/* Fails if a file names a kind of training or of sharding that is not known. */
+static enum status check_sharding(const struct launch *l, struct diag *diag)
+{
+    static const char *const kinds[] = {"NO", "MULTI_GPU", "FSDP", "DEEPSPEED"};
+    static const char *const words[] = {"full_shard", "shard_grad_op",
+                                        "no_shard",   "hybrid_shard",
+                                        "offload",    "auto_wrap",
+                                        "true",       "false",
+                                        "no",         "none",
+                                        "1",          "2",
+                                        "3",          "4",
+                                        "5"};
+    bool known = !launch_said(l, LAUNCH_DISTRIBUTED);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        known = known || launch_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
+    if (!known)
+        return launch_bad(l, LAUNCH_DISTRIBUTED, diag,
+                          "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
+                          "MEGATRON_LM give Megatron's arguments",
+                          launch_text(l, LAUNCH_DISTRIBUTED));
+    known = !launch_said(l, LAUNCH_SHARDING) || launch_text(l, LAUNCH_SHARDING)[0] == '\0';
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        known = known || shards_by(l, words[i]);
+    if (!known)
+        return launch_bad(l, LAUNCH_SHARDING, diag,
+                          "'%s' is no kind of FSDP: full_shard, shard_grad_op, no_shard and "
+                          "hybrid_shard are",
+                          launch_text(l, LAUNCH_SHARDING));
+    return STATUS_OK;
 }
 
 /* Returns how ranks share weights; *copies: how many groups of ranks each hold all shards. -1: not known. */
 static int weights_of(const struct launch *l, int64_t *copies)
 {
-    bool fsdp = launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_said(l, LAUNCH_SHARDING) ||
-                launch_count(l, LAUNCH_DP_SHARD, 1) > 1;
+    bool fsdp = has_fsdp(l) || launch_count(l, LAUNCH_DP_SHARD, 1) > 1;
     *copies = launch_count(l, LAUNCH_DP_REPLICATE, 1);
     if (says_zero(l)) {
         int64_t stage = launch_count(l, LAUNCH_ZERO, 2);
@@ -144,11 +250,10 @@ static int weights_of(const struct launch *l, int64_t *copies)
 static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
-    bool fsdp = launch_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_said(l, LAUNCH_SHARDING);
     bool full = launch_is(l, LAUNCH_DTYPE, "no") || launch_is(l, LAUNCH_DTYPE, "fp32") ||
                 (launch_is(l, LAUNCH_BF16, "false") && !launch_on(l, LAUNCH_FP16));
-    return weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) && !fsdp && !full &&
-           d->cp * d->hp * d->tp == 1;
+    return weights_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !says_zero(l) && !has_fsdp(l) &&
+           !full && d->cp * d->hp * d->tp == 1;
 }
 
 /* True if parameters stay in the 16 bits in which they are read: FSDP and DeepSpeed make them fp32, DDP does not, and
@@ -240,6 +345,10 @@ static void number_options(struct launch *l)
                       f16    ? "f16"
                       : bf16 ? "bf16"
                              : "f32");
+    if (launch_on(l, LAUNCH_TF32) && said && !f16 && !bf16)
+        launch_remark_on(
+            l, REMARK_UNMODELLED, LAUNCH_TF32,
+            "products of fp32 are predicted without TF32, which takes up to eight times as long");
     if (launch_is(l, LAUNCH_ATTENTION, "flash_attention_2") ||
         launch_is(l, LAUNCH_ATTENTION, "kernels-community/flash-attn"))
         launch_option(l, LAUNCH_ATTENTION, "attention", "fa2");
@@ -267,16 +376,6 @@ static void recompute_options(struct launch *l)
         launch_option(l, LAUNCH_CHECKPOINTS, "activations", full ? "full" : "keep");
 }
 
-/* Adds a remark on a file that another file names. */
-static void remark_config(struct launch *l)
-{
-    const char *path =
-        launch_said(l, LAUNCH_DEEPSPEED_CONFIG) ? launch_text(l, LAUNCH_DEEPSPEED_CONFIG) : "";
-    if (path[0] != '\0' && !l->has[LAUNCH_DEEPSPEED_JSON])
-        launch_remark_on(l, REMARK_OPEN, LAUNCH_DEEPSPEED_CONFIG,
-                         "this file is not read by itself: give it with --from");
-}
-
 enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
@@ -284,6 +383,8 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                                .cp = launch_count(l, LAUNCH_CP, 1),
                                .hp = launch_count(l, LAUNCH_SP, 1)};
     enum status status = launch_model_named(l, given);
+    if (status == STATUS_OK)
+        status = check_sharding(l, diag);
     if (status == STATUS_OK)
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
@@ -300,7 +401,12 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (d.cp > 1)
         launch_option(l, LAUNCH_ROTATE, "rotate",
                       launch_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all" : "all-gather");
-    if (!l->has[LAUNCH_ACCELERATE] && !says_zero(l) && !launch_said(l, LAUNCH_SHARDING))
+    if (shards_by(l, "offload"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
+    if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&
+        strcmp(l->value[LAUNCH_SHARDING].name, "fsdp") == 0)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s", wrapping);
+    if (!l->has[LAUNCH_ACCELERATE] && !says_zero(l) && !has_fsdp(l))
         launch_remark(
             l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
             "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "
@@ -312,6 +418,6 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     batch_options(l, given, &d);
     recompute_options(l);
     number_options(l);
-    remark_config(l);
+    launch_remark_config(l);
     return STATUS_OK;
 }

@@ -1,0 +1,189 @@
+#include "predict/launch/formats.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+#define NOT_READ LAUNCH_FRAMEWORKS
+
+/* Formats that are not read come first, since some of them have keys of Trainer beside their own. Sources: the
+ * configuration classes and examples of each program, in 2026: axolotl/utils/schemas, verl/trainer/config,
+ * llamafactory/hparams, swift/arguments, openrlhf/cli, torchtune/config, litgpt/finetune, nemo and nemo_rl
+ * (examples/configs), megatron/neox_arguments of GPT-NeoX, nanotron/config, MaxText/configs/base.yml,
+ * levanter/main/train_lm.py, examples/configs of prime-rl. */
+/* clang-format off */
+static const struct launch_format formats[] = {
+    {"Axolotl", NOT_READ,
+     "base_model base_model_config sequence_len sample_packing dataset_prepared_path val_set_size pad_to_sequence_len",
+     NULL, "axolotl",
+     "give its settings as options: base_model's config.json as --model, sequence_len as --seq, micro_batch_size as "
+     "--micro-batch, context_parallel_size as --cp, tensor_parallel_size as --tp, with --profile hf and, under FSDP or "
+     "ZeRO-3, --weights zero3"},
+    {"verl", NOT_READ,
+     "actor_rollout_ref. data.micro_batch_size_per_gpu data.train_batch_size data.train_files data.max_token_len_per_gpu "
+     "model.partial_pretrain ulysses_sequence_parallel_size engine.ulysses_sequence_parallel_size algorithm.adv_estimator",
+     NULL, "verl",
+     "give its settings as options: the model's config.json as --model, data.max_length as --seq, "
+     "data.micro_batch_size_per_gpu as --micro-batch, data.train_batch_size as --batch, ulysses_sequence_parallel_size as "
+     "--hp, with --profile hf --weights zero3"},
+    {"LLaMA-Factory", NOT_READ,
+     "finetuning_type cutoff_len dataset_dir neat_packing",
+     "--finetuning_type --cutoff_len --dataset_dir --neat_packing", "llamafactory llamafactory-cli LLaMA-Factory",
+     "give its settings as options: the config.json of model_name_or_path as --model, cutoff_len as --seq, "
+     "per_device_train_batch_size as --micro-batch, with --profile hf and, with ZeRO-3 or FSDP, --weights zero3"},
+    {"ms-swift", NOT_READ,
+     "tuner_type train_type sft_type tuner_backend",
+     "--tuner_type --train_type --sft_type --tensor_model_parallel_size", "swift",
+     "give its settings as options: the model's config.json as --model, max_length as --seq, "
+     "per_device_train_batch_size or micro_batch_size as --micro-batch, tensor_model_parallel_size as --tp, "
+     "sequence_parallel_size as --hp, with --profile hf, or megatron for `megatron sft`"},
+    {"OpenRLHF", NOT_READ,
+     NULL, "--pretrain --micro_train_batch_size --ring_attn_size --train.micro_batch_size --ds.ring_attn_size --ds.zero_stage",
+     "openrlhf",
+     "give its settings as options: the model's config.json as --model, max_len as --seq, the micro-batch as "
+     "--micro-batch, ring_attn_size as --cp, zero_stage as --zero, with --profile deepspeed"},
+    {"torchtune", NOT_READ,
+     "tokenizer._component_ model._component_ optimizer._component_", NULL, "tune torchtune",
+     "give its settings as options: the model's config.json as --model, tokenizer.max_seq_len as --seq, batch_size as "
+     "--micro-batch, with --profile torchtitan --weights zero3"},
+    {"LitGPT", NOT_READ,
+     "train.micro_batch_size train.global_batch_size", NULL, "litgpt",
+     "give its settings as options: the model as --model, train.max_seq_length as --seq, train.micro_batch_size as "
+     "--micro-batch, train.global_batch_size as --batch, with --profile hf --weights zero3"},
+    {"NeMo", NOT_READ,
+     "trainer.devices trainer.num_nodes model.micro_batch_size model.tensor_model_parallel_size policy.train_micro_batch_size "
+     "cluster.gpus_per_node",
+     NULL, "nemo nemo_rl nemo_automodel",
+     "give its settings as options: the model as --model, the length as --seq, micro_batch_size as --micro-batch, "
+     "global_batch_size as --batch, tensor_model_parallel_size as --tp, pipeline_model_parallel_size as --pp, "
+     "context_parallel_size as --cp, with --profile megatron"},
+    {"GPT-NeoX", NOT_READ,
+     "pipe_parallel_size pipe-parallel-size model_parallel_size model-parallel-size", NULL, "deepy.py gpt-neox",
+     "give its settings as options: num_layers, hidden_size and the like as --model layers=...,hidden=..., seq_length as "
+     "--seq, train_micro_batch_size_per_gpu as --micro-batch, pipe_parallel_size as --pp, model_parallel_size as --tp, "
+     "with --profile deepspeed"},
+    {"nanotron", NOT_READ,
+     "parallelism.dp tokens.micro_batch_size tokens.sequence_length model.model_config.", NULL, "nanotron",
+     "give its settings as options: model.model_config as --model layers=...,hidden=..., tokens.sequence_length as --seq, "
+     "tokens.micro_batch_size as --micro-batch, parallelism.tp, pp and dp as --tp, --pp and --dp"},
+    {"MaxText", NOT_READ,
+     "base_emb_dim base_num_decoder_layers ici_fsdp_parallelism dcn_data_parallelism max_target_length", NULL, "MaxText maxtext",
+     "give its settings as options: base_emb_dim and the like as --model layers=...,hidden=..., max_target_length as "
+     "--seq, per_device_batch_size as --micro-batch, with --weights zero3"},
+    {"Levanter", NOT_READ,
+     "trainer.train_batch_size trainer.mp", NULL, "levanter",
+     "give its settings as options: model as --model, the length as --seq, trainer.train_batch_size as --batch, with "
+     "--weights zero3"},
+    {"ColossalAI", NOT_READ, NULL, NULL, "colossalai colossal_llama",
+     "give its settings as options: --model, --seq, --micro-batch, --tp, --pp, --zero"},
+    {"xtuner", NOT_READ, NULL, NULL, "xtuner",
+     "give its settings as options: --model, --seq, --micro-batch, with --profile hf or deepspeed"},
+    {"Composer", NOT_READ, NULL, NULL, "composer", "give the YAML file that the command names"},
+    {"Kubernetes", NOT_READ, "apiVersion", NULL, NULL,
+     "give the command that its container runs, between quotes, or the script"},
+    {"SkyPilot", NOT_READ, "resources.accelerators", NULL, NULL,
+     "give the command under run, between quotes, or the script"},
+    {"Docker Compose", NOT_READ, "services.", NULL, NULL,
+     "give the command that the service runs, between quotes, or the script"},
+
+    {"Accelerate", LAUNCH_ACCELERATE, "distributed_type compute_environment", NULL, NULL, NULL},
+    {"llm-foundry", LAUNCH_FOUNDRY, "device_train_microbatch_size global_train_batch_size", NULL, NULL, NULL},
+    {"torchtitan", LAUNCH_TORCHTITAN,
+     "training.seq_len training.local_batch_size training.batch_size training.global_batch_size training.steps "
+     "training.data_parallel_* training.tensor_parallel_degree training.compile training.dtype training.dataset "
+     "training.enable_cpu_offload training.mixed_precision_* parallelism. activation_checkpoint. experimental. model.flavor "
+     "job.dump_folder job.description job.config_file",
+     "--training.* --parallelism.* --model.flavor --job.* --activation_checkpoint.* --experimental.*", NULL, NULL},
+    {"Megatron-LM", LAUNCH_MEGATRON, NULL,
+     "--num-layers --seq-length --tensor-model-parallel-size --pipeline-model-parallel-size --micro-batch-size "
+     "--global-batch-size --hidden-size --context-parallel-size",
+     NULL, NULL},
+    {"TRL or Trainer", LAUNCH_TRAINER,
+     "model_name_or_path per_device_train_batch_size num_train_epochs",
+     "--model_name_or_path --per_device_train_batch_size --num_train_epochs --model-name-or-path "
+     "--per-device-train-batch-size --num-train-epochs",
+     NULL, NULL},
+    {"DeepSpeed", LAUNCH_DEEPSPEED_JSON,
+     "train_batch_size train_micro_batch_size_per_gpu zero_optimization. fp16.enabled bf16.enabled bfloat16.enabled",
+     NULL, NULL, NULL},
+    {"a program under DeepSpeed", LAUNCH_LAUNCHER, NULL, "--deepspeed_config --deepspeed", NULL, NULL},
+};
+/* clang-format on */
+
+const struct launch_format *launch_formats(size_t *count)
+{
+    *count = ARRAY_LEN(formats);
+    return formats;
+}
+
+/* True if the name is in a list, of which entries that end in '.' or '*' stand for all names that begin so. */
+static bool is_listed(const char *list, const char *name)
+{
+    while (list != NULL && *list != '\0') {
+        size_t size = strcspn(list, " ");
+        bool star = list[size - 1] == '*', open = star || list[size - 1] == '.';
+        size_t same = size - star;
+        if (strncmp(list, name, same) == 0 && (open || name[same] == '\0'))
+            return true;
+        list += size + (list[size] == ' ');
+    }
+    return false;
+}
+
+const struct launch_format *launch_format_of(const struct settings *settings)
+{
+    for (size_t f = 0; f < ARRAY_LEN(formats); f++)
+        for (size_t i = 0; i < settings->count; i++) {
+            const struct setting *setting = &settings->row[i];
+            if (setting->kind == SETTING_PROGRAM &&
+                is_listed(setting->name[0] == '-' ? formats[f].arguments : formats[f].keys,
+                          setting->name))
+                return &formats[f];
+        }
+    return NULL;
+}
+
+/* True if the word names a program of the list: a command, the last part of a path, or the first of a module's name. */
+static bool is_program(const char *list, const char *word)
+{
+    char module[64];
+    const char *slash = strrchr(word, '/');
+    if (is_listed(list, slash == NULL ? word : slash + 1))
+        return true;
+    size_t size = strcspn(word, ".");
+    if (slash != NULL || size >= sizeof module)
+        return false;
+    memcpy(module, word, size);
+    module[size] = '\0';
+    return is_listed(list, module);
+}
+
+const struct launch_format *launch_format_of_command(const struct shell_command *command,
+                                                     size_t words)
+{
+    for (size_t i = 0; i < command->count && (i < words || i == 0); i++) {
+        const char *before = i > 0 ? command->word[i - 1].text : "";
+        bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
+        for (size_t f = 0; f < ARRAY_LEN(formats) && (i == 0 || i + 1 == words || module); f++)
+            if (formats[f].programs != NULL &&
+                is_program(formats[f].programs, command->word[i].text))
+                return &formats[f];
+    }
+    return NULL;
+}
+
+enum status launch_format_refuse(const struct launch_format *format, struct loc at,
+                                 struct diag *diag)
+{
+    if (format != NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "this is of %s, which is not read; %s",
+                          format->name, format->right);
+    return diag_error(
+        diag, at, STATUS_BAD_INPUT,
+        "this is of no program that is read: torchtitan's files have training.seq_len "
+        "or parallelism, Accelerate's distributed_type, TRL's and Trainer's "
+        "model_name_or_path or per_device_train_batch_size, llm-foundry's "
+        "global_train_batch_size, DeepSpeed's zero_optimization or "
+        "train_micro_batch_size_per_gpu, and arguments of Megatron-LM --num-layers or "
+        "--seq-length");
+}

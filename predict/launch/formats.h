@@ -1,0 +1,36 @@
+/* predict/launch/formats.h: of which program a launch file is, to judge by what only that program's files have.
+ *
+ * A format that is read has a table of settings (launch_table()). Others are known by name only: their files share keys
+ * with the formats that are read, so that without these rows they would be read as something else. */
+#ifndef PREDICT_LAUNCH_FORMATS_H
+#define PREDICT_LAUNCH_FORMATS_H
+
+#include "predict/launch/launch.h"
+#include "predict/launch/shell.h"
+
+struct launch_format {
+    const char *name;                /* "Axolotl" */
+    enum launch_framework framework; /* whose table reads it; LAUNCH_FRAMEWORKS: it is not read */
+    /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. */
+    const char *keys;      /* of files, and of arguments "key=value" */
+    const char *arguments; /* of commands, with their dashes */
+    const char *programs;  /* commands, files of programs, and first parts of modules' names */
+    const char *right;     /* what to give instead of a file that is not read */
+};
+
+/* Returns all rows, in the order in which they are tried; *count: how many. */
+const struct launch_format *launch_formats(size_t *count);
+
+/* Returns the format of which the settings have a key or an argument; NULL: of none that is known. */
+const struct launch_format *launch_format_of(const struct settings *settings);
+
+/* Returns the format of the program that a command starts: its first word, a module, or the last of `words` words.
+ * NULL: it is another program. */
+const struct launch_format *launch_format_of_command(const struct shell_command *command,
+                                                     size_t words);
+
+/* Reports that a file is of a format that is not read; NULL: of none that is known. */
+enum status launch_format_refuse(const struct launch_format *format, struct loc at,
+                                 struct diag *diag);
+
+#endif

@@ -1,0 +1,123 @@
+/* Reads the here-documents of a script: one that is JSON with DeepSpeed's keys is its configuration. */
+#include "predict/launch/formats.h"
+#include "predict/launch/launch_reader.h"
+
+#include <string.h>
+
+/* Appends the part of a text that only a run knows, from its mark to the mark of its end, as characters of a string of
+ * JSON. Returns the text after it. */
+static const char *put_open_part(struct text *out, const char *text)
+{
+    text_printf(out, "\\u%04x", SETTING_OPEN);
+    for (text++; *text != '\0' && *text != SETTING_CLOSE; text++) {
+        if (*text == '"' || *text == '\\')
+            text_putc(out, '\\');
+        text_putc(out, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    text_printf(out, "\\u%04x", SETTING_CLOSE);
+    return text + (*text != '\0');
+}
+
+/* Appends a word of JSON, of which the beginning is in `out` already, as a string. Returns the text after it. */
+static const char *put_open_word(struct text *out, const char *text)
+{
+    size_t word = out->size;
+    while (word > 0 && strchr(" \t\r\n:,[{", out->data[word - 1]) == NULL)
+        word--;
+    text_putc(out, '"');
+    memmove(out->data + word + 1, out->data + word, out->size - 1 - word);
+    out->data[word] = '"';
+    while (*text != '\0' && strchr(" \t\r\n,]}", *text) == NULL)
+        if (*text == SETTING_OPEN)
+            text = put_open_part(out, text);
+        else
+            text_putc(out, *text++);
+    text_putc(out, '"');
+    return text;
+}
+
+/* Appends JSON whose values only a run knows in part ("stage": $1) as JSON in which these values are strings that hold
+ * the marks of open parts. */
+static void put_json(struct text *out, const char *text)
+{
+    bool string = false;
+    text_puts(out, "");
+    while (*text != '\0') {
+        if (*text == SETTING_OPEN) {
+            text = string ? put_open_part(out, text) : put_open_word(out, text);
+            continue;
+        }
+        if (*text == '"')
+            string = !string;
+        if (string && *text == '\\' && text[1] != '\0')
+            text_putc(out, *text++);
+        text_putc(out, *text++);
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* What the command that starts the training says of a document. */
+enum named { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
+
+static enum named is_named(const struct launch *launch, const struct shell_document *document)
+{
+    if (!launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
+        return launch->has[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
+    const char *path = launch_text(launch, LAUNCH_DEEPSPEED_CONFIG);
+    return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
+}
+
+/* Reads a document that begins as JSON does. *taken: it is the configuration. A document that the command does not
+ * name is no fault, whatever is in it. */
+static enum status read_document(struct launch *launch, const char *name,
+                                 const struct shell_document *document, bool *taken,
+                                 struct diag *diag)
+{
+    enum named named = is_named(launch, document);
+    struct settings settings = {0};
+    struct text lines = {0}; /* so that messages name the lines of the script */
+    *taken = false;
+    if (named == NAMED_OTHER)
+        return STATUS_OK;
+    for (uint32_t line = 1; line < document->line; line++)
+        text_putc(&lines, '\n');
+    put_json(&lines, document->text);
+    enum status status = settings_read_json(&settings, name, lines.data, lines.size,
+                                            named == NAMED_THIS ? diag : NULL);
+    const struct launch_format *format = launch_format_of(&settings);
+    if (status == STATUS_OK && format != NULL && format->framework == LAUNCH_DEEPSPEED_JSON) {
+        *taken = true;
+        status = launch_take(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
+    } else if (status == STATUS_OK && named == NAMED_THIS) {
+        status =
+            diag_error(diag, (struct loc){.name = name, .line = document->line}, STATUS_BAD_INPUT,
+                       "this JSON has no key of DeepSpeed's configuration, as which the "
+                       "command names it");
+    } else if (named != NAMED_THIS) {
+        status = STATUS_OK;
+    }
+    settings_release(&settings);
+    text_release(&lines);
+    return status;
+}
+
+enum status launch_read_documents(struct launch *launch, const char *name,
+                                  const struct shell_script *script, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < script->documents && status == STATUS_OK; i++) {
+        const struct shell_document *document = &script->document[i];
+        bool taken = false;
+        if (document->text[strspn(document->text, " \t\r\n")] == '{')
+            status = read_document(launch, name, document, &taken, diag);
+        if (status == STATUS_OK && !taken)
+            launch_remark(launch, REMARK_IGNORED, "here-document",
+                          (struct loc){.name = name, .line = document->line}, "%s", "");
+    }
+    return status;
+}
