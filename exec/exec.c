@@ -4,6 +4,7 @@
 #include "exec/bootstrap.h"
 #include "exec/executor.h"
 #include "exec/measure.h"
+#include "exec/parallel.h"
 #include "exec/poison.h"
 #include "schedule/ir/id_map.h"
 
@@ -288,8 +289,10 @@ static enum status find_ranks(struct exec_run *run, struct diag *diag)
     enum status status = run->backend->processes
                              ? bootstrap_world(&run->world, schedule_number(run->ir), diag)
                              : STATUS_OK;
+    run->threads = parallel_share(run->count, 1);
     if (status != STATUS_OK || run->world == NULL)
         return status;
+    run->threads = parallel_share(1, bootstrap_local_size(run->world));
     run->first = bootstrap_rank(run->world);
     run->count = 1;
     if (bootstrap_size(run->world) != run->plan.ranks)

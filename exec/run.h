@@ -26,6 +26,7 @@ struct exec_run {
     struct poison *poison;
     struct bootstrap *world; /* the other processes; NULL: every rank is a thread of this one */
     uint32_t first, count;   /* ranks of this process */
+    uint32_t threads;        /* of the processor, that each of them may use for work on the host */
 
     double epoch_s;         /* time at which the current step was released */
     uint32_t step;          /* of the run, from 0 */

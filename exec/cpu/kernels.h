@@ -32,6 +32,10 @@ size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count)
 /* Converts operands to fp32, does the work, and converts results back; returns as a cpu_math does. */
 const char *cpu_compute_call(const struct call *call, float *scratch);
 
+/* exec/cpu/parts.c: as cpu_compute_call(), with AdamW on up to `threads` threads. The results are the same bits for any
+ * number of threads. AdamW needs no scratch. */
+const char *cpu_compute_parts(const struct call *call, float *scratch, uint32_t threads);
+
 /* exec/cpu/matmul.c */
 cpu_math cpu_matmul;
 

@@ -1,5 +1,6 @@
 /* Work that treats elements one by one. */
 #include "exec/cpu/kernels.h"
+#include "exec/cpu/lanes.h"
 
 #include "exec/cpu/fast_exp.h"
 
@@ -192,31 +193,54 @@ const char *cpu_clip(const struct call *call, float *scratch)
     return NULL;
 }
 
+/* Constants of AdamW in one step. */
+struct adamw {
+    float b1, b2, keep1, keep2, eps, decay, rate, root, factor;
+};
+
+/* Updates n <= LANES elements. They are read before any is written, so that the loop between is one of vectors, though
+ * results are usually in place. */
+static inline void adamw_lanes(const struct adamw *a, const struct call *call, int64_t at, size_t n)
+{
+    float g[LANES] = {0}, p[LANES] = {0}, m[LANES] = {0}, v[LANES] = {0};
+    memcpy(g, (const float *)call->read[0].data + at, n * sizeof *g);
+    memcpy(p, (const float *)call->read[1].data + at, n * sizeof *p);
+    memcpy(m, (const float *)call->read[2].data + at, n * sizeof *m);
+    memcpy(v, (const float *)call->read[3].data + at, n * sizeof *v);
+    for (int k = 0; k < LANES; k++) {
+        float grad = g[k] * a->factor;
+        m[k] = a->b1 * m[k] + a->keep1 * grad;
+        v[k] = a->b2 * v[k] + a->keep2 * grad * grad;
+        p[k] = p[k] * a->decay - a->rate * m[k] / (sqrtf(v[k]) * a->root + a->eps);
+    }
+    memcpy((float *)call->write[0].data + at, p, n * sizeof *p);
+    memcpy((float *)call->write[1].data + at, m, n * sizeof *m);
+    memcpy((float *)call->write[2].data + at, v, n * sizeof *v);
+    if (call->writes > 3)
+        memcpy((float *)call->write[3].data + at, p, n * sizeof *p);
+}
+
 /* Computes AdamW (Loshchilov and Hutter, arXiv 1711.05101) in the order of PyTorch's AdamW: p <- p (1 - lr wd); m, v;
  * p <- p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
 const char *cpu_adamw(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const struct exec_adamw *a = &call->adamw;
-    const float *grad = call->read[0].data, *master = call->read[1].data;
-    const float *m = call->read[2].data, *v = call->read[3].data;
-    float *master_new = call->write[0].data, *m_new = call->write[1].data;
-    float *v_new = call->write[2].data, *param = call->writes > 3 ? call->write[3].data : NULL;
-    const float b1 = (float)a->beta1, b2 = (float)a->beta2, eps = (float)a->eps;
-    const float keep1 = (float)(1 - a->beta1), keep2 = (float)(1 - a->beta2);
-    const float decay = (float)(1 - a->lr * a->weight_decay);
-    const float rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step)));
-    const float root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step)));
-    const float factor = call->reads > 4 ? clip_factor(call, call->read[4].data) : 1;
-    for (int64_t i = 0; i < call->work->elements.count; i++) {
-        float g = grad[i] * factor, first = b1 * m[i] + keep1 * g,
-              second = b2 * v[i] + keep2 * g * g;
-        float p = master[i] * decay - rate * first / (sqrtf(second) * root + eps);
-        master_new[i] = p;
-        m_new[i] = first;
-        v_new[i] = second;
-        if (param != NULL)
-            param[i] = p;
-    }
+    const struct exec_adamw *from = &call->adamw;
+    const struct adamw a = {
+        .b1 = (float)from->beta1,
+        .b2 = (float)from->beta2,
+        .keep1 = (float)(1 - from->beta1),
+        .keep2 = (float)(1 - from->beta2),
+        .eps = (float)from->eps,
+        .decay = (float)(1 - from->lr * from->weight_decay),
+        .rate = (float)(from->lr / (1 - pow(from->beta1, (double)from->step))),
+        .root = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->step))),
+        .factor = call->reads > 4 ? clip_factor(call, call->read[4].data) : 1,
+    };
+    int64_t count = call->work->elements.count, at = 0;
+    for (; at + LANES <= count; at += LANES)
+        adamw_lanes(&a, call, at, LANES);
+    if (at < count)
+        adamw_lanes(&a, call, at, (size_t)(count - at));
     return NULL;
 }

@@ -188,13 +188,14 @@ static bool attention(void *context, struct call *call)
     return words == NULL || refused(stream, call->op, words);
 }
 
-/* AdamW and whatever else a host stream may hold: the processor's kernels, in the stream's order. */
+/* AdamW and whatever else a host stream may hold: the processor's kernels, in the stream's order, on the threads of the
+ * rank's share of the processors. */
 static void CUDART_CB on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
     struct exec_run *run = work->run;
     double start_s = run_now() - run->epoch_s;
-    (void)cpu_compute_call(&work->call, work->scratch);
+    (void)cpu_compute_parts(&work->call, work->scratch, run->threads);
     if (run->options->profile)
         *run_time(run, work->call.rank, work->call.op) =
             (struct op_time){start_s, run_now() - run->epoch_s};

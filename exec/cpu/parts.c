@@ -1,0 +1,55 @@
+/* Kernels of host streams, on several threads: the elements are cut into parts, and these into blocks whose conversions
+ * stay in a cache. */
+#include "exec/cpu/kernels.h"
+#include "exec/number.h"
+#include "exec/parallel.h"
+
+#include <string.h>
+
+enum { BLOCK = 2048, GRAIN = 16 * BLOCK };
+
+/* Returns the address of element i of an operand; one that has a single element, such as a sum, is the same for all. */
+static void *element(const struct operand *operand, uint64_t i)
+{
+    return (char *)operand->data + (operand->count > 1 ? i : 0) * dtype_bytes(operand->dtype);
+}
+
+/* Computes elements [begin, begin + count) of an op that works element by element. */
+static void compute_block(const struct call *call, uint64_t begin, uint64_t count)
+{
+    _Alignas(64) float staged[2 * CALL_OPERANDS_MAX][BLOCK];
+    struct work work = *call->work;
+    struct call block = *call;
+    uint32_t operands = (uint32_t)call->reads + call->writes;
+    work.elements.count = (int64_t)count;
+    block.work = &work;
+    for (uint32_t k = 0; k < operands; k++) {
+        bool read = k < call->reads;
+        struct operand *o = read ? &block.read[k] : &block.write[k - call->reads];
+        void *data = element(o, begin);
+        o->count = o->count > 1 ? count : o->count;
+        o->data = o->dtype == DTYPE_F32 ? data : staged[k];
+        if (read && o->dtype != DTYPE_F32)
+            number_to_f32(staged[k], data, o->dtype, o->count);
+    }
+    (void)cpu_math_rows[work.kind].run(&block, NULL); /* finds no fault in any data */
+    for (uint32_t k = 0; k < call->writes; k++)
+        if (call->write[k].dtype != DTYPE_F32)
+            number_from_f32(element(&call->write[k], begin), call->write[k].dtype,
+                            block.write[k].data, count);
+}
+
+static void compute_part(void *context, uint64_t begin, uint64_t end)
+{
+    for (uint64_t at = begin; at < end; at += BLOCK)
+        compute_block(context, at, end - at < BLOCK ? end - at : BLOCK);
+}
+
+const char *cpu_compute_parts(const struct call *call, float *scratch, uint32_t threads)
+{
+    if (call->work->kind != WORK_ADAMW)
+        return cpu_compute_call(call, scratch);
+    struct call shared = *call;
+    parallel_for(threads, (uint64_t)call->work->elements.count, GRAIN, compute_part, &shared);
+    return NULL;
+}

@@ -1,0 +1,20 @@
+/* exec/parallel.h: loops that several threads of the processor share. */
+#ifndef EXEC_PARALLEL_H
+#define EXEC_PARALLEL_H
+
+#include <stdint.h>
+
+/* Does the part [begin, end) of a loop. */
+typedef void parallel_body(void *context, uint64_t begin, uint64_t end);
+
+/* Calls body for parts that together are [0, count), each on its own thread, this one among them: at most `threads`
+ * parts, which begin at multiples of `grain` > 0. Returns when all have returned. Threads that the system refuses to
+ * start are done without. */
+void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_body *body,
+                  void *context);
+
+/* Returns how many threads each of `ranks` ranks of this process may keep busy when `processes` processes share the
+ * machine: an equal share of its processors, or of those to which a launcher has bound this process. At least 1. */
+uint32_t parallel_share(uint32_t ranks, uint32_t processes);
+
+#endif

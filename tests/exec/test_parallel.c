@@ -1,0 +1,143 @@
+/* tests/exec/test_parallel.c: loops that several threads share, and AdamW of host streams, which is one. */
+#include "exec/cpu/kernels.h"
+#include "exec/number.h"
+#include "exec/parallel.h"
+
+#include "tests/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 1000, THREADS = 4 };
+
+struct visits {
+    pthread_mutex_t lock;
+    uint32_t parts, seen[COUNT];
+    bool aligned;
+    uint64_t grain;
+    pthread_barrier_t *together; /* NULL: parts do not wait for each other */
+};
+
+static void visit(void *context, uint64_t begin, uint64_t end)
+{
+    struct visits *v = context;
+    if (v->together != NULL)
+        pthread_barrier_wait(v->together);
+    pthread_mutex_lock(&v->lock);
+    v->parts++;
+    v->aligned = v->aligned && begin % v->grain == 0;
+    for (uint64_t i = begin; i < end; i++)
+        v->seen[i]++;
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void parts_cover_a_loop_once(void)
+{
+    static const struct {
+        const char *label;
+        uint32_t threads;
+        uint64_t count, grain;
+        uint32_t parts;
+    } rows[] = {
+        {"nothing", 4, 0, 1, 0},         {"one", 4, 1, 1, 1},
+        {"one thread", 1, 1000, 7, 1},   {"even", 4, 1000, 1, 4},
+        {"few grains", 8, 1000, 400, 3}, {"a last part", 3, 999, 64, 3},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct visits v = {
+            .lock = PTHREAD_MUTEX_INITIALIZER, .aligned = true, .grain = rows[i].grain};
+        parallel_for(rows[i].threads, rows[i].count, rows[i].grain, visit, &v);
+        CHECK_INT(rows[i].label, v.parts, rows[i].parts);
+        CHECK(rows[i].label, v.aligned);
+        uint32_t wrong = 0;
+        for (uint64_t k = 0; k < COUNT; k++)
+            wrong += v.seen[k] != (k < rows[i].count);
+        CHECK_INT(rows[i].label, wrong, 0);
+    }
+}
+
+static void parts_run_at_once(void)
+{
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, THREADS);
+    struct visits v = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .aligned = true, .grain = 1, .together = &together};
+    parallel_for(THREADS, COUNT, 1, visit, &v); /* never returns if they come one after the other */
+    CHECK_INT("parts", v.parts, THREADS);
+    pthread_barrier_destroy(&together);
+}
+
+static void every_rank_has_a_share(void)
+{
+    CHECK("one rank", parallel_share(1, 1) >= 1);
+    CHECK_INT("more ranks than processors", parallel_share(100000, 1), 1);
+    CHECK("no more than all", parallel_share(2, 1) <= parallel_share(1, 1));
+}
+
+/* Operands of an AdamW op. */
+struct states {
+    enum dtype grad, param;
+    size_t count;
+    void *data[6]; /* gradient, master, m, v, parameters, squares */
+};
+
+static void states_init(struct states *s)
+{
+    for (int k = 0; k < 6; k++) {
+        enum dtype dtype = k == 0 ? s->grad : k == 4 ? s->param : DTYPE_F32;
+        s->data[k] = calloc(s->count, 8);
+        for (size_t i = 0; i < s->count; i++)
+            number_set(s->data[k], dtype, i, k == 5 ? 100 : 0.01 * (double)((i * 7 + k) % 13));
+    }
+}
+
+static void states_release(struct states *s)
+{
+    for (int k = 0; k < 6; k++)
+        free(s->data[k]);
+}
+
+static struct call adamw_of(const struct states *s, const struct work *work)
+{
+    struct operand f32[4];
+    for (int k = 0; k < 4; k++)
+        f32[k] = (struct operand){s->data[k], s->count, (uint8_t)(k == 0 ? s->grad : DTYPE_F32)};
+    return (struct call){
+        .work = work,
+        .reads = 5,
+        .writes = 4,
+        .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 3},
+        .read = {f32[0], f32[1], f32[2], f32[3], {s->data[5], 1, DTYPE_F32}},
+        .write = {f32[1], f32[2], f32[3], {s->data[4], s->count, (uint8_t)s->param}}};
+}
+
+static void adamw_is_the_same_on_any_number_of_threads(void)
+{
+    static const size_t counts[] = {1, 15, 2048, 100003};
+    for (size_t n = 0; n < ARRAY_LEN(counts); n++)
+        for (uint32_t threads = 1; threads <= 5; threads += 2) {
+            const struct work work = {.kind = WORK_ADAMW, .elements.count = (int64_t)counts[n]};
+            struct states whole = {DTYPE_BF16, DTYPE_BF16, counts[n], {0}}, parts = whole;
+            states_init(&whole);
+            states_init(&parts);
+            struct call a = adamw_of(&whole, &work), b = adamw_of(&parts, &work);
+            float *scratch = calloc(counts[n] + 32, 2 * sizeof *scratch);
+            CHECK("in one", cpu_compute_call(&a, scratch) == NULL);
+            CHECK("in parts", cpu_compute_parts(&b, NULL, threads) == NULL);
+            for (int k = 0; k < 6; k++)
+                CHECK("the same bits", memcmp(whole.data[k], parts.data[k], 8 * counts[n]) == 0);
+            CHECK("something was updated", number_get(parts.data[4], DTYPE_BF16, 0) != 0.04);
+            free(scratch);
+            states_release(&whole);
+            states_release(&parts);
+        }
+}
+
+static const struct check_case cases[] = {
+    {"parts cover a loop once", parts_cover_a_loop_once},
+    {"parts run at once", parts_run_at_once},
+    {"every rank has a share", every_rank_has_a_share},
+    {"AdamW is the same on any number of threads", adamw_is_the_same_on_any_number_of_threads},
+};
+CHECK_MAIN("parallel", cases)
