@@ -100,7 +100,7 @@ static const char *const others[] = {
     /* both */
     "model", "sm", "gpus_per_node", "documents", "lengths", "offload_hidden", "offload_hidden_of",
     /* struct request: the machine; what costs fill in; the implementation of `published` */
-    "ranks", "impl", "shared_open", "offload_adaptive",
+    "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
     "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
     "offload_ratio"};
