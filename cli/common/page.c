@@ -1,5 +1,6 @@
-#include "cli/page/page.h"
+#include "cli/common/page.h"
 
+#include "base/arena.h"
 #include "base/c_locale.h"
 #include "base/utf8.h"
 
@@ -48,7 +49,7 @@ static const char *entity_of(char c)
     return NULL;
 }
 
-static void put(struct page *page, const char *text)
+void page_put(struct page *page, const char *text)
 {
     struct text whole = {0};
     utf8_put(&whole, text);
@@ -66,7 +67,7 @@ static void put(struct page *page, const char *text)
 static void put_in(struct page *page, const char *open, const char *text, const char *close)
 {
     text_puts(&page->html, open);
-    put(page, text);
+    page_put(page, text);
     text_puts(&page->html, close);
 }
 
@@ -89,7 +90,7 @@ void page_verdict(struct page *page, enum page_mood mood, const char *text)
 {
     static const char *const classes[] = {"good", "bad", "close"};
     text_printf(&page->html, "<p class=\"verdict %s\">", classes[mood]);
-    put(page, text);
+    page_put(page, text);
     text_puts(&page->html, "</p>\n");
 }
 
@@ -174,40 +175,4 @@ void page_end_table(struct page *page)
 {
     text_puts(&page->html, "</tr></table></div>");
     text_puts(&page->html, page->folded ? "</details>\n" : "</div>\n");
-}
-
-/* Appends the svg element, without what makes a file of it. */
-static void put_svg(struct page *page, const char *class, int wide, const struct text *svg)
-{
-    const char *at = strstr(svg->data, "<svg");
-    page->svgs++;
-    text_printf(&page->html, "<div class=\"%s\" style=\"max-width:%dpx\">", class, wide);
-    for (at = at == NULL ? svg->data : at; *at != '\0'; at++) {
-        /* gnuplot's marks have the same ids in every figure */
-        bool mark = strncmp(at, "gp", 2) == 0 && (at[-1] == '#' || at[-1] == '\'');
-        if (mark)
-            text_printf(&page->html, "s%zu-", page->svgs);
-        text_putc(&page->html, *at);
-    }
-    text_puts(&page->html, "</div>");
-}
-
-enum status page_draw(struct page *page, struct figure *figure, enum status status,
-                      const char *caption, struct diag *diag)
-{
-    struct text light = {0}, dark = {0};
-    if (status == STATUS_OK)
-        status = figure_draw(figure, FIGURE_SVG, false, &light, diag);
-    if (status == STATUS_OK)
-        status = figure_draw(figure, FIGURE_SVG, true, &dark, diag);
-    if (status == STATUS_OK) {
-        text_puts(&page->html, "<figure>");
-        put_svg(page, "light", figure->wide, &light);
-        put_svg(page, "dark", figure->wide, &dark);
-        put_in(page, "<figcaption>", caption, "</figcaption></figure>\n");
-    }
-    text_release(&light);
-    text_release(&dark);
-    figure_release(figure);
-    return status;
 }

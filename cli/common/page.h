@@ -1,15 +1,12 @@
-/* cli/page/page.h: one self-contained HTML page: style, figures and data inside, no scripts, no
+/* cli/common/page.h: one self-contained HTML page: style, figures and data inside, no scripts, no
  * network. It is light or dark as the reader's system is, and prints on paper.
  *
- * Texts are escaped here. Calls append in the order in which the page shows things.
- *
- * The folder cli/page/ writes the HTML pages of `report`, `plan -o` and `reproduce`. */
-#ifndef CLI_PAGE_PAGE_H
-#define CLI_PAGE_PAGE_H
+ * Texts are escaped here. Calls append in the order in which the page shows things. cli/page/draw.h draws figures into
+ * it. */
+#ifndef CLI_COMMON_PAGE_H
+#define CLI_COMMON_PAGE_H
 
-#include "base/diag.h"
 #include "base/text.h"
-#include "cli/figure/figure.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,9 +44,7 @@ void page_cellf(struct page *page, const char *format, ...) __attribute__((forma
 void page_end_row(struct page *page);
 void page_end_table(struct page *page);
 
-/* Draws a figure into the page and releases it. If `status` says that the figure could not be made, the page fails
- * with that status. */
-enum status page_draw(struct page *page, struct figure *figure, enum status status,
-                      const char *caption, struct diag *diag);
+/* Appends a text with what HTML means otherwise escaped; bytes that are not UTF-8 become U+FFFD. */
+void page_put(struct page *page, const char *text);
 
 #endif

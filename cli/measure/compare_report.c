@@ -14,6 +14,12 @@
 /* Kinds of work that one screen has room for; columns of the labels of the lines above the tables. */
 enum { KINDS_SHOWN = 8, LABEL = 11 };
 
+/* Returns 0 where both are 0, too. */
+static double error_of(double predicted, double measured)
+{
+    return predicted == measured ? 0 : compare_error(predicted, measured);
+}
+
 static void put_percent(struct text *out, double error)
 {
     if (isfinite(error))
@@ -24,31 +30,7 @@ static void put_percent(struct text *out, double error)
 
 static void put_error(struct text *out, double predicted, double measured)
 {
-    put_percent(out, predicted == measured ? 0 : compare_error(predicted, measured));
-}
-
-/* Appends a right-aligned cell. */
-static void put_cell(struct text *out, int width, const struct text *cell)
-{
-    text_printf(out, "%*s", width, cell->data == NULL ? "" : cell->data);
-}
-
-static void put_error_cell(struct text *out, int width, double predicted, double measured)
-{
-    struct text cell = {0};
-    put_error(&cell, predicted, measured);
-    put_cell(out, width, &cell);
-    text_release(&cell);
-}
-
-/* Appends milliseconds of a part and of the whole, and the part's percentage. */
-static void put_share(struct text *out, double part_s, double all_s)
-{
-    text_printf(out, " %13.3f %13.3f ", 1e3 * part_s, 1e3 * all_s);
-    if (all_s > 0)
-        text_printf(out, "%8.1f %%", 100 * part_s / all_s);
-    else
-        text_printf(out, "%10s", "-");
+    put_percent(out, error_of(predicted, measured));
 }
 
 static void print_verdict(struct text *out, const struct compare_report *report)
@@ -114,9 +96,7 @@ static void print_head(struct text *out, const struct compare_report *report)
 
 static double memory_error(const struct compare_memory *row)
 {
-    return row->predicted_bytes == row->measured_bytes
-               ? 0
-               : compare_error(row->predicted_bytes, row->measured_bytes);
+    return error_of(row->predicted_bytes, row->measured_bytes);
 }
 
 /* Prints the arenas that differ and the peak with the largest error, or, with `all`, every arena and peak. */
@@ -152,70 +132,172 @@ static void print_memory(struct text *out, const struct compare_report *report)
     }
 }
 
-/* Prints the exposed time of each stream role that has work. */
-static void print_exposed(struct text *out, const struct comparison *c)
+/* ---- tables: of the screen, of JSON and of the page ---- */
+
+/* clang-format off */
+#define GROUPS(name, kind) \
+    {{#name, #name, NULL, kind, -24, NULL}, \
+     {"pairs", "pairs", NULL, COLUMN_COUNT, 5, NULL}, \
+     {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Sum over all ranks."}, \
+     {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 13, "Sum over all ranks."}, \
+     {"error", "error", "error %", COLUMN_ERROR, 10, "predicted / measured - 1."}, \
+     {"off_s", "off by ms", NULL, COLUMN_SECONDS, 11, "Sum of absolute differences."}}
+
+enum { GROUP_COLUMNS = 6 };
+static const struct column groups[BY_COUNT][GROUP_COLUMNS] = {
+    [BY_KIND] = GROUPS(kind, COLUMN_NAME),
+    [BY_STREAM] = GROUPS(stream, COLUMN_NAME),
+    [BY_PHASE] = GROUPS(phase, COLUMN_NAME),
+    [BY_RANK] = GROUPS(rank, COLUMN_COUNT),
+};
+
+static const struct column ops[] = {
+    {"op", "op", NULL, COLUMN_COUNT, -5, "Of the schedule."},
+    {"kind", "most off, times in ms", "kind", COLUMN_NAME, -22, NULL},
+    {"phase", "phase", NULL, COLUMN_NAME, -9, NULL},
+    {"layer", "layer", NULL, COLUMN_INDEX, 5, "-1: of no layer."},
+    {"ranks", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"predicted_s", "predicted", "predicted ms", COLUMN_SECONDS, 9, "Sum over ranks."},
+    {"measured_s", "measured", "measured ms", COLUMN_SECONDS, 9, "Sum over ranks."},
+    {"error", "error", "error %", COLUMN_ERROR, 8, "predicted / measured - 1."},
+    {"share", "share", "share of all errors %", COLUMN_SHARE, 6, "Of the absolute differences of all pairs."},
+};
+
+static const struct column exposed[] = {
+    {"stream", "exposed, of a rank", NULL, COLUMN_NAME, -24, NULL},
+    {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Time in which only these streams work."},
+    {"predicted_busy_s", "of ms", NULL, COLUMN_SECONDS, 13, "Time in which they work."},
+    {NULL, "share", NULL, COLUMN_SHARE, 10, NULL},
+    {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 13, "Time in which only these streams work."},
+    {"measured_busy_s", "of ms", NULL, COLUMN_SECONDS, 13, "Time in which they work."},
+    {NULL, "share", NULL, COLUMN_SHARE, 10, NULL},
+};
+
+static const struct column memories[] = {
+    {"rank", "rank", NULL, COLUMN_COUNT, 5, NULL},
+    {"memory", "memory", NULL, COLUMN_NAME, -24, NULL},
+    {NULL, "what", NULL, COLUMN_NAME, -12, NULL},
+    {"predicted_bytes", "predicted", NULL, COLUMN_BYTES, 13, NULL},
+    {"measured_bytes", "measured", NULL, COLUMN_BYTES, 13, NULL},
+    {NULL, "error", "error %", COLUMN_ERROR, 10, NULL},
+};
+/* clang-format on */
+
+const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
+    [BY_KIND] = {"compare_kind", groups[BY_KIND], GROUP_COLUMNS},
+    [BY_STREAM] = {"compare_stream", groups[BY_STREAM], GROUP_COLUMNS},
+    [BY_PHASE] = {"compare_phase", groups[BY_PHASE], GROUP_COLUMNS},
+    [BY_RANK] = {"compare_rank", groups[BY_RANK], GROUP_COLUMNS},
+    [COMPARE_OPS] = {"compare_op", ops, ARRAY_LEN(ops)},
+    [COMPARE_EXPOSED] = {"compare_exposed", exposed, ARRAY_LEN(exposed)},
+    [COMPARE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
+};
+
+static void put_times(struct rows *rows, double predicted_s, double measured_s)
 {
-    bool head = false;
+    rows_number(rows, predicted_s);
+    rows_number(rows, measured_s);
+    rows_number(rows, error_of(predicted_s, measured_s));
+}
+
+size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, enum compare_by by,
+                                 size_t most)
+{
+    struct compare_group *group;
+    const size_t all = compare_groups(c, by, &group);
+    struct text key = {0};
+    text_printf(&key, "by_%s", compare_by_name(by));
+    rows_begin(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
+    for (size_t i = 0; i < all && i < most; i++) {
+        if (by == BY_RANK)
+            rows_number(rows, group[i].rank);
+        else
+            rows_name(rows, group[i].name);
+        rows_number(rows, (double)group[i].pairs);
+        put_times(rows, group[i].predicted_s, group[i].measured_s);
+        rows_number(rows, group[i].off_s);
+    }
+    rows_end(rows);
+    text_release(&key);
+    free(group);
+    return all < most ? 0 : all - most;
+}
+
+void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_t top)
+{
+    struct compare_op *op;
+    const size_t count = compare_ops(c, &op);
+    if (rows->out == NULL || (count > 0 && top > 0)) {
+        rows_begin(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
+        for (size_t i = 0; i < count && i < top; i++) {
+            rows_number(rows, op[i].first->op);
+            rows_name(rows, op[i].first->kind);
+            rows_name(rows, op[i].first->phase);
+            rows_number(rows, op[i].first->layer);
+            rows_number(rows, (double)op[i].ranks);
+            put_times(rows, op[i].predicted_s, op[i].measured_s);
+            rows_number(rows, op[i].share);
+        }
+        rows_end(rows);
+    }
+    free(op);
+}
+
+static double share_of(double part_s, double all_s)
+{
+    return all_s > 0 ? part_s / all_s : NAN;
+}
+
+/* Puts the exposed time of each stream role that has work. */
+static void put_exposed(struct rows *rows, const struct comparison *c)
+{
+    bool any = rows->out == NULL;
+    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++)
+        any |= c->exposed[role].predicted_busy_s != 0 || c->exposed[role].measured_busy_s != 0;
+    if (!any)
+        return;
+    rows_begin(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
-        if (!head)
-            text_printf(out, "\n%-24s %13s %13s %10s %13s %13s %10s\n", "exposed, of a rank",
-                        "predicted ms", "of ms", "share", "measured ms", "of ms", "share");
-        head = true;
-        text_printf(out, "%-24s", stream_role_name((enum stream_role)role));
-        put_share(out, row->predicted_s, row->predicted_busy_s);
-        put_share(out, row->measured_s, row->measured_busy_s);
-        text_putc(out, '\n');
+        rows_name(rows, stream_role_name((enum stream_role)role));
+        rows_number(rows, row->predicted_s);
+        rows_number(rows, row->predicted_busy_s);
+        rows_number(rows, share_of(row->predicted_s, row->predicted_busy_s));
+        rows_number(rows, row->measured_s);
+        rows_number(rows, row->measured_busy_s);
+        rows_number(rows, share_of(row->measured_s, row->measured_busy_s));
+    }
+    rows_end(rows);
+}
+
+void compare_report_put_memory(struct rows *rows, const struct comparison *c)
+{
+    const struct {
+        const char *key, *what;
+        const struct compare_memory *row;
+        size_t count;
+    } tables[] = {{"arena", "arena, bytes", c->arena, c->arena_count},
+                  {"peak", "peak, bytes", c->memory, c->memory_count}};
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
+        if (rows->json == NULL && tables[t].count == 0)
+            continue;
+        rows_begin(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
+        for (size_t i = 0; i < tables[t].count; i++) {
+            const struct compare_memory *row = &tables[t].row[i];
+            rows_number(rows, row->rank);
+            rows_name(rows, row->memory);
+            rows_name(rows, tables[t].what);
+            rows_number(rows, row->predicted_bytes);
+            rows_number(rows, row->measured_bytes);
+            rows_number(rows, error_of(row->predicted_bytes, row->measured_bytes));
+        }
+        rows_end(rows);
     }
 }
 
-/* Prints at most `most` rows of a table; those with the largest difference come first. */
-static void print_groups(struct text *out, const struct comparison *c, enum compare_by by,
-                         size_t most)
-{
-    struct compare_group *group;
-    size_t all = compare_groups(c, by, &group), count = all < most ? all : most;
-    text_printf(out, "\n%-24s %5s %13s %13s %10s %11s\n", compare_by_name(by), "pairs",
-                "predicted ms", "measured ms", "error", "off by ms");
-    for (size_t i = 0; i < count; i++) {
-        if (group[i].name != NULL)
-            text_printf(out, "%-24s", group[i].name[0] == '\0' ? "(none)" : group[i].name);
-        else
-            text_printf(out, "%-24u", group[i].rank);
-        text_printf(out, " %5zu %13.3f %13.3f ", group[i].pairs, 1e3 * group[i].predicted_s,
-                    1e3 * group[i].measured_s);
-        put_error_cell(out, 10, group[i].predicted_s, group[i].measured_s);
-        text_printf(out, " %11.3f\n", 1e3 * group[i].off_s);
-    }
-    if (all > count)
-        text_printf(out, "and %zu more, which --all prints\n", all - count);
-    free(group);
-}
-
-static void print_ops(struct text *out, const struct compare_report *report)
-{
-    struct compare_op *op;
-    size_t count = compare_ops(report->comparison, &op);
-    if (count > report->top)
-        count = report->top;
-    if (count > 0)
-        text_printf(out, "\n%-5s %-22s %-9s %5s %9s %9s %8s %6s\n", "op", "most off, times in ms",
-                    "phase", "layer", "predicted", "measured", "error", "share");
-    for (size_t i = 0; i < count; i++) {
-        const struct compare_pair *first = op[i].first;
-        text_printf(out, "%-5u %-22s %-9s ", first->op, first->kind, first->phase);
-        if (first->layer >= 0)
-            text_printf(out, "%5d", first->layer);
-        else
-            text_puts(out, "    -");
-        text_printf(out, " %9.3f %9.3f ", 1e3 * op[i].predicted_s, 1e3 * op[i].measured_s);
-        put_error_cell(out, 8, op[i].predicted_s, op[i].measured_s);
-        text_printf(out, " %4.1f %%\n", 100 * op[i].share);
-    }
-    free(op);
-}
+/* ---- the screen ---- */
 
 void compare_report_print(struct text *out, const struct compare_report *report)
 {
@@ -224,24 +306,21 @@ void compare_report_print(struct text *out, const struct compare_report *report)
     print_memory(&lines, report);
     screen_wrap_labelled(out, lines.data, LABEL, report->width);
     text_release(&lines);
+    struct rows rows = {.out = out};
     if (report->by < 0 && report->all)
-        print_exposed(out, report->comparison);
+        put_exposed(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 ? report->all : report->by == by)
-            print_groups(out, report->comparison, (enum compare_by)by, SIZE_MAX);
-    if (report->by < 0 && !report->all)
-        print_groups(out, report->comparison, BY_KIND, KINDS_SHOWN);
-    print_ops(out, report);
+            compare_report_put_groups(&rows, report->comparison, (enum compare_by)by, SIZE_MAX);
+    if (report->by < 0 && !report->all) {
+        size_t left = compare_report_put_groups(&rows, report->comparison, BY_KIND, KINDS_SHOWN);
+        if (left > 0)
+            text_printf(out, "and %zu more, which --all prints\n", left);
+    }
+    compare_report_put_ops(&rows, report->comparison, report->top);
 }
 
 /* --- JSON: SI units, all digits --- */
-
-static void put_times(struct json_out *json, double predicted_s, double measured_s)
-{
-    json_put_number(json, "predicted_s", predicted_s);
-    json_put_number(json, "measured_s", measured_s);
-    json_put_number(json, "error", compare_error(predicted_s, measured_s));
-}
 
 static void put_side(struct json_out *json, const char *name, const char *path,
                      const struct compare_side *side)
@@ -254,84 +333,6 @@ static void put_side(struct json_out *json, const char *name, const char *path,
     json_put_number(json, "unmatched_s", side->unmatched_s);
     json_put_number(json, "step_s", side->step_s);
     json_end_object(json);
-}
-
-static void put_memory(struct json_out *json, const char *name, const struct compare_memory *row,
-                       size_t count)
-{
-    json_begin_array(json, name);
-    for (size_t i = 0; i < count; i++) {
-        json_begin_row(json, NULL);
-        json_put_count(json, "rank", row[i].rank);
-        json_put_text(json, "memory", row[i].memory);
-        json_put_number(json, "predicted_bytes", row[i].predicted_bytes);
-        json_put_number(json, "measured_bytes", row[i].measured_bytes);
-        json_end_row(json);
-    }
-    json_end_array(json);
-}
-
-static void put_exposed(struct json_out *json, const struct comparison *c)
-{
-    json_begin_array(json, "exposed");
-    for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
-        const struct compare_exposed *row = &c->exposed[role];
-        if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
-            continue;
-        json_begin_row(json, NULL);
-        json_put_text(json, "stream", stream_role_name((enum stream_role)role));
-        json_put_number(json, "predicted_s", row->predicted_s);
-        json_put_number(json, "predicted_busy_s", row->predicted_busy_s);
-        json_put_number(json, "measured_s", row->measured_s);
-        json_put_number(json, "measured_busy_s", row->measured_busy_s);
-        json_end_row(json);
-    }
-    json_end_array(json);
-}
-
-static void put_groups(struct json_out *json, const struct comparison *c, enum compare_by by)
-{
-    struct compare_group *group;
-    size_t count = compare_groups(c, by, &group);
-    char key[32];
-    snprintf(key, sizeof key, "by_%s", compare_by_name(by));
-    json_begin_array(json, key);
-    for (size_t i = 0; i < count; i++) {
-        json_begin_row(json, NULL);
-        if (group[i].name != NULL)
-            json_put_text(json, compare_by_name(by), group[i].name);
-        else
-            json_put_count(json, compare_by_name(by), group[i].rank);
-        json_put_count(json, "pairs", group[i].pairs);
-        put_times(json, group[i].predicted_s, group[i].measured_s);
-        json_put_number(json, "off_s", group[i].off_s);
-        json_end_row(json);
-    }
-    json_end_array(json);
-    free(group);
-}
-
-static void put_ops(struct json_out *json, const struct compare_report *report)
-{
-    struct compare_op *op;
-    size_t count = compare_ops(report->comparison, &op);
-    if (count > report->top)
-        count = report->top;
-    json_begin_array(json, "ops");
-    for (size_t i = 0; i < count; i++) {
-        const struct compare_pair *first = op[i].first;
-        json_begin_row(json, NULL);
-        json_put_count(json, "op", first->op);
-        json_put_text(json, "kind", first->kind);
-        json_put_text(json, "phase", first->phase);
-        json_put_number(json, "layer", first->layer);
-        json_put_count(json, "ranks", op[i].ranks);
-        put_times(json, op[i].predicted_s, op[i].measured_s);
-        json_put_number(json, "share", op[i].share);
-        json_end_row(json);
-    }
-    json_end_array(json);
-    free(op);
 }
 
 void compare_report_print_json(struct text *out, const struct compare_report *report)
@@ -353,13 +354,13 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     json_put_number(&json, "match_rate", c->match_rate);
     json_put_count(&json, "ranks", c->compared_ranks);
     json_put_count(&json, "absent_ranks", c->absent_ranks);
-    put_memory(&json, "arena", c->arena, c->arena_count);
-    put_memory(&json, "peak", c->memory, c->memory_count);
-    put_exposed(&json, c);
+    struct rows rows = {.json = &json};
+    compare_report_put_memory(&rows, c);
+    put_exposed(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 || report->by == by)
-            put_groups(&json, c, (enum compare_by)by);
-    put_ops(&json, report);
+            compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
+    compare_report_put_ops(&rows, c, report->top);
     json_end_object(&json);
     text_putc(out, '\n');
 }

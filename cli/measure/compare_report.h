@@ -5,6 +5,7 @@
 #define CLI_MEASURE_COMPARE_REPORT_H
 
 #include "base/text.h"
+#include "cli/common/rows.h"
 #include "traces/compare.h"
 
 #include <stdbool.h>
@@ -25,5 +26,20 @@ struct compare_report {
 
 void compare_report_print(struct text *out, const struct compare_report *report);
 void compare_report_print_json(struct text *out, const struct compare_report *report);
+
+/* The tables; those of enum compare_by come first. */
+enum { COMPARE_OPS = BY_COUNT, COMPARE_EXPOSED, COMPARE_MEMORY, COMPARE_TABLE_COUNT };
+extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
+
+/* Puts at most `most` rows of a table of groups, those with the largest difference first, and returns how many are
+ * left out. */
+size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
+                                 enum compare_by by, size_t most);
+
+/* Puts the ops that carry most of the error. */
+void compare_report_put_ops(struct rows *rows, const struct comparison *comparison, size_t top);
+
+/* Puts the planned arenas, and the peaks, each if there are any. */
+void compare_report_put_memory(struct rows *rows, const struct comparison *comparison);
 
 #endif

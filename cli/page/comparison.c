@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "cli/folder/stored.h"
+#include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/explain_report.h"
 #include "cli/page/sources.h"
@@ -11,89 +12,6 @@
 #include <stdlib.h>
 
 enum { OPS_SHOWN = 20 };
-
-static void put_error(struct page *page, double predicted, double measured)
-{
-    double error = compare_error(predicted, measured);
-    if (isfinite(error))
-        page_cellf(page, "%+.1f", 100 * error);
-    else
-        page_cell(page, "-");
-}
-
-static void put_groups(struct page *page, const struct comparison *c, enum compare_by by)
-{
-    const char *const heads[] = {
-        compare_by_name(by), "pairs", "predicted ms", "measured ms", "error %", "off by ms", NULL};
-    struct compare_group *group;
-    size_t count = compare_groups(c, by, &group);
-    page_begin_table(page, by == BY_KIND ? NULL : compare_by_name(by), heads);
-    for (size_t i = 0; i < count; i++) {
-        if (group[i].name != NULL)
-            page_cell(page, group[i].name[0] == '\0' ? "(none)" : group[i].name);
-        else
-            page_cellf(page, "%u", group[i].rank);
-        page_cellf(page, "%zu", group[i].pairs);
-        page_cellf(page, "%.3f", 1e3 * group[i].predicted_s);
-        page_cellf(page, "%.3f", 1e3 * group[i].measured_s);
-        put_error(page, group[i].predicted_s, group[i].measured_s);
-        page_cellf(page, "%.3f", 1e3 * group[i].off_s);
-        page_end_row(page);
-    }
-    page_end_table(page);
-    free(group);
-}
-
-static void put_ops(struct page *page, const struct comparison *c)
-{
-    static const char *const heads[] = {"op",
-                                        "kind",
-                                        "phase",
-                                        "layer",
-                                        "predicted ms",
-                                        "measured ms",
-                                        "error %",
-                                        "share of all errors %",
-                                        NULL};
-    struct compare_op *op;
-    size_t count = compare_ops(c, &op);
-    page_begin_table(page, NULL, heads);
-    for (size_t i = 0; i < count && i < OPS_SHOWN; i++) {
-        page_cellf(page, "%u", op[i].first->op);
-        page_cell(page, op[i].first->kind);
-        page_cell(page, op[i].first->phase);
-        page_cellf(page, op[i].first->layer >= 0 ? "%d" : "-", op[i].first->layer);
-        page_cellf(page, "%.3f", 1e3 * op[i].predicted_s);
-        page_cellf(page, "%.3f", 1e3 * op[i].measured_s);
-        put_error(page, op[i].predicted_s, op[i].measured_s);
-        page_cellf(page, "%.1f", 100 * op[i].share);
-        page_end_row(page);
-    }
-    page_end_table(page);
-    free(op);
-}
-
-static void put_bytes(struct page *page, const struct comparison *c)
-{
-    static const char *const heads[] = {"memory",   "rank",    "what", "predicted",
-                                        "measured", "error %", NULL};
-    if (c->arena_count + c->memory_count == 0)
-        return;
-    page_heading(page, "Memory");
-    page_begin_table(page, NULL, heads);
-    for (size_t i = 0; i < c->arena_count + c->memory_count; i++) {
-        bool arena = i < c->arena_count;
-        const struct compare_memory *row = arena ? &c->arena[i] : &c->memory[i - c->arena_count];
-        page_cell(page, row->memory);
-        page_cellf(page, "%u", row->rank);
-        page_cell(page, arena ? "arena, bytes" : "peak, bytes");
-        page_cellf(page, "%.0f", row->predicted_bytes);
-        page_cellf(page, "%.0f", row->measured_bytes);
-        put_error(page, row->predicted_bytes, row->measured_bytes);
-        page_end_row(page);
-    }
-    page_end_table(page);
-}
 
 static enum status put_timelines(struct page *page, const struct compared *c, struct diag *diag)
 {
@@ -177,11 +95,14 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     if (status != STATUS_OK)
         goto out;
     page_heading(page, "By kind of work");
+    struct rows rows = {.page = page};
     for (int by = 0; by < BY_COUNT; by++)
-        put_groups(page, c, (enum compare_by)by);
+        compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
     page_heading(page, "Ops that carry most of the error");
-    put_ops(page, c);
-    put_bytes(page, c);
+    compare_report_put_ops(&rows, c, OPS_SHOWN);
+    if (c->arena_count + c->memory_count > 0)
+        page_heading(page, "Memory");
+    compare_report_put_memory(&rows, c);
     page_heading(page, "Timelines of a rank");
     status = put_timelines(page, &compared, diag);
     const char *by[] = {trace_get(&compared.predicted, "made_by"),

@@ -4,7 +4,7 @@
 #define CLI_PAGE_PAGES_H
 
 #include "cli/common/table.h"
-#include "cli/page/page.h"
+#include "cli/page/draw.h"
 
 enum status page_of_prediction(struct page *page, const char *path, const char *title,
                                struct diag *diag);

@@ -3,7 +3,7 @@
 #ifndef CLI_PAGE_SOURCES_H
 #define CLI_PAGE_SOURCES_H
 
-#include "cli/page/page.h"
+#include "cli/common/page.h"
 
 /* Appends the sources. Names may be NULL. An input that cannot be loaded (its file is gone) is named, not an
  * error. */

@@ -1,7 +1,7 @@
 #include "cli/reproduce/output.h"
 
 #include "base/file_set.h"
-#include "cli/page/page.h"
+#include "cli/page/draw.h"
 #include "cli/reproduce/picture.h"
 #include "traces/records.h"
 

@@ -19,10 +19,11 @@ import jsonschema
 def load(folder, name):
     """A schema that refers to nothing outside of itself."""
     def read(name):
-        return json.loads(re.sub(r"(common|choices)\.json#", "#", (folder / f"{name}.json").read_text()))
+        return json.loads(re.sub(r"(common|choices|rows)\.json#", "#", (folder / f"{name}.json").read_text()))
 
     schema = read(name)
-    schema["$defs"] = {**read("common")["$defs"], **read("choices")["$defs"], **schema.get("$defs", {})}
+    schema["$defs"] = {**read("common")["$defs"], **read("choices")["$defs"], **read("rows")["$defs"],
+                       **schema.get("$defs", {})}
     jsonschema.Draft202012Validator.check_schema(schema)
     return schema
 

@@ -1,0 +1,139 @@
+#include "cli/common/rows.h"
+
+#include <assert.h>
+#include <math.h>
+
+enum { COLUMNS_MAX = 16 };
+
+static bool is_shown(const struct rows *rows, const struct column *column)
+{
+    return rows->json != NULL ? column->key != NULL : column->label != NULL;
+}
+
+/* Appends a cell of text, with a blank before all but the first. */
+static void put_cell(struct rows *rows, const struct column *column, const char *cell)
+{
+    bool first = true;
+    for (const struct column *before = rows->column; before < column; before++)
+        first &= before->label == NULL;
+    text_printf(rows->out, "%s%*s", first ? "" : " ", column->width, cell);
+}
+
+void rows_begin(struct rows *rows, const char *key, const char *details,
+                const struct row_table *table)
+{
+    const char *heads[COLUMNS_MAX + 1] = {NULL};
+    size_t shown = 0;
+    rows->column = table->column;
+    rows->count = table->count;
+    rows->at = 0;
+    assert(table->count <= COLUMNS_MAX);
+    if (rows->json != NULL) {
+        json_begin_array(rows->json, key);
+        return;
+    }
+    if (rows->out != NULL)
+        text_putc(rows->out, '\n');
+    for (size_t i = 0; i < table->count; i++) {
+        const struct column *column = &table->column[i];
+        if (!is_shown(rows, column))
+            continue;
+        if (rows->out != NULL)
+            put_cell(rows, column, column->label);
+        heads[shown++] = column->head != NULL ? column->head : column->label;
+    }
+    if (rows->out != NULL)
+        text_putc(rows->out, '\n');
+    else
+        page_begin_table(rows->page, details, heads);
+}
+
+/* Returns the next column, and begins a row before its first. */
+static const struct column *next(struct rows *rows)
+{
+    if (rows->at == 0 && rows->json != NULL)
+        json_begin_row(rows->json, NULL);
+    return &rows->column[rows->at++];
+}
+
+/* Ends the row after its last column. */
+static void end_row(struct rows *rows)
+{
+    if (rows->at < rows->count)
+        return;
+    rows->at = 0;
+    if (rows->json != NULL)
+        json_end_row(rows->json);
+    else if (rows->out != NULL)
+        text_putc(rows->out, '\n');
+    else
+        page_end_row(rows->page);
+}
+
+static void put_shown(struct rows *rows, const struct column *column, const char *cell)
+{
+    if (rows->out != NULL)
+        put_cell(rows, column, cell);
+    else
+        page_cell(rows->page, cell);
+}
+
+void rows_name(struct rows *rows, const char *name)
+{
+    const struct column *column = next(rows);
+    assert(column->kind == COLUMN_NAME);
+    if (is_shown(rows, column) && rows->json != NULL)
+        json_put_text(rows->json, column->key, name);
+    else if (is_shown(rows, column))
+        put_shown(rows, column, name[0] == '\0' ? "(none)" : name);
+    end_row(rows);
+}
+
+/* Appends a number as people read it; the head of a page's column has the unit of a share. */
+static void put_value(struct text *out, const struct column *column, double value, bool page)
+{
+    const char *unit = page ? "" : " %";
+    switch (column->kind) {
+    case COLUMN_SECONDS:
+        text_printf(out, "%.3f", 1e3 * value);
+        break;
+    case COLUMN_ERROR:
+        text_printf(out, "%+.1f%s", 100 * value, unit);
+        break;
+    case COLUMN_SHARE:
+        text_printf(out, "%.1f%s", 100 * value, unit);
+        break;
+    default:
+        text_printf(out, "%.0f", value);
+    }
+}
+
+void rows_number(struct rows *rows, double value)
+{
+    const struct column *column = next(rows);
+    assert(column->kind != COLUMN_NAME);
+    if (is_shown(rows, column) && rows->json != NULL) {
+        if (column->kind == COLUMN_COUNT)
+            json_put_count(rows->json, column->key, (uint64_t)value);
+        else
+            json_put_number(rows->json, column->key, value);
+    } else if (is_shown(rows, column)) {
+        struct text cell = {0};
+        if (!isfinite(value) || (column->kind == COLUMN_INDEX && value < 0))
+            text_putc(&cell, '-');
+        else
+            put_value(&cell, column, value, rows->page != NULL);
+        put_shown(rows, column, cell.data);
+        text_release(&cell);
+    }
+    end_row(rows);
+}
+
+void rows_end(struct rows *rows)
+{
+    assert(rows->at == 0);
+    if (rows->json != NULL)
+        json_end_array(rows->json);
+    else if (rows->page != NULL)
+        page_end_table(rows->page);
+}

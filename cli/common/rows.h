@@ -1,0 +1,58 @@
+/* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON or in a page.
+ *
+ * Columns say how a value looks: its unit, digits and sign follow from the kind. A row is filled column by column;
+ * after its last column it ends. A column without a label is only in JSON, and one without a key is not in JSON.
+ * docs/schema/rows.json is made from the columns. */
+#ifndef CLI_COMMON_ROWS_H
+#define CLI_COMMON_ROWS_H
+
+#include "base/json_write.h"
+#include "base/text.h"
+#include "cli/common/page.h"
+
+#include <stddef.h>
+
+enum column_kind {
+    COLUMN_NAME,    /* a text */
+    COLUMN_COUNT,   /* a whole number */
+    COLUMN_INDEX,   /* a whole number, "-" if it is below 0 */
+    COLUMN_SECONDS, /* shown in ms */
+    COLUMN_BYTES,
+    COLUMN_ERROR, /* a signed share, "-" if it is not known */
+    COLUMN_SHARE, /* "-" if it is not known */
+    COLUMN_KIND_COUNT
+};
+
+struct column {
+    const char *key, *label;
+    const char *head; /* the label in a page, which names the unit; NULL: `label` */
+    enum column_kind kind;
+    int width;         /* of text; negative: left-aligned */
+    const char *about; /* for the schema; NULL: the key says it */
+};
+
+/* A table by its name in docs/schema/rows.json. */
+struct row_table {
+    const char *name;
+    const struct column *column;
+    size_t count;
+};
+
+/* One of the first three members is set; the others are 0. */
+struct rows {
+    struct text *out;
+    struct json_out *json;
+    struct page *page;
+    const struct column *column;
+    size_t count, at; /* columns; those that are filled in this row */
+};
+
+/* Begins a table: in text with an empty line and the labels, in JSON as the array `key`, in a page folded away under
+ * the line `details` (NULL: it is always shown). */
+void rows_begin(struct rows *rows, const char *key, const char *details,
+                const struct row_table *table);
+void rows_name(struct rows *rows, const char *name);
+void rows_number(struct rows *rows, double value); /* every kind but NAME */
+void rows_end(struct rows *rows);
+
+#endif
