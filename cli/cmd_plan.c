@@ -14,6 +14,7 @@
 #include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
+#include "predict/launch/launch.h"
 #include "predict/plan/best.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
@@ -422,6 +423,8 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_documents(options, diag);
     if (status == STATUS_OK)
         status = setup_load_open(&setup, options, diag);
+    if (status == STATUS_OK && options_given(options, "emit"))
+        status = launch_check_model(emitted(options), &setup.model, diag);
     if (status == STATUS_OK && options_given(options, "longest"))
         status = plan_longest(&setup, options, diag);
     else if (status == STATUS_OK)

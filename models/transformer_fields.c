@@ -103,6 +103,28 @@ int transformer_field_choice(const struct transformer *t, const struct transform
     return field->names == norm_names ? (int)t->norm : (int)t->positions;
 }
 
+void transformer_field_put(struct text *out, const struct transformer *t,
+                           const struct transformer_field *field)
+{
+    struct transformer copy = *t;
+    switch (field->kind) {
+    case FIELD_SIZE:
+        text_put_i64(out, *transformer_field_size(&copy, field));
+        break;
+    case FIELD_REAL:
+        text_put_double(out, *transformer_field_real(&copy, field));
+        break;
+    case FIELD_CHOICE:
+        text_puts(out, field->names[transformer_field_choice(&copy, field)]);
+        break;
+    case FIELD_SWITCH:
+        text_puts(out, *transformer_field_switch(&copy, field) ? "true" : "false");
+        break;
+    case FIELD_KIND_COUNT:
+        break;
+    }
+}
+
 const char *transformer_field_choices(const struct transformer_field *field, char *out, size_t size)
 {
     size_t used = 0;

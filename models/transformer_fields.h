@@ -47,6 +47,10 @@ bool transformer_field_choose(struct transformer *t, const struct transformer_fi
 /* The choice that *t has, as an index of names. */
 int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
 
+/* Appends the value that *t has, as a line of fields writes it. */
+void transformer_field_put(struct text *out, const struct transformer *t,
+                           const struct transformer_field *field);
+
 /* "swiglu, gelu", for messages. */
 const char *transformer_field_choices(const struct transformer_field *field, char *out,
                                       size_t size);

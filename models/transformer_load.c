@@ -246,9 +246,9 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
                                 .hidden = t->hidden,
                                 .positions = t->positions,
                                 .norm_eps = 1e-5,
-                                .rope_theta = 10000},
-                       given = *t;
+                                .rope_theta = 10000};
     fill_line(&usual);
+    usual.positions = POSITIONS_ROPE;
     const char *comma = "";
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
         const struct transformer_field *f = &transformer_fields[i];
@@ -257,30 +257,12 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
             continue;
         const size_t before = out->size;
         text_printf(out, "%s%s=", comma, f->name);
-        bool differs = needed;
-        switch (f->kind) {
-        case FIELD_SIZE:
-            differs |= *transformer_field_size(&given, f) != *transformer_field_size(&usual, f);
-            text_put_i64(out, *transformer_field_size(&given, f));
-            break;
-        case FIELD_REAL:
-            differs |= *transformer_field_real(&given, f) < *transformer_field_real(&usual, f) ||
-                       *transformer_field_real(&given, f) > *transformer_field_real(&usual, f);
-            text_put_double(out, *transformer_field_real(&given, f));
-            break;
-        case FIELD_CHOICE: {
-            int choice = transformer_field_choice(&given, f);
-            differs |= choice != 0;
-            text_puts(out, f->names[choice]);
-            break;
-        }
-        case FIELD_SWITCH:
-            differs |= *transformer_field_switch(&given, f);
-            text_puts(out, "true");
-            break;
-        case FIELD_KIND_COUNT:
-            break;
-        }
+        const size_t value = out->size;
+        transformer_field_put(out, t, f);
+        struct text other = {0};
+        transformer_field_put(&other, &usual, f);
+        bool differs = needed || strcmp(out->data + value, other.data) != 0;
+        text_release(&other);
         if (!differs) {
             out->size = before;
             out->data[before] = '\0';

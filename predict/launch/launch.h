@@ -255,7 +255,11 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
 
 /* ---- writing ---- */
 
-/* Appends the settings of choices as the framework reads them, after lines that begin with '#'. */
+/* Fails if the framework has no name for the model: torchtitan knows its models by flavors. */
+enum status launch_check_model(enum framework framework, const struct transformer *model,
+                               struct diag *diag);
+
+/* Appends the settings of choices, whose model launch_check_model() accepts, as the framework reads them, after lines that begin with '#'. */
 void launch_print(struct text *out, enum framework framework, const struct choices *choices);
 
 #endif

@@ -75,6 +75,9 @@ enum status launch_trainer_options(struct launch *launch, struct launch_given gi
 enum status launch_foundry_options(struct launch *launch, struct launch_given given,
                                    struct diag *diag);
 
+/* Fails if torchtitan has no flavor of a model. */
+enum status launch_torchtitan_check_model(const struct transformer *model, struct diag *diag);
+
 /* Each sets the fields by which its framework expresses the choices. */
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);

@@ -97,6 +97,13 @@ static void print_json(struct text *out, const struct launch *launch,
     text_puts(out, "\n}\n");
 }
 
+enum status launch_check_model(enum framework framework, const struct transformer *model,
+                               struct diag *diag)
+{
+    return framework == FRAMEWORK_TORCHTITAN ? launch_torchtitan_check_model(model, diag)
+                                             : STATUS_OK;
+}
+
 void launch_print(struct text *out, enum framework framework, const struct choices *choices)
 {
     static void (*const fields[FRAMEWORK_COUNT])(struct launch *, const struct choices *) = {

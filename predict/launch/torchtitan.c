@@ -1,11 +1,12 @@
 /* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, and of 0.1 and earlier. */
 #include "models/cluster.h"
+#include "models/transformer_fields.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
 
 #include "schedule/pipeline/pipeline.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #define SETS LAUNCH_SETS
@@ -111,67 +112,117 @@ static const struct launch_row rows[] = {
 /* clang-format on */
 const struct launch_table launch_torchtitan_table = {.row = rows, .count = ARRAY_LEN(rows)};
 
-/* ---- flavors: torchtitan/models/llama3/__init__.py; llama2 of torchtitan 0.0.2 ---- */
+/* ---- flavors: torchtitan/models/llama3/__init__.py and qwen3/__init__.py of 0.2; llama2 of torchtitan 0.0.2 ---- */
 
+/* clang-format off */
 static const struct flavor {
     const char *model, *name;
-    int64_t layers, hidden, heads, kv_heads, ffn, vocab; /* vocab 0: the tokenizer's */
+    int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
     double rope_theta;
+    bool tied;
 } flavors[] = {
-    {"llama3", "debugmodel", 6, 256, 16, 16, 768, 0, 500000},
-    {"llama3", "8B", 32, 4096, 32, 8, 14336, 128256, 500000},
-    {"llama3", "70B", 80, 8192, 64, 8, 28672, 128256, 500000},
-    {"llama3", "405B", 126, 16384, 128, 8, 53248, 128256, 500000},
-    {"llama2", "7B", 32, 4096, 32, 32, 11008, 32000, 10000},
-    {"llama2", "13B", 40, 5120, 40, 40, 13824, 32000, 10000},
-    {"llama2", "70B", 80, 8192, 64, 8, 28672, 32000, 10000},
+    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false},
+    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false},
+    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false},
+    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false},
+    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true},
+    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true},
+    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true},
+    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true},
+    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false},
+    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false},
+    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false},
+    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false},
+    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false},
+    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false},
 };
+/* clang-format on */
 
-static bool is_llama3(const struct flavor *f)
+static struct transformer flavor_model(const struct flavor *f)
 {
-    return strcmp(f->model, "llama3") == 0;
+    bool qwen3 = strcmp(f->model, "qwen3") == 0;
+    return (struct transformer){.layers = f->layers,
+                                .hidden = f->hidden,
+                                .heads = f->heads,
+                                .kv_heads = f->kv_heads,
+                                .head_dim = f->head_dim,
+                                .ffn = f->ffn,
+                                .vocab = f->vocab,
+                                .norm_eps = qwen3 ? 1e-6 : 1e-5,
+                                .qk_norm = qwen3,
+                                .tied_head = f->tied,
+                                .rope_theta = f->rope_theta};
 }
 
-static const struct flavor *find_flavor(const struct transformer *m)
+/* Appends the fields in which a model is not that of a flavor, as "layers=32 and not 4". Returns how many there are. */
+static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
-    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
-        const struct flavor *f = &flavors[i];
-        if (is_llama3(f) && f->layers == m->layers && f->hidden == m->hidden &&
-            f->heads == m->heads && f->kv_heads == m->kv_heads && f->ffn == m->ffn)
-            return f;
+    struct transformer flavor = flavor_model(f), model = *m;
+    int count = 0;
+    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+        const struct transformer_field *field = &transformer_fields[i];
+        struct text here = {0}, there = {0};
+        bool any = strcmp(field->name, "max_positions") == 0 ||
+                   (strcmp(field->name, "vocab") == 0 && f->vocab == 0);
+        transformer_field_put(&there, &flavor, field);
+        transformer_field_put(&here, &model, field);
+        if (!any && strcmp(here.data, there.data) != 0)
+            text_printf(out, "%s%s=%s and not %s", count++ > 0 ? ", " : "", field->name, there.data,
+                        here.data);
+        text_release(&here);
+        text_release(&there);
     }
-    return NULL;
+    return count;
 }
 
-/* Returns the flavor with the nearest width, from which a new flavor is best made. */
-static const struct flavor *nearest_flavor(const struct transformer *m)
+/* Returns the flavor of torchtitan 0.2 whose model differs in the fewest fields; *differences: in which. */
+static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
 {
-    const struct flavor *nearest = &flavors[0];
-    for (size_t i = 1; i < ARRAY_LEN(flavors); i++)
-        if (is_llama3(&flavors[i]) &&
-            llabs(flavors[i].hidden - m->hidden) < llabs(nearest->hidden - m->hidden))
+    const struct flavor *nearest = NULL;
+    int least = 0;
+    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
+        struct text text = {0};
+        text_puts(&text, "");
+        int count = put_differences(&text, &flavors[i], m);
+        if (strcmp(flavors[i].model, "llama2") != 0 && (nearest == NULL || count < least)) {
             nearest = &flavors[i];
+            least = count;
+            differences->size = 0;
+            text_puts(differences, text.data);
+        }
+        text_release(&text);
+    }
     return nearest;
+}
+
+enum status launch_torchtitan_check_model(const struct transformer *m, struct diag *diag)
+{
+    struct text differences = {0};
+    enum status status = STATUS_OK;
+    const struct flavor *flavor = find_flavor(m, &differences);
+    if (differences.size > 0)
+        status = diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
+                            "torchtitan has no flavor of this model; the nearest, %s of %s, has %s",
+                            flavor->name, flavor->model, differences.data);
+    text_release(&differences);
+    return status;
 }
 
 /* ---- fields of choices ---- */
 
+/* The caller has checked that there is a flavor of the model. */
 static void model_fields(struct launch *l, const struct transformer *m)
 {
-    const struct flavor *flavor = find_flavor(m);
-    launch_say_text(l, LAUNCH_MODEL, "llama3");
-    launch_say_text(l, LAUNCH_FLAVOR, flavor != NULL ? flavor->name : nearest_flavor(m)->name);
-    if (flavor == NULL)
-        text_printf(
-            &l->comments,
-            "# %s is none of its flavors, of which the nearest is named; one has to be added to "
-            "torchtitan/models/llama3/__init__.py:\n"
-            "#   dim=%lld, n_layers=%lld, n_heads=%lld, n_kv_heads=%lld, rope_theta=%g, and "
-            "a feed-forward part of %lld (ffn_dim_multiplier, multiple_of)\n",
-            m->name, (long long)m->hidden, (long long)m->layers, (long long)m->heads,
-            (long long)m->kv_heads, m->rope_theta, (long long)m->ffn);
-    text_printf(&l->comments, "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
-                (long long)m->vocab);
+    struct text differences = {0};
+    const struct flavor *flavor = find_flavor(m, &differences);
+    assert(differences.size == 0);
+    launch_say_text(l, LAUNCH_MODEL, flavor->model);
+    launch_say_text(l, LAUNCH_FLAVOR, flavor->name);
+    if (strcmp(flavor->model, "llama3") == 0)
+        text_printf(&l->comments,
+                    "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
+                    (long long)m->vocab);
+    text_release(&differences);
 }
 
 static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
@@ -268,15 +319,7 @@ static enum status model_options(struct launch *l, struct launch_given given, st
         const struct flavor *f = &flavors[i];
         if (strcmp(f->model, name) != 0 || !launch_is(l, LAUNCH_FLAVOR, f->name))
             continue;
-        struct transformer m = {.layers = f->layers,
-                                .hidden = f->hidden,
-                                .heads = f->heads,
-                                .kv_heads = f->kv_heads,
-                                .head_dim = f->hidden / f->heads,
-                                .ffn = f->ffn,
-                                .vocab = f->vocab,
-                                .norm_eps = 1e-5,
-                                .rope_theta = f->rope_theta};
+        struct transformer m = flavor_model(f);
         l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
         if (f->vocab == 0 && !given.vocab)
             launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,

@@ -1,5 +1,5 @@
 # torchtitan's selective checkpoints: between keeping all and recomputing all, in time as in memory, and written as its settings
-step="--model llama3-8b --set layers=4 --cluster dgx-a100 --gpus 8 --strategy local --profile torchtitan --seq 8K --quick"
+step="--model llama3-8b --cluster dgx-a100 --gpus 8 --strategy local --profile torchtitan --seq 8K --quick"
 for activations in keep selective-op selective-layer selective full; do
     longhaul predict $step --activations $activations --json 2> /dev/null | grep -m1 '"step_s"' | grep -oE '[0-9.]+,' | tr -d ,
 done > $T/seconds

@@ -4,7 +4,10 @@ model="--model llama3-8b --cluster dgx-h100"
 # implementations are the frameworks' own, where nothing else is asked for
 longest() {
     case " $* " in *" --profile "*) ;; *) set -- --profile published "$@" ;; esac
-    longhaul plan --longest $model --set $fields "$@"
+    case " $* " in
+    *" torchtitan "*) longhaul plan --longest $model "$@" ;; # whose flavors are whole models
+    *) longhaul plan --longest $model --set $fields "$@" ;;
+    esac
 }
 
 # one configuration, whatever becomes of it
@@ -21,7 +24,16 @@ longhaul plan --longest --model llama3-70b --cluster dgx-h100 --nodes 4 --tp 8 -
 of gpt2 megatron
 of qwen2-7b megatron
 of qwen2-7b deepspeed
-of qwen2-7b torchtitan
+# torchtitan's models are flavors: of llama3, and of qwen3
+qwen3="heads=32,kv_heads=8,head_dim=128,vocab=151936,qk_norm=true,rope_theta=1000000,norm_eps=1e-6"
+flavor() { longhaul plan --longest --model $1 --cluster dgx-h100 --gpus 8 --strategy local --weights zero3 --profile torchtitan --emit torchtitan 2>&1 | grep -E '^name|flavor|vocabulary|error'; }
+flavor layers=36,hidden=4096,ffn=12288,$qwen3
+flavor layers=36,hidden=2560,ffn=9728,tied_head=true,$qwen3
+flavor layers=36,hidden=4096,ffn=12288,${qwen3%,rope*}
+flavor layers=4,hidden=4096,ffn=12288,$qwen3
+flavor qwen2-7b
+flavor gpt2
+longhaul plan --longest --model layers=28,hidden=1024,heads=16,ffn=3072,kv_heads=8,head_dim=128,vocab=151936,qk_norm=true,tied_head=true,rope_theta=1000000,norm_eps=1e-6 --cluster dgx-h100 --gpus 8 --pp 2 --batch 8 --strategy local --profile torchtitan --emit torchtitan 2>&1 | grep Qwen3
 
 # degrees multiply to the GPUs; what is not expressed, row by row of the table
 gaps() { # FRAMEWORK OPTIONS
@@ -37,8 +49,11 @@ gaps torchtitan --gpus 8 --strategy ring --cp 4 --window 2 --weights zero2
 gaps torchtitan --nodes 2 --pp 2 --hp 1 --batch 8 --pipeline zb-1p --compile --profile torchtitan --stage-placement inner
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan
 gaps torchtitan --gpus 8 --strategy megatron-sp --tp 4 --weights hsdp --shard 1 --profile torchtitan --dtype f32
+whole=$model
+model="--model layers=6,hidden=256,heads=16,ffn=768,vocab=2048,rope_theta=500000 --cluster dgx-h100" # the flavor debugmodel
 gaps torchtitan --gpus 8 --strategy ring --cp 4 --weights hsdp --shard 1 --profile torchtitan
 gaps torchtitan --gpus 4 --strategy megatron-sp --tp 4 --loss-chunks 8 --ffn-chunks 8 --profile torchtitan
+model=$whole
 gaps megatron --gpus 8 --strategy megatron-sp --tp 2 --pp 2 --pipeline gpipe --batch 4 --weights zero3
 gaps megatron --gpus 8 --strategy 2d --cp 2 --hp 2 --rotate all-gather --placement context-first --compile
 fields=layers=4,kv_heads=4
@@ -67,6 +82,7 @@ longest --gpus 8 --emit torchtitan --strategy ring --cp 8 --compile --profile to
 # of a search: the best that the framework expresses, predicted as its own; its options predict the same
 small="$model --set layers=4 --gpus 8 --seq 32K --batch 8"
 for f in torchtitan megatron deepspeed; do
+    small="$model $(test $f = torchtitan || echo --set layers=4) --gpus 8 --seq 32K --batch 8"
     longhaul plan $small --emit $f > $T/$f
     echo "$f, gaps $(grep -cE '^# (not expressed|no settings)' $T/$f)"
     sed -n '2s/: .*//p; 3s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
@@ -74,11 +90,12 @@ for f in torchtitan megatron deepspeed; do
     sed -n '2s/.*: \([0-9.]* tokens\/s\/GPU\): .*/\1/p' $T/$f > $T/found
     longhaul predict $small $(cat $T/options) --quick 2> $T/notes | sed -nE 's|^(tokens/s/GPU) *([0-9.]+).*|\2 \1|p' | cmp - $T/found && echo "predicted alike"
 done
+small="$model --gpus 8 --seq 32K --batch 8"
 # the winner on request, and where it is what the framework expresses
 longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 3,4p'
 longhaul plan $small --strategy local --profile torchtitan --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
-longhaul plan --goal gpus $model --set layers=4 --seq 32K --strategy ring --emit torchtitan | sed -n '2,3s/: .*//p'
-longhaul plan --goal longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ring --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
+longhaul plan --goal gpus $model --seq 32K --strategy ring --emit torchtitan | sed -n '2,3s/: .*//p'
+longhaul plan --goal longest --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ring --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
 # what it does not express alone is left, and that it does not
 longhaul plan $small --hp 2 --strategy ulysses --emit torchtitan > $T/none || echo "exit $?"
 sed 's/: .*//' $T/none

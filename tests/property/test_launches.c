@@ -16,7 +16,12 @@ enum { TRIES = 4000, FEWEST = 50 };
 
 /* Models that the settings of each framework can describe. */
 static const char *const models[FRAMEWORK_COUNT][6] = {
-    [FRAMEWORK_TORCHTITAN] = {"llama3-8b", "llama3-70b"},
+    [FRAMEWORK_TORCHTITAN] =
+        {"llama3-8b", "llama3-70b",
+         "layers=28,hidden=1024,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,"
+         "qk_norm=true,tied_head=true,rope_theta=1000000,norm_eps=1e-6",
+         "layers=36,hidden=4096,heads=32,kv_heads=8,ffn=12288,vocab=151936,qk_norm=true,"
+         "rope_theta=1000000,norm_eps=1e-6"},
     [FRAMEWORK_MEGATRON] = {"llama3-8b", "gpt2", "qwen2-7b", "mistral-7b", "gpt-6.7b", "llama2-7b"},
     [FRAMEWORK_DEEPSPEED] = {"llama2-7b", "llama3-8b", "gpt-6.7b", "mistral-7b"},
 };
