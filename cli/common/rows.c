@@ -32,8 +32,6 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
         json_begin_array(rows->json, key);
         return;
     }
-    if (rows->out != NULL)
-        text_putc(rows->out, '\n');
     for (size_t i = 0; i < table->count; i++) {
         const struct column *column = &table->column[i];
         if (!is_shown(rows, column))
@@ -103,6 +101,9 @@ static void put_value(struct text *out, const struct column *column, double valu
     case COLUMN_SHARE:
         text_printf(out, "%.1f%s", 100 * value, unit);
         break;
+    case COLUMN_DEVIATION:
+        text_printf(out, "%.1e", value);
+        break;
     default:
         text_printf(out, "%.0f", value);
     }
@@ -119,7 +120,7 @@ void rows_number(struct rows *rows, double value)
             json_put_number(rows->json, column->key, value);
     } else if (is_shown(rows, column)) {
         struct text cell = {0};
-        if (!isfinite(value) || (column->kind == COLUMN_INDEX && value < 0))
+        if (isnan(value) || (column->kind == COLUMN_INDEX && value < 0))
             text_putc(&cell, '-');
         else
             put_value(&cell, column, value, rows->page != NULL);

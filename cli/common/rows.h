@@ -18,8 +18,9 @@ enum column_kind {
     COLUMN_INDEX,   /* a whole number, "-" if it is below 0 */
     COLUMN_SECONDS, /* shown in ms */
     COLUMN_BYTES,
-    COLUMN_ERROR, /* a signed share, "-" if it is not known */
-    COLUMN_SHARE, /* "-" if it is not known */
+    COLUMN_ERROR,     /* a signed share, "-" if it is not known */
+    COLUMN_SHARE,     /* "-" if it is not known */
+    COLUMN_DEVIATION, /* a small number as 1.2e-05; "-" if it is not known */
     COLUMN_KIND_COUNT
 };
 
@@ -47,7 +48,7 @@ struct rows {
     size_t count, at; /* columns; those that are filled in this row */
 };
 
-/* Begins a table: in text with an empty line and the labels, in JSON as the array `key`, in a page folded away under
+/* Begins a table: in text with the labels, in JSON as the array `key`, in a page folded away under
  * the line `details` (NULL: it is always shown). */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);

@@ -193,6 +193,15 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
     [COMPARE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
 };
 
+/* Begins a table, in text after an empty line. */
+static void begin(struct rows *rows, const char *key, const char *details,
+                  const struct row_table *table)
+{
+    if (rows->out != NULL)
+        text_putc(rows->out, '\n');
+    rows_begin(rows, key, details, table);
+}
+
 static void put_times(struct rows *rows, double predicted_s, double measured_s)
 {
     rows_number(rows, predicted_s);
@@ -207,7 +216,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
     const size_t all = compare_groups(c, by, &group);
     struct text key = {0};
     text_printf(&key, "by_%s", compare_by_name(by));
-    rows_begin(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
+    begin(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
     for (size_t i = 0; i < all && i < most; i++) {
         if (by == BY_RANK)
             rows_number(rows, group[i].rank);
@@ -228,7 +237,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     struct compare_op *op;
     const size_t count = compare_ops(c, &op);
     if (rows->out == NULL || (count > 0 && top > 0)) {
-        rows_begin(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
+        begin(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
             rows_number(rows, op[i].first->op);
             rows_name(rows, op[i].first->kind);
@@ -256,7 +265,7 @@ static void put_exposed(struct rows *rows, const struct comparison *c)
         any |= c->exposed[role].predicted_busy_s != 0 || c->exposed[role].measured_busy_s != 0;
     if (!any)
         return;
-    rows_begin(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
+    begin(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
@@ -283,7 +292,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
             continue;
-        rows_begin(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
+        begin(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
         for (size_t i = 0; i < tables[t].count; i++) {
             const struct compare_memory *row = &tables[t].row[i];
             rows_number(rows, row->rank);

@@ -29,16 +29,8 @@ void run_json_check(struct json_out *json, const struct reference_check *a)
     json_put_number(json, "norm_tolerance", a->rule.norm);
     json_put_bool(json, "clips", a->clips);
     json_put_count(json, "replicas_differ", a->replicas_differ);
-    json_begin_array(json, "tensors");
-    for (uint32_t i = 0; i < a->row_count; i++) {
-        json_begin_object(json, NULL);
-        json_put_text(json, "name", a->row[i].tensor);
-        for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            json_put_number(json, reference_check_part_names[part],
-                            reference_check_row_off(&a->row[i], (enum reference_check_part)part));
-        json_end_object(json);
-    }
-    json_end_array(json);
+    struct rows rows = {.json = json};
+    run_report_put_tensors(&rows, a);
     json_end_object(json);
 }
 

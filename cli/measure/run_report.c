@@ -8,30 +8,41 @@
 
 /* ---- the check ---- */
 
-static void put_error(struct text *out, double error)
+struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width)
 {
-    if (isnan(error))
-        text_printf(out, "%11s", "-");
-    else
-        text_printf(out, "%11.1e", error);
+    column[0] = (struct column){"name", "worst error of", NULL, COLUMN_NAME, -width, "The tensor."};
+    for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
+        column[1 + part] = (struct column){
+            .key = reference_check_part_names[part],
+            .label = reference_check_part_names[part],
+            .kind = COLUMN_DEVIATION,
+            .width = 10,
+            .about = "Largest error beside the reference; null: the schedule has none.",
+        };
+    return (struct row_table){"run_check_tensor", column, RUN_CHECK_COLUMNS};
 }
 
-void run_report_check(struct text *out, const struct reference_check *a)
+void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
 {
+    struct column column[RUN_CHECK_COLUMNS];
     int width = 24;
     for (uint32_t i = 0; i < a->row_count; i++)
         if ((int)strlen(a->row[i].tensor) > width)
             width = (int)strlen(a->row[i].tensor);
-    text_printf(out, "%-*s", width, "worst error of");
-    for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-        text_printf(out, "%11s", reference_check_part_names[part]);
-    text_putc(out, '\n');
+    const struct row_table table = run_check_table(column, width);
+    rows_begin(rows, "tensors", NULL, &table);
     for (uint32_t i = 0; i < a->row_count; i++) {
-        text_printf(out, "%-*s", width, a->row[i].tensor);
+        rows_name(rows, a->row[i].tensor);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            put_error(out, reference_check_row_off(&a->row[i], (enum reference_check_part)part));
-        text_putc(out, '\n');
+            rows_number(rows, reference_check_row_off(&a->row[i], (enum reference_check_part)part));
     }
+    rows_end(rows);
+}
+
+void run_report_check(struct text *out, const struct reference_check *a)
+{
+    struct rows rows = {.out = out};
+    run_report_put_tensors(&rows, a);
     int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
     text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss[step], a->reference_loss,
                 a->loss_error[step].off);

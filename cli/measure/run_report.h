@@ -5,11 +5,20 @@
 #include "base/diag.h"
 #include "base/json_write.h"
 #include "base/text.h"
+#include "cli/common/rows.h"
 #include "exec/exec.h"
 #include "exec/reference_check.h"
 #include "schedule/ir/ir.h"
 
 #include <stdint.h>
+
+/* Fills the columns of the table of a check: the tensor and the error of each of its parts. `width` is that of the first
+ * column in text. */
+enum { RUN_CHECK_COLUMNS = 1 + REFERENCE_CHECK_PART_COUNT };
+struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width);
+
+/* Puts the largest error of every tensor. */
+void run_report_put_tensors(struct rows *rows, const struct reference_check *check);
 
 /* Appends a table with the error of every tensor, and the verdict. */
 void run_report_check(struct text *out, const struct reference_check *check);

@@ -3,6 +3,7 @@
 #include "base/json_write.h"
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
+#include "cli/measure/run_report.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@ static const struct column columns[] = {
     {"bytes", "bytes", NULL, COLUMN_BYTES, 7, NULL},
     {"error", "error", "error %", COLUMN_ERROR, 8, NULL},
     {NULL, "share", "share %", COLUMN_SHARE, 7, NULL},
+    {NULL, "off", NULL, COLUMN_DEVIATION, 7, NULL},
 };
 /* clang-format on */
 static const struct row_table table = {"table", columns, ARRAY_LEN(columns)};
@@ -38,6 +40,7 @@ static void fill(struct rows *rows)
         rows_number(rows, values[i].bytes);
         rows_number(rows, values[i].error);
         rows_number(rows, values[i].share);
+        rows_number(rows, values[i].share / 3e4);
     }
     rows_end(rows);
 }
@@ -48,10 +51,9 @@ static void a_table_is_text(void)
     struct rows rows = {.out = &out};
     fill(&rows);
     CHECK_TEXT("text", out.data,
-               "\n"
-               "kind       n layer       ms   bytes    error   share\n"
-               "a<b        2     3    1.500    4096  -12.5 % 100.0 %\n"
-               "(none)    12     - 2000.000 80000000000        -       -\n");
+               "kind       n layer       ms   bytes    error   share     off\n"
+               "a<b        2     3    1.500    4096  -12.5 % 100.0 % 3.3e-05\n"
+               "(none)    12     - 2000.000 80000000000        -       -       -\n");
     text_release(&out);
 }
 
@@ -81,13 +83,14 @@ static void a_table_is_html(void)
     struct page page = {0};
     struct rows rows = {.page = &page};
     fill(&rows);
-    CHECK("heads", strstr(page.html.data, "<th>kind</th><th>n</th><th>layer</th><th>ms</th><th>"
-                                          "bytes</th><th>error %</th><th>share %</th></tr>"));
+    CHECK("heads",
+          strstr(page.html.data, "<th>kind</th><th>n</th><th>layer</th><th>ms</th><th>"
+                                 "bytes</th><th>error %</th><th>share %</th><th>off</th></tr>"));
     CHECK("a row",
           strstr(page.html.data,
                  "<tr><td>a&lt;b</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">"
                  "1.500</td><td class=\"n\">4096</td><td class=\"n\">-12.5</td><td class=\"n\">"
-                 "100.0</td></tr>"));
+                 "100.0</td>"));
     text_release(&page.html);
 }
 
@@ -134,10 +137,12 @@ static void put_table(struct json_out *json, const struct row_table *of)
 
 static void the_schema_is_made_from_the_columns(void)
 {
-    static const struct {
+    struct column of_check[RUN_CHECK_COLUMNS];
+    const struct row_table check = run_check_table(of_check, 24);
+    const struct {
         const struct row_table *table;
         size_t count;
-    } all[] = {{compare_tables, COMPARE_TABLE_COUNT}};
+    } all[] = {{compare_tables, COMPARE_TABLE_COUNT}, {&check, 1}};
     struct text out = {0};
     struct json_out json = {.out = &out};
     json_begin_object(&json, NULL);
