@@ -7,6 +7,7 @@
 #include "cli/common/table.h"
 #include "cli/reproduce/output.h"
 #include "cli/reproduce/run.h"
+#include "cli/validate/external_setup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ static enum status reproduce(const struct options *options, struct diag *diag)
     struct text out = {0};
     const char *folder = options_text(options, "o");
     enum status status =
-        reproduction_open(&r, options_text(options, "catalogue"), reproduce_setup, diag);
+        reproduction_open(&r, options_text(options, "catalogue"), external_setup, diag);
     bool *wanted = heap_zalloc(r.catalogue.count + 1, sizeof *wanted);
     if (status == STATUS_OK)
         status = choose(&r, wanted, options, diag);

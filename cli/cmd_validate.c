@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/data_path.h"
+#include "base/file_set.h"
 #include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/validate/check_rows.h"
@@ -21,8 +22,8 @@ static const struct option rows[] = {
      .value = "FILE.csv",
      .unset = "all files that ship with the program",
      .help =
-         "a CSV file of measurements: one published figure a row, or one measured training step a "
-         "row with the options of predict that describe it; the column names tell which"},
+         "a CSV file of measurements: one published figure or one measured training step a row, "
+         "with the options of predict that describe it"},
     {.name = "source",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -31,7 +32,7 @@ static const struct option rows[] = {
     {.name = "table",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .help = "predict only published figures of this table"},
+     .help = "predict only published figures of this table of their source (column place)"},
     {.name = "system",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -55,9 +56,7 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .help = "the CSV file to which each row is written with its prediction, error and status; "
-             "where published figures and training steps are predicted together, the steps go to "
-             "FILE-external.csv"},
+     .help = "the CSV file to which each row is written with its prediction, error and status"},
     {.name = "residuals",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
@@ -86,31 +85,27 @@ static const struct option rows[] = {
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
-/* Rows of both kinds; a kind may have none. */
+/* Rows of both kinds; a kind may have none. Their texts are in the arena of `read`. */
 struct data {
-    struct measurements figures;
-    struct external_runs steps;
+    struct external_runs read, figures, steps;
 };
 
 static void data_release(struct data *data)
 {
-    measurements_release(&data->figures);
+    external_release(&data->read);
+    external_release(&data->figures);
     external_release(&data->steps);
 }
 
-static enum status load_file(struct data *data, const char *path, struct diag *diag)
+/* Divides the rows that were read into both kinds. */
+static void divide(struct data *data)
 {
-    struct text text = {0};
-    enum status status = text_read(&text, path, diag);
-    if (status == STATUS_OK && external_recognise(text.data, text.size)) {
-        const char *name = arena_text(&data->steps.arena, path, strlen(path));
-        status = external_parse(&data->steps, name, text.data, text.size, diag);
-    } else if (status == STATUS_OK) {
-        const char *name = arena_text(&data->figures.arena, path, strlen(path));
-        status = measurements_parse(&data->figures, name, text.data, text.size, diag);
+    for (size_t i = 0; i < data->read.count; i++) {
+        const struct external_run *row = &data->read.row[i];
+        struct external_runs *to = row->step_s > 0 ? &data->steps : &data->figures;
+        to->row = heap_grow(to->row, &to->capacity, to->count + 1, sizeof *to->row);
+        to->row[to->count++] = *row;
     }
-    text_release(&text);
-    return status;
 }
 
 static enum status load(struct data *data, const struct options *options, struct diag *diag)
@@ -120,14 +115,16 @@ static enum status load(struct data *data, const struct options *options, struct
                                           "traces/published/external-2026-11.csv"};
     enum status status = STATUS_OK;
     if (options_given(options, "data"))
-        return load_file(data, options_text(options, "data"), diag);
-    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(shipped); i++) {
+        status = external_load(&data->read, options_text(options, "data"), diag);
+    for (size_t i = 0;
+         !options_given(options, "data") && status == STATUS_OK && i < ARRAY_LEN(shipped); i++) {
         struct text path = {0};
         status = data_path(&path, shipped[i], diag);
         if (status == STATUS_OK)
-            status = load_file(data, path.data, diag);
+            status = external_load(&data->read, path.data, diag);
         text_release(&path);
     }
+    divide(data);
     return status;
 }
 
@@ -179,12 +176,15 @@ static enum status apply_filter(struct data *data, const struct filter *filter, 
     size_t figures = data->figures.count, steps = data->steps.count, values = 0;
     const char **value = heap_zalloc(figures + steps + 1, sizeof *value);
     data->figures.count = data->steps.count = 0;
+    size_t layouts = 0;
     for (size_t i = 0; i < figures && filter->figure >= 0; i++) {
-        struct measurement *row = &data->figures.row[i];
-        if (strcmp(row->text[filter->figure], want) == 0)
+        struct external_run *row = &data->figures.row[i];
+        const bool is_layout = row->metric == METRIC_LAYOUT;
+        if (is_layout || strcmp(row->text[filter->figure], want) == 0)
             data->figures.row[data->figures.count++] = *row;
         else
             add_value(value, &values, row->text[filter->figure]);
+        layouts += is_layout;
     }
     for (size_t i = 0; i < steps && filter->step >= 0; i++) {
         struct external_run *row = &data->steps.row[i];
@@ -193,20 +193,35 @@ static enum status apply_filter(struct data *data, const struct filter *filter, 
         else
             add_value(value, &values, row->text[filter->step]);
     }
-    enum status status = data->figures.count + data->steps.count > 0
+    enum status status = data->figures.count + data->steps.count > layouts
                              ? STATUS_OK
                              : none_left(filter, want, value, values, diag);
     free((void *)value);
     return status;
 }
 
-/* Keeps the rows that pass every filter. A filter that leaves no row is an error that lists the existing values. */
+/* Keeps only the layouts among which a longest length is searched. */
+static void prune_layouts(struct external_runs *figures)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < figures->count; i++) {
+        bool wanted = figures->row[i].metric != METRIC_LAYOUT;
+        for (size_t k = 0; k < figures->count && !wanted; k++)
+            wanted = figures->row[k].metric == METRIC_MAX_SEQ_LEN &&
+                     external_same_group(&figures->row[i], &figures->row[k], VALIDATION_LENGTHS);
+        if (wanted)
+            figures->row[kept++] = figures->row[i];
+    }
+    figures->count = kept;
+}
+
+/* Keeps the rows that pass every filter, and the layouts that these need. A filter that leaves no row is an error that lists the existing values. */
 static enum status filter(struct data *data, const struct options *options, struct diag *diag)
 {
     static const struct filter filters[] = {
-        {"source", MEASUREMENT_SOURCE, EXTERNAL_SOURCE},
-        {"table", MEASUREMENT_TABLE, -1},
-        {"system", MEASUREMENT_SYSTEM, -1},
+        {"source", EXTERNAL_SOURCE, EXTERNAL_SOURCE},
+        {"table", EXTERNAL_PLACE, -1},
+        {"system", EXTERNAL_FRAMEWORK, -1},
         {"device", -1, EXTERNAL_GPU},
     };
     enum status status = STATUS_OK;
@@ -214,6 +229,9 @@ static enum status filter(struct data *data, const struct options *options, stru
         if (options_given(options, filters[f].option))
             status =
                 apply_filter(data, &filters[f], options_text(options, filters[f].option), diag);
+    for (size_t f = 0; f < ARRAY_LEN(filters); f++)
+        if (options_given(options, filters[f].option))
+            prune_layouts(&data->figures);
     return status;
 }
 
@@ -232,34 +250,23 @@ static enum status check_errors(const struct validation *v, const struct externa
                       "%zu of %zu rows could not be predicted; their lines say why", errors, all);
 }
 
-static enum status save_figures(const struct validation *v, const char *path, struct diag *diag)
+/* Writes the rows of both kinds, figures first. */
+static enum status save(const struct validation *v, const struct external_validation *steps,
+                        const char *path, struct diag *diag)
 {
-    struct measurement_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
+    struct text out = {0};
+    struct external_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
     for (size_t i = 0; i < v->rows->count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counted)
             result[i].why = v->row[i].other; /* why it does not count */
     }
-    enum status status = measurements_save(v->rows, result, path, diag);
+    external_print_columns(&out);
+    external_print(v->rows, result, &out);
+    external_print(steps->runs, steps->result, &out);
+    enum status status = file_set_write(path, out.data, out.size, diag);
+    text_release(&out);
     free(result);
-    return status;
-}
-
-/* Rows of one kind go to the file itself; of two, training steps to one beside it: out-external.csv. */
-static enum status save(const struct validation *v, const struct external_validation *steps,
-                        const char *path, struct diag *diag)
-{
-    bool both = v->rows->count > 0 && steps->runs->count > 0;
-    struct text beside = {0};
-    size_t size = strlen(path), end = size > 4 && strcmp(path + size - 4, ".csv") == 0 ? 4 : 0;
-    enum status status = STATUS_OK;
-    text_printf(&beside, "%.*s%s%s", (int)(size - end), path, both ? "-external" : "",
-                path + size - end);
-    if (v->rows->count > 0 || steps->runs->count == 0)
-        status = save_figures(v, path, diag);
-    if (status == STATUS_OK && steps->runs->count > 0)
-        status = external_save(steps->runs, steps->result, beside.data, diag);
-    text_release(&beside);
     return status;
 }
 
@@ -374,7 +381,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         if (options_given(options, file_options[i][0]))
             return look_at_file(options, i, diag);
     struct data data = {0};
-    struct validation figures = {0};
+    struct validation figures = {.load = external_setup};
     struct external_validation steps = {0};
     struct residuals runs = {0};
     struct text out = {0};

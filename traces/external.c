@@ -1,5 +1,4 @@
 #include "traces/external.h"
-#include "base/file_set.h"
 
 #include "traces/records.h"
 
@@ -13,30 +12,22 @@ static const char *const column_names[] = {
 #define COLUMN(symbol, name) name,
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
-        "predicted_step_s",
+        "predicted",
+    "predicted_step_s",
     "relative_error",
     "predicted_peak_bytes",
     "predicted_reserved_bytes",
     "memory_error",
     "status",
 };
-enum { RESULT_COLUMNS = 6 };
+enum { RESULT_COLUMNS = 7 };
 _Static_assert(ARRAY_LEN(column_names) == EXTERNAL_COLUMN_COUNT + RESULT_COLUMNS,
                "one name for each column");
-/* Columns that a file must have. */
+
+/* Columns that a file must have, and in which no row may be empty. */
 static const bool needed[ARRAY_LEN(column_names)] = {
-    [EXTERNAL_ID] = true,
-    [EXTERNAL_SOURCE] = true,
-    [EXTERNAL_GPU] = true,
-    [EXTERNAL_GPUS] = true,
-    [EXTERNAL_SEQ_LEN] = true,
-    [EXTERNAL_MICRO_BATCH] = true,
-    [EXTERNAL_GLOBAL_BATCH] = true,
-    [EXTERNAL_FRAMEWORK] = true,
-    [EXTERNAL_STEP_S] = true,
-    [EXTERNAL_PUBLISHED_UNIT] = true,
-    [EXTERNAL_PUBLISHED_VALUE] = true,
-    [EXTERNAL_ARGS] = true,
+    [EXTERNAL_ID] = true,  [EXTERNAL_SOURCE] = true, [EXTERNAL_FRAMEWORK] = true,
+    [EXTERNAL_GPU] = true, [EXTERNAL_METRIC] = true, [EXTERNAL_ARGS] = true,
 };
 static const struct record_columns columns = {column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
                                               .by_name = true, .needed = needed};
@@ -50,13 +41,7 @@ static const struct {
 #undef METRIC
 };
 
-static const char *const unit_names[EXTERNAL_UNIT_COUNT] = {
-#define UNIT(symbol, name) [EXTERNAL_UNIT_##symbol] = name,
-    EXTERNAL_UNITS(UNIT)
-#undef UNIT
-};
-
-static const char yes[] = "yes"; /* in columns as_run and counts */
+static const char yes[] = "yes", least[] = "least"; /* in columns as_run and counts */
 
 void external_release(struct external_runs *runs)
 {
@@ -87,6 +72,28 @@ bool external_in_set(const struct external_run *run, const char *set)
     return strcmp(run->text[EXTERNAL_SET], set) == 0;
 }
 
+const char *external_group(const struct external_run *run, const char *key, size_t *size)
+{
+    size_t length = strlen(key);
+    for (const char *at = run->text[EXTERNAL_GROUP]; *at != '\0';) {
+        size_t all = strcspn(at, ";");
+        if (all > length && at[length] == '=' && strncmp(at, key, length) == 0) {
+            *size = all - length - 1;
+            return at + length + 1;
+        }
+        at += all + (at[all] == ';');
+    }
+    return NULL;
+}
+
+bool external_same_group(const struct external_run *a, const struct external_run *b,
+                         const char *key)
+{
+    size_t one = 0, other = 0;
+    const char *of_a = external_group(a, key, &one), *of_b = external_group(b, key, &other);
+    return of_a != NULL && of_b != NULL && one == other && memcmp(of_a, of_b, one) == 0;
+}
+
 bool external_is_first_of_set(const struct external_runs *runs, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -96,23 +103,6 @@ bool external_is_first_of_set(const struct external_runs *runs, size_t i)
 }
 
 /* ---- reading ---- */
-
-static enum status recognise_row(void *context, const struct record *record, struct diag *diag)
-{
-    (void)diag;
-    bool *is_id = context;
-    for (size_t i = 0; i < record->count; i++)
-        *is_id |= strcmp(record->field[i], column_names[EXTERNAL_ID]) == 0;
-    return STATUS_NO; /* the first row is enough */
-}
-
-bool external_recognise(const char *data, size_t size)
-{
-    bool is_id = false;
-    struct record_handler handler = {.context = &is_id, .row = recognise_row};
-    records_parse("", data, size, &handler, NULL);
-    return is_id;
-}
 
 static enum status read_number(const struct record *record, enum external_column column,
                                double *value, struct diag *diag)
@@ -163,47 +153,115 @@ static enum status read_second(const struct record *record, struct external_run 
     return status;
 }
 
-static enum status read_row(void *context, const struct record *record, struct diag *diag)
+/* Reads metric, value and unit. */
+static enum status read_figure(const struct record *record, struct external_run *row,
+                               struct diag *diag)
 {
-    static const enum external_column words[] = {EXTERNAL_ID, EXTERNAL_SOURCE, EXTERNAL_GPU,
-                                                 EXTERNAL_FRAMEWORK, EXTERNAL_ARGS};
+    const char *field = record->field[EXTERNAL_VALUE];
+    const size_t size = record->size[EXTERNAL_VALUE];
+    if (!measurement_find_metric(record->field[EXTERNAL_METRIC], &row->metric))
+        return records_expected(record, &columns, EXTERNAL_METRIC, "a metric", diag);
+    const struct measurement_metric_info *info = &measurement_metrics[row->metric];
+    const char *word = measurement_word(row->metric);
+    const bool is_word = word != NULL && strcmp(field, word) == 0;
+    row->is_number = parse_double(field, size, &row->value) && isfinite(row->value);
+    if (!row->is_number)
+        row->value = 0;
+    if (info->score == SCORE_VERDICT && !is_word)
+        return records_expected(record, &columns, EXTERNAL_VALUE, "'OOM'", diag);
+    if (info->score == SCORE_NONE && size > 0)
+        return records_expected(record, &columns, EXTERNAL_VALUE, "nothing", diag);
+    if (info->score == SCORE_LENGTH && !is_word && !(row->is_number && row->value > 0))
+        return records_expected(record, &columns, EXTERNAL_VALUE,
+                                "a length or 'model does not fit'", diag);
+    if (info->score == SCORE_RELATIVE && !(row->is_number && row->value >= 0))
+        return records_expected(record, &columns, EXTERNAL_VALUE, "a number that is not negative",
+                                diag);
+    if (info->quantity == QUANTITY_FRACTION && row->value > 1)
+        return records_expected(record, &columns, EXTERNAL_VALUE, "a fraction from 0 to 1", diag);
+    struct text right = {0};
+    enum status status = STATUS_OK;
+    if (!measurement_find_unit(row->metric, record->field[EXTERNAL_UNIT], &row->scale, &right))
+        status = records_field_error(record, column_names[EXTERNAL_UNIT], diag,
+                                     "'%s' has the unit %s, not '%.100s'", info->name, right.data,
+                                     record->field[EXTERNAL_UNIT]);
+    text_release(&right);
+    return status;
+}
+
+/* Reads the counts of a row, which a training step must have. */
+static enum status read_counts(const struct record *record, struct external_run *row,
+                               struct diag *diag)
+{
     static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
                                                    EXTERNAL_VPP, EXTERNAL_DP};
-    struct external_runs *runs = context;
-    struct external_run row = {.at = record->at};
     const struct {
         enum external_column column;
         int64_t *value;
-    } counts[] = {{EXTERNAL_GPUS, &row.gpus},
-                  {EXTERNAL_SEQ_LEN, &row.seq_len},
-                  {EXTERNAL_MICRO_BATCH, &row.micro_batch},
-                  {EXTERNAL_GLOBAL_BATCH, &row.global_batch}};
+    } counts[] = {{EXTERNAL_GPUS, &row->gpus},
+                  {EXTERNAL_SEQ_LEN, &row->seq_len},
+                  {EXTERNAL_MICRO_BATCH, &row->micro_batch},
+                  {EXTERNAL_GLOBAL_BATCH, &row->global_batch}};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (record->size[words[i]] == 0)
-            return records_field_error(record, column_names[words[i]], diag, "is empty");
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
-        status =
-            records_read_count(record, &columns, counts[i].column, false, counts[i].value, diag);
+        status = records_read_count(record, &columns, counts[i].column, row->step_s == 0,
+                                    counts[i].value, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(degrees); i++) {
         int64_t degree;
         status = records_read_count(record, &columns, degrees[i], true, &degree, diag);
     }
-    size_t unit = 0;
-    if (status == STATUS_OK)
+    return status;
+}
+
+/* Checks that a training step's figure is one that a step follows from. */
+static enum status check_step(const struct record *record, const struct external_run *row,
+                              struct diag *diag)
+{
+    static const bool of_step[METRIC_COUNT] = {
+        [METRIC_TGS] = true,          [METRIC_STEP_MS] = true,
+        [METRIC_TOKENS_PER_S] = true, [METRIC_SEQUENCES_PER_S] = true,
+        [METRIC_TFLOPS] = true,
+    };
+    if (!of_step[row->metric])
+        return records_expected(record, &columns, EXTERNAL_METRIC,
+                                "tgs, step_ms, tokens_per_s, sequences_per_s or tflops, since "
+                                "measured_step_s is given",
+                                diag);
+    return row->value > 0
+               ? STATUS_OK
+               : records_expected(record, &columns, EXTERNAL_VALUE, "a number above 0", diag);
+}
+
+static enum status read_row(void *context, const struct record *record, struct diag *diag)
+{
+    struct external_runs *runs = context;
+    struct external_run row = {.at = record->at};
+    const char *counts = record->field[EXTERNAL_COUNTS];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
+        if (needed[i] && record->size[i] == 0)
+            return records_field_error(record, column_names[i], diag, "is empty");
+    if (record->size[EXTERNAL_STEP_S] > 0)
         status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
     if (status == STATUS_OK)
-        status =
-            one_of(record, EXTERNAL_PUBLISHED_UNIT, unit_names, EXTERNAL_UNIT_COUNT, &unit, diag);
+        status = read_counts(record, &row, diag);
     if (status == STATUS_OK)
-        status = read_number(record, EXTERNAL_PUBLISHED_VALUE, &row.published, diag);
-    row.unit = (enum external_unit)unit;
-    row.counts =
-        record->size[EXTERNAL_COUNTS] == 0 || strcmp(record->field[EXTERNAL_COUNTS], yes) == 0;
+        status = read_figure(record, &row, diag);
+    if (status == STATUS_OK && row.step_s > 0)
+        status = check_step(record, &row, diag);
     if (status == STATUS_OK)
         status = read_second(record, &row, diag);
     if (status != STATUS_OK)
         return status;
+    row.is_least = strcmp(counts, least) == 0;
+    row.counts = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
+    if (row.is_least && row.metric != METRIC_MAX_SEQ_LEN)
+        return records_field_error(record, column_names[EXTERNAL_COUNTS], diag,
+                                   "'least' is for max_seq_len only");
+    if ((row.metric == METRIC_SPEEDUP) != (record->size[EXTERNAL_AGAINST] > 0))
+        return records_field_error(record, column_names[EXTERNAL_AGAINST], diag,
+                                   row.metric == METRIC_SPEEDUP ? "is empty, and metric is speedup"
+                                                                : "is for metric speedup only");
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
         row.text[i] = arena_text(&runs->arena, record->field[i], record->size[i]);
     runs->row = heap_grow(runs->row, &runs->capacity, runs->count + 1, sizeof *runs->row);
@@ -274,14 +332,43 @@ static void put_bytes(struct text *out, double bytes)
         text_put_double(out, round(bytes));
 }
 
-void external_print(const struct external_runs *runs, const struct external_result *result,
-                    struct text *out)
+static void put_predicted(struct text *out, const struct external_result *result)
+{
+    text_putc(out, ',');
+    if (result->predicted_text != NULL)
+        records_put_field(out, result->predicted_text);
+    else if (isfinite(result->predicted)) /* lengths with all their digits */
+        text_printf(out, result->predicted == floor(result->predicted) ? "%.15g" : "%.6g",
+                    result->predicted);
+}
+
+struct external_result external_no_result(void)
+{
+    return (struct external_result){
+        .outcome = OUTCOME_ERROR,
+        .predicted = NAN,
+        .error = NAN,
+        .step_s = NAN,
+        .peak_bytes = NAN,
+        .reserved_bytes = NAN,
+        .memory_bytes = NAN,
+        .memory_error = NAN,
+    };
+}
+
+void external_print_columns(struct text *out)
 {
     records_put_fields(out, columns.name, columns.count);
     text_putc(out, '\n');
+}
+
+void external_print(const struct external_runs *runs, const struct external_result *result,
+                    struct text *out)
+{
     for (size_t row = 0; row < runs->count; row++) {
-        records_put_fields(out, runs->row[row].text, EXTERNAL_COLUMN_COUNT);
         const struct external_result *r = &result[row];
+        records_put_fields(out, runs->row[row].text, EXTERNAL_COLUMN_COUNT);
+        put_predicted(out, r);
         put_number(out, r->step_s);
         put_number(out, r->error);
         put_bytes(out, r->peak_bytes);
@@ -291,14 +378,4 @@ void external_print(const struct external_runs *runs, const struct external_resu
         measurement_put_status(out, r->outcome, r->why);
         text_putc(out, '\n');
     }
-}
-
-enum status external_save(const struct external_runs *runs, const struct external_result *result,
-                          const char *path, struct diag *diag)
-{
-    struct text out = {0};
-    external_print(runs, result, &out);
-    enum status status = file_set_write(path, out.data, out.size, diag);
-    text_release(&out);
-    return status;
 }

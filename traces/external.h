@@ -1,31 +1,39 @@
-/* traces/external.h: training steps that others measured, one run per row of a CSV file.
+/* traces/external.h: measured runs, one figure of a run or one training step per row of a CSV file.
  *
- * A row holds what the source published about the run (layout, batch, recomputation, framework, figure), the
- * seconds of a step that follow from it, and `args`: the options of `longhaul predict` that describe the run.
- * The columns, which a file may have in any order; it may lack those that may be empty:
+ * A row holds what the source published about the run (layout, batch, recomputation, system, figure) and `args`: the
+ * options of `longhaul predict` that describe the run. A row with measured_step_s is a training step; any other is a
+ * figure, which is compared by its metric. The columns, which a file may have in any order; it may lack those that may
+ * be empty, and a figure may leave all empty that are marked with *:
  *
  *   id                    name of the row, different from all others
  *   source                who published it
  *   laboratory            name that all sources of one author or one code share; empty: the source
- *   place                 where the source printed it; may be empty
- *   set                   empty, or the name of a later collection, whose rows have tables and means of their own
+ *   place                 the table or page where the source printed it; may be empty
+ *   set                   empty, or the name of a later collection, whose steps have tables and means of their own
+ *   framework             what ran it: a framework with its version, or the name of a system in a paper that compares
+ *                         systems
  *   model, gpu            as the source names them; gpu: "a100_80gb", "h100-96g-500W"
- *   gpus, seq_len         of the run; tokens of one sequence
- *   micro_batch           sequences that a rank group processes at a time
- *   global_batch          sequences of one step
- *   tp, cp, pp, vpp, dp   degrees of parallelism as stated
- *   sharding, recompute, attention, framework   words of the source
- *   measured_step_s       seconds of one step
- *   unit_published, value_published   what was printed (EXTERNAL_UNITS)
+ *   gpus *, seq_len *     of the run; tokens of one sequence
+ *   micro_batch *         sequences that a rank group processes at a time
+ *   global_batch *        sequences of one step
+ *   tp, cp, pp, vpp, dp   degrees of parallelism as stated; may be empty
+ *   sharding, recompute, attention   words of the source; may be empty
+ *   metric, value, unit   the figure (MEASUREMENT_METRICS); of a training step what was printed
+ *   how                   "printed", "read off" a picture, "own" measurement, or another word; may be empty
+ *   measured_step_s *     seconds of one step, which follow from the figure
  *   second_metric, second_value       what else was printed (EXTERNAL_METRICS); both or neither
+ *   group                 what a row is compared with: "split=3;window=1" are rows that differ in the split only, and
+ *                         in the window only; "lengths=NAME" are layouts among which a longest length is searched
+ *   against               of a speed-up: options of the run by which it divides
  *   as_run                "yes", or the choices of the run that `args` only approximates: "nearest: ..."
- *   counts                "yes" or empty, or the reason why the row's time is in no mean and no interval
+ *   counts                "yes" or empty; "least": a longest length is a lower bound; or the reason why the row is in
+ *                         no mean and no interval
  *   args                  words as a shell reads them; files that they name are relative to the CSV's folder
  *   note                  what is odd about the row, or not stated: it is only printed, and decides nothing
  *
- * The reader refuses a row without id, source, gpu, framework or args, a number that is missing or not positive
- * (degrees may be empty), an unknown unit or metric, and an id that is given twice. Every row
- * keeps the text of its columns as written, so that it can be printed again beside a prediction. */
+ * The reader refuses a row without id, source, framework, gpu, metric or args, a number that is missing or not
+ * positive, a unit that its metric never has, a figure that is no value of its metric, and an id that is given twice.
+ * Every row keeps the text of its columns as written, so that it can be printed again beside a prediction. */
 #ifndef TRACES_EXTERNAL_H
 #define TRACES_EXTERNAL_H
 
@@ -45,6 +53,7 @@
     COLUMN(LABORATORY, "laboratory")                                                               \
     COLUMN(PLACE, "place")                                                                         \
     COLUMN(SET, "set")                                                                             \
+    COLUMN(FRAMEWORK, "framework")                                                                 \
     COLUMN(MODEL, "model")                                                                         \
     COLUMN(GPU, "gpu")                                                                             \
     COLUMN(GPUS, "gpus")                                                                           \
@@ -59,12 +68,15 @@
     COLUMN(SHARDING, "sharding")                                                                   \
     COLUMN(RECOMPUTE, "recompute")                                                                 \
     COLUMN(ATTENTION, "attention")                                                                 \
-    COLUMN(FRAMEWORK, "framework")                                                                 \
+    COLUMN(METRIC, "metric")                                                                       \
+    COLUMN(VALUE, "value")                                                                         \
+    COLUMN(UNIT, "unit")                                                                           \
+    COLUMN(HOW, "how")                                                                             \
     COLUMN(STEP_S, "measured_step_s")                                                              \
-    COLUMN(PUBLISHED_UNIT, "unit_published")                                                       \
-    COLUMN(PUBLISHED_VALUE, "value_published")                                                     \
     COLUMN(SECOND_METRIC, "second_metric")                                                         \
     COLUMN(SECOND_VALUE, "second_value")                                                           \
+    COLUMN(GROUP, "group")                                                                         \
+    COLUMN(AGAINST, "against")                                                                     \
     COLUMN(AS_RUN, "as_run")                                                                       \
     COLUMN(COUNTS, "counts")                                                                       \
     COLUMN(ARGS, "args")                                                                           \
@@ -86,21 +98,6 @@ enum external_column {
     METRIC(UNSTATED_GB, "memory_gb", 1e9)                   /* which of the two is not stated */   \
     METRIC(UNSTATED_GIB, "memory_unstated_gib", 1073741824.0)
 
-/* UNIT(symbol, name): the unit of a printed figure. */
-#define EXTERNAL_UNITS(UNIT)                                                                       \
-    UNIT(TGS, "tgs")                         /* tokens/s/GPU */                                    \
-    UNIT(STEP_MS, "step_ms")                 /* milliseconds of a step */                          \
-    UNIT(TOKENS_PER_S, "tokens_per_s")       /* of all GPUs together */                            \
-    UNIT(SEQUENCES_PER_S, "sequences_per_s") /* of all GPUs together */                            \
-    UNIT(TFLOPS, "tflops")                   /* Tflop/s of a GPU by the source's own count */
-
-enum external_unit {
-#define UNIT(symbol, name) EXTERNAL_UNIT_##symbol,
-    EXTERNAL_UNITS(UNIT)
-#undef UNIT
-        EXTERNAL_UNIT_COUNT
-};
-
 enum external_metric {
     EXTERNAL_NO_METRIC,
 #define METRIC(symbol, name, scale) EXTERNAL_METRIC_##symbol,
@@ -110,13 +107,17 @@ enum external_metric {
 };
 
 struct external_run {
-    struct loc at;                           /* of the row, for messages */
-    const char *text[EXTERNAL_COLUMN_COUNT]; /* as written, never NULL */
-    int64_t gpus, seq_len, micro_batch, global_batch;
-    double step_s;
-    enum external_unit unit; /* of the printed figure */
-    double published;        /* the printed figure, in that unit */
-    bool counts;             /* its time is in means and intervals */
+    struct loc at;                                    /* of the row, for messages */
+    const char *text[EXTERNAL_COLUMN_COUNT];          /* as written, never NULL */
+    int64_t gpus, seq_len, micro_batch, global_batch; /* 0: not given */
+    enum measurement_metric metric;
+    bool
+        is_number; /* false: text[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or nothing */
+    double value;  /* in the unit of the row */
+    double scale;  /* value * scale is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
+    double step_s; /* of a training step; 0: the row is a figure */
+    bool counts;   /* the row is in means and intervals */
+    bool is_least; /* a longest length is only a lower bound */
     enum external_metric second_metric;
     double second; /* in bytes, flop/s or as a fraction; 0: none */
 };
@@ -141,11 +142,15 @@ const char *external_laboratory(const struct external_run *run);
 /* True if a row belongs to a set of rows; "" is the set of rows that name none. */
 bool external_in_set(const struct external_run *run, const char *set);
 
+/* Returns the value of `key` in a row's column `group`, and its size; NULL: the row is in no such group. */
+const char *external_group(const struct external_run *run, const char *key, size_t *size);
+
+/* True if two rows are in the same group of that key. */
+bool external_same_group(const struct external_run *a, const struct external_run *b,
+                         const char *key);
+
 /* True if no row before row i belongs to its set. */
 bool external_is_first_of_set(const struct external_runs *runs, size_t i);
-
-/* True if the text is a file of such rows: it has a column "id". */
-bool external_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size); name stands for the text in messages and must outlive the rows. The columns
  * of an earlier comparison (external_print()) may follow; they are dropped. */
@@ -155,9 +160,14 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
 
 /* The prediction for a row. A number that is NAN is not known. */
 struct external_result {
-    enum measurement_outcome outcome; /* OUTCOME_WRONG: predicted not to fit, yet it ran */
-    double step_s;                    /* predicted seconds of a step */
-    double error; /* measured / predicted step_s - 1: positive, predicted faster */
+    enum measurement_outcome
+        outcome;                /* of a step OUTCOME_WRONG: predicted not to fit, yet it ran */
+    double predicted;           /* of a figure, in the unit of the row */
+    const char *predicted_text; /* of a figure, not NULL: printed in its place ("OOM") */
+    /* Positive: predicted faster than measured, or more of anything else: predicted / value - 1, of times of steps
+     * measured / predicted - 1. */
+    double error;
+    double step_s; /* of a training step: predicted seconds */
     double peak_bytes, reserved_bytes;
     double
         memory_bytes; /* the predicted figure that is compared with the second metric; NAN: none */
@@ -165,11 +175,13 @@ struct external_result {
     const char *why;     /* not NULL: the status reads "error: why" */
 };
 
-/* Prints all rows as they were read, with result[i] of row i in the columns predicted_step_s,
- * relative_error, predicted_peak_bytes, predicted_reserved_bytes, memory_error and status. */
+/* A result of which nothing is known. */
+struct external_result external_no_result(void);
+
+/* Appends the line of column names, with those of results; and all rows as they were read, with result[i] of row i.
+ * Numbers have six significant digits, whole predicted ones all their digits. */
+void external_print_columns(struct text *out);
 void external_print(const struct external_runs *runs, const struct external_result *result,
                     struct text *out);
-enum status external_save(const struct external_runs *runs, const struct external_result *result,
-                          const char *path, struct diag *diag);
 
 #endif

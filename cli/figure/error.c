@@ -8,7 +8,7 @@
 enum { METRICS_MAX = 32 };
 
 struct columns {
-    size_t source, table, metric, value, unit, predicted, status;
+    size_t source, place, metric, value, unit, predicted, status;
 };
 
 static enum status find_columns(struct columns *c, const struct table *table, struct diag *diag)
@@ -17,7 +17,7 @@ static enum status find_columns(struct columns *c, const struct table *table, st
         const char *name;
         size_t *column;
     } wanted[] = {
-        {"source", &c->source}, {"table", &c->table}, {"metric", &c->metric},
+        {"source", &c->source}, {"place", &c->place}, {"metric", &c->metric},
         {"value", &c->value},   {"unit", &c->unit},   {"predicted", &c->predicted},
         {"status", &c->status},
     };
@@ -96,7 +96,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
             continue;
         size_t k = 0;
         name.size = 0;
-        text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.table]);
+        text_printf(&name, "%s %s", table->row[i][c.source], table->row[i][c.place]);
         while (k < count && strcmp(names[k].data, name.data) != 0)
             k++;
         if (k == FIGURE_SERIES_MAX) /* all further series share the last mark */

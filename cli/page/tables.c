@@ -225,7 +225,7 @@ struct metric {
 };
 
 struct columns {
-    size_t source, table, system, model, seq, options, metric, value, unit, predicted, error,
+    size_t source, place, framework, model, seq, args, metric, value, unit, predicted, error,
         status;
 };
 
@@ -235,8 +235,8 @@ static enum status find_columns(struct columns *c, const struct table *t, struct
         const char *name;
         size_t *column;
     } wanted[] = {
-        {"source", &c->source}, {"table", &c->table},         {"system", &c->system},
-        {"model", &c->model},   {"seq_len", &c->seq},         {"options", &c->options},
+        {"source", &c->source}, {"place", &c->place},         {"framework", &c->framework},
+        {"model", &c->model},   {"seq_len", &c->seq},         {"args", &c->args},
         {"metric", &c->metric}, {"value", &c->value},         {"unit", &c->unit},
         {"status", &c->status}, {"predicted", &c->predicted}, {"relative_error", &c->error},
     };
@@ -276,28 +276,15 @@ static bool is_left_out(const struct table *t, const struct columns *c, size_t r
     return strncmp(t->row[row][c->status], "ok:", 3) == 0;
 }
 
-/* Appends "dhp=32;zero=1" with blanks, at which lines may break. */
-static void put_options(struct page *page, const char *options)
-{
-    struct text text = {0};
-    for (; *options != '\0'; options++) {
-        text_putc(&text, *options);
-        if (*options == ';')
-            text_putc(&text, ' ');
-    }
-    page_cell(page, text.size > 0 ? text.data : "");
-    text_release(&text);
-}
-
 static void put_rows(struct page *page, const struct table *t, const struct columns *c)
 {
-    static const char *const heads[] = {"source",  "table",  "system",   "model",
+    static const char *const heads[] = {"source",  "place",  "system",   "model",
                                         "tokens",  "metric", "measured", "predicted",
                                         "error %", "status", "options",  NULL};
     page_begin_table(page, t->rows > 60 ? "Every row" : NULL, heads);
     for (size_t i = 0; i < t->rows; i++) {
-        const size_t plain[] = {c->source, c->table,  c->system, c->model,
-                                c->seq,    c->metric, c->value,  c->predicted};
+        const size_t plain[] = {c->source, c->place,  c->framework, c->model,
+                                c->seq,    c->metric, c->value,     c->predicted};
         double error;
         for (size_t k = 0; k < ARRAY_LEN(plain); k++)
             page_cell(page, t->row[i][plain[k]]);
@@ -306,7 +293,7 @@ static void put_rows(struct page *page, const struct table *t, const struct colu
         else
             page_cell(page, "");
         page_cell(page, t->row[i][c->status]);
-        put_options(page, t->row[i][c->options]);
+        page_cell(page, t->row[i][c->args]);
         page_end_row(page);
     }
     page_end_table(page);
@@ -322,14 +309,12 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     enum status status = find_columns(&c, t, diag);
     if (status != STATUS_OK)
         return status;
-    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, unsupported = 0,
-           left_out = 0;
+    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, left_out = 0;
     for (size_t k = 1; k < count; k++)
         most = metric[k].rows > metric[most].rows ? k : most;
     for (size_t i = 0; i < t->rows; i++) {
         right += strcmp(t->row[i][c.status], "right") == 0;
         wrong += strcmp(t->row[i][c.status], "wrong") == 0;
-        unsupported += strcmp(t->row[i][c.status], "unsupported") == 0;
         left_out += is_left_out(t, &c, i);
     }
     text_printf(&text, "%zu rows of %s", t->rows, t->path);
@@ -347,11 +332,6 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     bool met = count > 0 && wrong == 0 && metric[most].sum <= 0.05 * (double)metric[most].rows &&
                metric[most].worst <= 0.15;
     page_verdict(page, met ? PAGE_GOOD : PAGE_CLOSE, text.data);
-    if (unsupported > 0) {
-        text.size = 0;
-        text_printf(&text, "%zu rows are not supported, and not counted.", unsupported);
-        page_warning(page, text.data);
-    }
     if (left_out > 0) {
         text.size = 0;
         text_printf(&text, "%zu rows are shown, and not counted: their status says why.", left_out);
@@ -365,7 +345,7 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
         page_cellf(page, "%.1f", 100 * m->sum / (double)m->rows);
         page_cellf(page, "%.1f", 100 * m->worst);
         page_cellf(page, "%s %s, %s, %s tokens", t->row[m->worst_row][c.source],
-                   t->row[m->worst_row][c.table], t->row[m->worst_row][c.system],
+                   t->row[m->worst_row][c.place], t->row[m->worst_row][c.framework],
                    t->row[m->worst_row][c.seq]);
         page_end_row(page);
     }

@@ -38,18 +38,9 @@ static void put_value(struct text *out, double value, const char *text)
 static void put_configuration(struct text *out, const struct reproduction *r,
                               const struct reproduction_point *point)
 {
-    struct text words = {0};
-    if (point->row != SIZE_MAX) {
-        const struct measurement *row = &r->rows.row[point->row];
-        text_printf(&words, "%s %s of %s, %s", row->text[MEASUREMENT_SYSTEM],
-                    row->text[MEASUREMENT_MODEL], row->text[MEASUREMENT_CLUSTER],
-                    row->text[MEASUREMENT_OPTIONS]);
-    } else {
-        text_puts(&words, r->job[point->job].args);
-    }
     text_putc(out, ',');
-    records_put_field(out, words.data);
-    text_release(&words);
+    records_put_field(out, point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
+                                                  : r->job[point->job].args);
 }
 
 static void put_csv(struct text *out, const struct reproduction *r, size_t entry)

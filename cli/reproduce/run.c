@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status reproduce_setup(struct setup *setup, const char *args, struct diag *diag)
-{
-    struct external_run row = {.at.name = "reproduce"};
-    row.text[EXTERNAL_ARGS] = args;
-    return external_setup(setup, &row, diag);
-}
-
 /* Appends "fpdt:fig7" as a part of a path: fpdt-fig7. */
 static void put_name(struct text *out, const char *name)
 {
@@ -68,7 +61,8 @@ static void do_trace(const struct run *run, size_t job, struct text *answer)
     struct prediction prediction = {.whole = true}; /* all ops are drawn */
     struct diag diag = {0};
     struct text folder = {0};
-    enum status status = reproduce_setup(&setup, args, &diag);
+    enum mfu_convention unused;
+    enum status status = external_setup(&setup, &unused, args, "reproduce", &diag);
     if (status == STATUS_OK)
         status = prediction_make(&prediction, &setup, &setup.request, false, &diag);
     reproduce_put_trace_folder(&folder, run->r, job, run->folder);

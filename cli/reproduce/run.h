@@ -11,9 +11,6 @@
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 
-/* Loads options of `predict` into a setup: for reproduction_open(). */
-enum status reproduce_setup(struct setup *setup, const char *args, struct diag *diag);
-
 /* Appends the folder of a timeline's trace. */
 void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, size_t job,
                                 const char *folder);

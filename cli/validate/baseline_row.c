@@ -9,7 +9,7 @@
 static bool error_of(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];
-    const struct measurement *published = &v->rows->row[i];
+    const struct external_run *published = &v->rows->row[i];
     if (!row->counted || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
         return false;
     const struct run_answer *answer = &v->answer[row->run];
@@ -46,7 +46,7 @@ static struct sum sum_of(const struct validation *v, size_t table, double share)
         if (!wanted || !error_of(v, i, share, &error))
             continue;
         sum.error += fabs(error);
-        sum.ours += fabs(v->row[i].result.relative_error);
+        sum.ours += fabs(v->row[i].result.error);
         sum.worst = fabs(error) > fabs(sum.worst) ? error : sum.worst;
         sum.count++;
     }
@@ -81,10 +81,10 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         for (size_t k = i; k < v->rows->count; k++)
             done[k] |= validation_same_table(v, i, k);
         struct sum sum = sum_of(v, i, share);
-        const struct measurement *row = &v->rows->row[i];
+        const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
-                    row->text[MEASUREMENT_SOURCE], row->text[MEASUREMENT_TABLE],
-                    row->text[MEASUREMENT_METRIC], 100 * sum.error / (double)sum.count,
+                    row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
+                    row->text[EXTERNAL_METRIC], 100 * sum.error / (double)sum.count,
                     100 * sum.worst, sum.count, 100 * sum.ours / (double)sum.count);
     }
     free(done);

@@ -1,9 +1,7 @@
 #include "cli/validate/check_rows.h"
 
 #include "cli/validate/external_setup.h"
-#include "predict/validate/measured_row.h"
-#include "predict/validate/sppo_row.h"
-#include "predict/validate/subsequence_row.h"
+#include "predict/validate/validation.h"
 #include "schedule/config/resolve_config.h"
 #include "traces/external.h"
 #include "traces/records.h"
@@ -16,11 +14,9 @@
 
 struct checker {
     const char *path;
-    bool steps; /* rows of training steps */
     struct text columns;
     struct text *out;
-    struct external_runs runs; /* the rows that can be read, for checks between rows */
-    struct measurements rows;
+    struct external_runs rows; /* those that can be read, for checks between rows */
     size_t count, faulty;
     size_t unchecked; /* steps that the printed figure does not give */
     bool fault;       /* of the current row */
@@ -55,7 +51,7 @@ static bool agrees(double one, double other)
     return fabs(one / other - 1) <= AGREES;
 }
 
-/* ---- rows of training steps ---- */
+/* ---- training steps ---- */
 
 static double number_of(const struct external_run *row, enum external_column column)
 {
@@ -68,16 +64,17 @@ static double number_of(const struct external_run *row, enum external_column col
  * its own way. */
 static double step_of_published(const struct external_run *row)
 {
+    double value = row->value * row->scale;
     double sequences = (double)row->global_batch, tokens = sequences * (double)row->seq_len;
-    switch (row->unit) {
-    case EXTERNAL_UNIT_STEP_MS:
-        return 1e-3 * row->published;
-    case EXTERNAL_UNIT_TGS:
-        return tokens / ((double)row->gpus * row->published);
-    case EXTERNAL_UNIT_TOKENS_PER_S:
-        return tokens / row->published;
-    case EXTERNAL_UNIT_SEQUENCES_PER_S:
-        return sequences / row->published;
+    switch (row->metric) {
+    case METRIC_STEP_MS:
+        return value;
+    case METRIC_TGS:
+        return tokens / ((double)row->gpus * value);
+    case METRIC_TOKENS_PER_S:
+        return tokens / value;
+    case METRIC_SEQUENCES_PER_S:
+        return sequences / value;
     default:
         return NAN;
     }
@@ -91,22 +88,66 @@ static void check_published(struct checker *c, const struct external_run *row)
     if (!isnan(step_s) && !agrees(step_s, row->step_s))
         fault(c, row->at,
               "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
-              row->step_s, row->text[EXTERNAL_PUBLISHED_UNIT], row->text[EXTERNAL_PUBLISHED_VALUE],
+              row->step_s, row->text[EXTERNAL_METRIC], row->text[EXTERNAL_VALUE],
               (long long)row->global_batch, (long long)row->seq_len, (long long)row->gpus, step_s);
 }
 
-/* Checks that columns agree with the options of args that state the same. */
-static void check_args(struct checker *c, const struct external_run *row)
+/* ---- figures ---- */
+
+static const struct external_run *
+of_same_run(const struct checker *c, const struct external_run *row, enum measurement_metric metric)
+{
+    for (const struct external_run *other = c->rows.row; other < row; other++)
+        if (other->metric == metric && other->is_number && validation_same_run(other, row))
+            return other;
+    return NULL;
+}
+
+/* Checks that tokens per second and MFU of one run agree, since they are the same measurement. */
+static void check_mfu(struct checker *c, const struct external_run *row, const struct setup *setup,
+                      const struct choices *choices, enum mfu_convention convention)
+{
+    bool is_mfu = row->metric == METRIC_MFU;
+    const struct external_run *other = of_same_run(c, row, is_mfu ? METRIC_TGS : METRIC_MFU);
+    if (other == NULL || !row->is_number || (!is_mfu && row->metric != METRIC_TGS))
+        return;
+    double tgs = is_mfu ? other->value : row->value, mfu = is_mfu ? row->value : other->value;
+    double step_s =
+        (double)choices->global_batch * (double)choices->seq / ((double)choices->ranks * tgs);
+    double follows = mfu_fraction(convention, &setup->model, choices->seq, choices->global_batch,
+                                  choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
+                                  choices->ranks, setup->cluster.device.peak_flop_per_s);
+    if (!agrees(follows, mfu))
+        fault(c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
+              mfu, tgs, is_mfu ? other->at.line : row->at.line, follows,
+              mfu_table[convention].name);
+}
+
+static void check_again(struct checker *c, const struct external_run *row)
+{
+    for (const struct external_run *other = c->rows.row; other < row; other++)
+        if (other->metric == row->metric && validation_same_run(other, row) &&
+            strcmp(other->text[EXTERNAL_AGAINST], row->text[EXTERNAL_AGAINST]) == 0)
+            fault(c, row->at, "is the same run and metric as line %u", other->at.line);
+}
+
+/* ---- all rows ---- */
+
+/* Checks that options can be resolved, and that columns agree with those that state the same. */
+static void check_args(struct checker *c, const struct external_run *row,
+                       enum external_column column)
 {
     struct setup setup = {0};
     struct choices choices;
     struct diag diag = {0};
-    enum status status = external_setup(&setup, row, &diag);
+    enum mfu_convention convention;
+    enum status status =
+        external_setup(&setup, &convention, row->text[column], row->at.name, &diag);
     if (status == STATUS_OK)
         status = compose_resolve(&choices, &setup.request, NULL, &diag);
     if (status != STATUS_OK) {
         take_faults(c, row->at, &diag);
-    } else {
+    } else if (column == EXTERNAL_ARGS) {
         const struct {
             const char *what;
             int64_t column, args;
@@ -119,73 +160,28 @@ static void check_args(struct checker *c, const struct external_run *row)
             if (both[i].column > 0 && both[i].column != both[i].args)
                 fault(c, row->at, "column '%s' is %lld, and args give %lld", both[i].what,
                       (long long)both[i].column, (long long)both[i].args);
+        if (row->step_s == 0)
+            check_mfu(c, row, &setup, &choices, convention);
     }
     diag_release(&diag);
     setup_release(&setup);
 }
 
-/* ---- rows of published figures ---- */
-
-static const struct measurement *of_same_run(const struct checker *c, const struct measurement *row,
-                                             enum measurement_metric metric)
+static void check_fields(struct checker *c, const struct external_run *row)
 {
-    for (const struct measurement *other = c->rows.row; other < row; other++)
-        if (other->metric == metric && other->is_number && measured_same_run(other, row))
-            return other;
-    return NULL;
-}
-
-/* Checks that tokens per second and MFU of one run agree, since they are the same measurement. */
-static void check_mfu(struct checker *c, const struct measurement *row, const struct setup *setup)
-{
-    bool is_mfu = row->metric == METRIC_MFU;
-    const struct measurement *other = of_same_run(c, row, is_mfu ? METRIC_TGS : METRIC_MFU);
-    struct choices choices;
-    if (other == NULL || !row->is_number || (!is_mfu && row->metric != METRIC_TGS) ||
-        compose_resolve(&choices, &setup->request, NULL, NULL) != STATUS_OK)
-        return;
-    const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
-    double tgs = is_mfu ? other->value : row->value, mfu = is_mfu ? row->value : other->value;
-    double step_s =
-        (double)choices.global_batch * (double)choices.seq / ((double)choices.ranks * tgs);
-    double follows = mfu_fraction(d->convention, &setup->model, choices.seq, choices.global_batch,
-                                  choices.activations != CHOICE_ACTIVATIONS_KEEP, step_s,
-                                  choices.ranks, setup->cluster.device.peak_flop_per_s);
-    if (!agrees(follows, mfu))
-        fault(c, row->at, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
-              mfu, tgs, is_mfu ? other->at.line : row->at.line, follows,
-              mfu_table[d->convention].name);
-}
-
-static void check_figure(struct checker *c, const struct measurement *row)
-{
-    struct text why = {0};
-    struct setup setup = {0};
-    struct diag diag = {0};
-    if (!measured_supported(row, &why)) {
-        fault(c, row->at, "cannot be predicted: %s", why.data);
-    } else if (!sppo_row(row) && !sppo_step_row(row) && !subsequence_row(row)) {
-        struct choices choices;
-        enum status status = measured_setup(&setup, row, &diag);
-        if (status == STATUS_OK && row->metric != METRIC_MAX_SEQ_LEN)
-            status = compose_resolve(&choices, &setup.request, NULL, &diag);
-        if (status != STATUS_OK)
-            take_faults(c, row->at, &diag);
-        else
-            check_mfu(c, row, &setup);
-    }
-    for (const struct measurement *other = c->rows.row; other < row; other++)
-        if (other->metric == row->metric && measured_same_run(other, row))
-            fault(c, row->at, "is the same run and metric as line %u", other->at.line);
-    diag_release(&diag);
-    setup_release(&setup);
-    text_release(&why);
+    check_args(c, row, EXTERNAL_ARGS);
+    if (row->metric == METRIC_SPEEDUP)
+        check_args(c, row, EXTERNAL_AGAINST);
+    if (row->step_s > 0)
+        check_published(c, row);
+    else
+        check_again(c, row);
 }
 
 /* ---- the file ---- */
 
-/* Reads one row with the reader of its kind, which gets a text of only the line of columns and this row, with the
- * row's line number. */
+/* Reads one row with the reader of rows, which gets a text of only the line of columns and this row, with the row's
+ * line number. */
 static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
 {
     struct text text = {0};
@@ -193,9 +189,7 @@ static enum status read_alone(struct checker *c, const struct record *record, st
     for (uint32_t line = 2; line < record->at.line; line++)
         text_putc(&text, '\n');
     records_put_fields(&text, record->field, record->count);
-    enum status status = c->steps
-                             ? external_parse(&c->runs, c->path, text.data, text.size, diag)
-                             : measurements_parse(&c->rows, c->path, text.data, text.size, diag);
+    enum status status = external_parse(&c->rows, c->path, text.data, text.size, diag);
     text_release(&text);
     return status;
 }
@@ -207,24 +201,18 @@ static enum status check_row(void *context, const struct record *record, struct 
     if (c->columns.size == 0) {
         records_put_fields(&c->columns, record->field, record->count);
         text_putc(&c->columns, '\n');
-        return c->steps
-                   ? external_parse(&c->runs, c->path, c->columns.data, c->columns.size, diag)
-                   : measurements_parse(&c->rows, c->path, c->columns.data, c->columns.size, diag);
+        return external_parse(&c->rows, c->path, c->columns.data, c->columns.size, diag);
     }
     c->count++;
     c->fault = false;
-    size_t before = c->runs.count + c->rows.count;
+    size_t before = c->rows.count;
     if (read_alone(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
         c->fault = true;
-        if (c->runs.count + c->rows.count > before) /* the fault came after the row was added */
-            c->steps ? c->runs.count-- : c->rows.count--;
-    } else if (c->steps) {
-        const struct external_run *row = &c->runs.row[c->runs.count - 1];
-        check_published(c, row);
-        check_args(c, row);
+        if (c->rows.count > before) /* the fault came after the row was added */
+            c->rows.count--;
     } else {
-        check_figure(c, &c->rows.row[c->rows.count - 1]);
+        check_fields(c, &c->rows.row[c->rows.count - 1]);
     }
     c->faulty += c->fault;
     diag_release(&own);
@@ -237,16 +225,13 @@ enum status validation_check_rows(struct text *out, const char *path, struct dia
     struct checker c = {.path = path, .out = out};
     const struct record_handler handler = {.context = &c, .row = check_row};
     enum status status = text_read(&file, path, diag);
-    if (status == STATUS_OK) {
-        c.steps = external_recognise(file.data, file.size);
+    if (status == STATUS_OK)
         status = records_parse(path, file.data, file.size, &handler, diag);
-    }
     if (status == STATUS_OK && c.count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no rows: traces/published/README.md has the columns");
     if (status == STATUS_OK) {
-        text_printf(out, "%zu rows of %s: %zu with a fault\n", c.count,
-                    c.steps ? "training steps" : "published figures", c.faulty);
+        text_printf(out, "%zu rows: %zu with a fault\n", c.count, c.faulty);
         if (c.unchecked > 0)
             text_printf(out,
                         "%zu of them printed flop/s, by a count of their own: their "
@@ -254,8 +239,7 @@ enum status validation_check_rows(struct text *out, const char *path, struct dia
                         c.unchecked);
         status = c.faulty > 0 ? STATUS_NO : STATUS_OK;
     }
-    external_release(&c.runs);
-    measurements_release(&c.rows);
+    external_release(&c.rows);
     text_release(&c.columns);
     text_release(&file);
     return status;

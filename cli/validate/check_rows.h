@@ -8,7 +8,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 
-/* Checks a CSV of published figures or of measured training steps; its column names tell which. Appends a line for
+/* Checks a CSV of measured runs. Appends a line for
  * each fault, then how many rows there are and how many are faulty; STATUS_NO when any is. A file that is no such
  * CSV, or has no rows, is an error. */
 enum status validation_check_rows(struct text *out, const char *path, struct diag *diag);

@@ -41,10 +41,12 @@ static void take_published(struct options *options)
                 options->value[row].text = "published";
 }
 
-static const struct option batch_rows[] = {
+/* Options of the prediction itself. */
+static const struct option other_rows[] = {
     {.name = "batches", .kind = OPTION_COUNT, .low = 1, .high = 4096, .fallback = "1"},
+    {.name = "mfu", .kind = OPTION_TEXT, .fallback = "longhaul"},
 };
-static const struct option_set batch_options = {"batches", batch_rows, ARRAY_LEN(batch_rows)};
+static const struct option_set other_options = {"prediction", other_rows, ARRAY_LEN(other_rows)};
 
 /* Copies the texts of the options about documents, which must outlive the options. A file of lengths below traces/ is
  * one that ships. */
@@ -72,16 +74,17 @@ static enum status keep_documents(struct setup *setup, const struct options *opt
     return status;
 }
 
-enum status external_setup(struct setup *setup, const struct external_run *row, struct diag *diag)
+enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const char *args,
+                           const char *csv, struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_model_options,  &setup_cluster_options,
                                                     &setup_choice_options, &setup_documents_options,
-                                                    &batch_options,        NULL};
+                                                    &other_options,        NULL};
     struct options options = {0};
     char **word;
     int count;
-    enum status status = options_split_words(&word, &count, &setup->arena, row->text[EXTERNAL_ARGS],
-                                             (struct loc){0}, diag);
+    enum status status =
+        options_split_words(&word, &count, &setup->arena, args, (struct loc){0}, diag);
     if (status == STATUS_OK)
         status = options_parse(&options, sets, count, word, diag);
     if (status == STATUS_OK && options.argument_count > 0)
@@ -89,10 +92,13 @@ enum status external_setup(struct setup *setup, const struct external_run *row, 
                             "column args must hold options and their values: '%s' is neither",
                             options.argument[0]);
     if (status == STATUS_OK) {
-        place_files(&options, &setup->arena, row->at.name);
+        place_files(&options, &setup->arena, csv);
         take_published(&options);
         status = setup_load(setup, &options, false, diag);
     }
+    if (status == STATUS_OK && !mfu_find(options_text(&options, "mfu"), mfu))
+        status = diag_error(diag, (struct loc){.name = "--mfu"}, STATUS_BAD_INPUT,
+                            "there is no convention '%s'", options_text(&options, "mfu"));
     if (status == STATUS_OK)
         status = keep_documents(setup, &options, diag);
     options_release(&options);

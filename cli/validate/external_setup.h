@@ -1,11 +1,11 @@
-/* cli/validate/external_setup.h: the args of a measured training step read by the option tables of `predict`. */
+/* cli/validate/external_setup.h: the args of a measured run read by the option tables of `predict`. */
 #ifndef CLI_VALIDATE_EXTERNAL_SETUP_H
 #define CLI_VALIDATE_EXTERNAL_SETUP_H
 
-#include "predict/validate/external_validation.h"
+#include "predict/validate/validation.h"
 
-/* An external_setup_function. Files that args name are relative to the folder of the CSV; where args name no
- * profile, it is the strategy's own. */
-enum status external_setup(struct setup *setup, const struct external_run *row, struct diag *diag);
+/* A run_setup_function. Where args name no profile, it is the strategy's own. */
+enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const char *args,
+                           const char *csv, struct diag *diag);
 
 #endif

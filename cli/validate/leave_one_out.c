@@ -7,7 +7,7 @@
 
 static const char *table_of(const struct leave_one_out *r, size_t row)
 {
-    return r->rows.row[row].text[MEASUREMENT_TABLE];
+    return r->rows.row[row].text[EXTERNAL_PLACE];
 }
 
 /* Appends the mean and the worst error of all rows with the table and metric of this row. */
@@ -49,7 +49,7 @@ static void put_report(struct text *out, const struct leave_one_out *r)
         size_t table = 0;
         while (!leave_one_out_has(r, table, i))
             table++;
-        text_printf(out, "  %-7s %-17s", table_of(r, i), r->rows.row[i].text[MEASUREMENT_METRIC]);
+        text_printf(out, "  %-7s %-17s", table_of(r, i), r->rows.row[i].text[EXTERNAL_METRIC]);
         size_t rows = put_errors(out, r, i, r->shipped);
         put_errors(out, r, i, r->error + r->tables * count);
         put_errors(out, r, i, r->error + table * count);

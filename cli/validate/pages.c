@@ -57,20 +57,20 @@ static void set_block(struct text *document, const char *name, const struct text
 
 static bool is_source(const struct validation *v, size_t i, const char *source)
 {
-    return strcmp(v->rows->row[i].text[MEASUREMENT_SOURCE], source) == 0;
+    return strcmp(v->rows->row[i].text[EXTERNAL_SOURCE], source) == 0;
 }
 
 static void put_means(struct text *out, const struct validation *v, const char *source)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    text_puts(out, "| table | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
+    text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->count; i++) {
         size_t n = 0;
         double sum = 0, worst = 0;
         if (done[i] || !v->row[i].counted || !is_source(v, i, source))
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
-            double error = v->row[k].result.relative_error;
+            double error = v->row[k].result.error;
             if (!v->row[k].counted || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
@@ -79,19 +79,18 @@ static void put_means(struct text *out, const struct validation *v, const char *
             worst = fabs(error) > fabs(worst) ? error : worst;
         }
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
-                    v->rows->row[i].text[MEASUREMENT_TABLE],
-                    v->rows->row[i].text[MEASUREMENT_METRIC], n, 100 * sum / (double)n,
-                    100 * worst);
+                    v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC], n,
+                    100 * sum / (double)n, 100 * worst);
     }
     free(done);
 }
 
 static void put_figure(struct text *out, const struct validation *v, size_t i)
 {
-    const struct measurement *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->row[i];
     const struct validated *judged = &v->row[i];
-    text_printf(out, "| %s | %s, %s", row->text[MEASUREMENT_TABLE], row->text[MEASUREMENT_SYSTEM],
-                row->text[MEASUREMENT_MODEL]);
+    text_printf(out, "| %s | %s, %s", row->text[EXTERNAL_PLACE], row->text[EXTERNAL_FRAMEWORK],
+                row->text[EXTERNAL_MODEL]);
     if (row->gpus > 0)
         text_printf(out, ", %lld GPU%s", (long long)row->gpus, row->gpus == 1 ? "" : "s");
     if (row->seq_len > 0) {
@@ -99,39 +98,35 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
         units_put_tokens(out, row->seq_len);
     }
     text_puts(out, " | ");
-    put_cell(out, row->text[MEASUREMENT_OPTIONS]);
-    text_printf(out, " | %s ", row->text[MEASUREMENT_METRIC]);
+    put_cell(out, row->text[EXTERNAL_ARGS]);
+    text_printf(out, " | %s ", row->text[EXTERNAL_METRIC]);
     if (row->is_number)
         text_printf(out, "%.7g | ", row->value);
     else
-        text_printf(out, "%s | ", row->text[MEASUREMENT_VALUE]);
+        text_printf(out, "%s | ", row->text[EXTERNAL_VALUE]);
     if (judged->result.predicted_text != NULL)
         put_cell(out, judged->result.predicted_text);
     else if (!isnan(judged->result.predicted))
         text_printf(out, row->metric == METRIC_MAX_SEQ_LEN ? "%.0f" : "%.4g",
                     judged->result.predicted);
     text_puts(out, " | ");
-    if (isnan(judged->result.relative_error))
+    if (isnan(judged->result.error))
         text_puts(out, measurement_outcome_name(judged->result.outcome));
     else
-        text_printf(out, judged->counted ? "%+.1f %%" : "(%+.1f %%)",
-                    100 * judged->result.relative_error);
+        text_printf(out, judged->counted ? "%+.1f %%" : "(%+.1f %%)", 100 * judged->result.error);
     text_puts(out, " | ");
-    const char *note = judged->result.why != NULL ? judged->result.why
-                       : judged->why != NULL      ? judged->why
-                                                  : judged->other;
+    const char *note = judged->result.why != NULL ? judged->result.why : judged->other;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }
 
 static void put_figures(struct text *out, const struct validation *v, const char *source)
 {
-    text_printf(out, "Assumed: %s.\n\n", measured_defaults(source)->assumed);
     put_means(out, v, source);
-    text_puts(out, "\n| table | run | options | printed | predicted | error | note |\n"
+    text_puts(out, "\n| place | run | options | printed | predicted | error | note |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->count; i++)
-        if (is_source(v, i, source))
+        if (is_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NONE)
             put_figure(out, v, i);
 }
 
@@ -300,13 +295,13 @@ static enum status add_pages(struct file_set *files, const char *folder, const s
                              struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct measurements *rows = p->figures->rows;
+    const struct external_runs *rows = p->figures->rows;
     for (size_t i = 0; status == STATUS_OK && i < rows->count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |= is_source(p->figures, k, rows->row[i].text[MEASUREMENT_SOURCE]);
+            seen |= is_source(p->figures, k, rows->row[i].text[EXTERNAL_SOURCE]);
         if (!seen)
-            status = add_page(files, folder, p, rows->row[i].text[MEASUREMENT_SOURCE], true, diag);
+            status = add_page(files, folder, p, rows->row[i].text[EXTERNAL_SOURCE], true, diag);
     }
     const struct external_runs *runs = p->steps->runs;
     for (size_t i = 0; status == STATUS_OK && i < runs->count; i++) {

@@ -6,19 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *column(const struct validation *v, size_t i, enum measurement_column which)
+static const char *column(const struct validation *v, size_t i, enum external_column which)
 {
     return v->rows->row[i].text[which];
 }
 
-/* Appends "system model 32 x 512K dhp=32;..." */
+/* Appends "system model, 32 x 512K: --args" */
 static void put_run(struct text *out, const struct validation *v, size_t i)
 {
-    const struct measurement *row = &v->rows->row[i];
-    text_printf(out, "%s %s, %lld x ", column(v, i, MEASUREMENT_SYSTEM),
-                column(v, i, MEASUREMENT_MODEL), (long long)row->gpus);
-    units_put_tokens(out, row->seq_len);
-    text_printf(out, ", %s", column(v, i, MEASUREMENT_OPTIONS));
+    const struct external_run *row = &v->rows->row[i];
+    text_printf(out, "%s %s", column(v, i, EXTERNAL_FRAMEWORK), column(v, i, EXTERNAL_MODEL));
+    if (row->gpus > 0)
+        text_printf(out, ", %lld x ", (long long)row->gpus);
+    if (row->gpus > 0 && row->seq_len > 0)
+        units_put_tokens(out, row->seq_len);
+    text_printf(out, "\n  %s", column(v, i, EXTERNAL_ARGS));
 }
 
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
@@ -45,13 +47,13 @@ static void put_length(struct text *out, double tokens)
 
 static void put_row(struct text *out, const struct validation *v, size_t i)
 {
-    const struct measurement *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->row[i];
     const struct validated *r = &v->row[i];
-    const struct measurement_result *result = &r->result;
-    const char *metric = column(v, i, MEASUREMENT_METRIC);
+    const struct external_result *result = &r->result;
+    const char *metric = column(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
-        text_printf(out, "%s; error: %s\n", column(v, i, MEASUREMENT_VALUE), result->why);
+        text_printf(out, "%s; error: %s\n", column(v, i, EXTERNAL_VALUE), result->why);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;
@@ -60,7 +62,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     else if (row->is_number)
         text_printf(out, "%.6g", row->value);
     else
-        text_puts(out, column(v, i, MEASUREMENT_VALUE));
+        text_puts(out, column(v, i, EXTERNAL_VALUE));
     text_puts(out, " -> ");
     if (result->predicted_text != NULL)
         text_puts(out, result->predicted_text);
@@ -68,8 +70,8 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
         put_length(out, result->predicted);
     else
         text_printf(out, "%.4g", result->predicted);
-    if (!isnan(result->relative_error))
-        text_printf(out, "  %+.1f %%", 100 * result->relative_error);
+    if (!isnan(result->error))
+        text_printf(out, "  %+.1f %%", 100 * result->error);
     else
         text_printf(out, "  %s", measurement_outcome_name(result->outcome));
     if (r->other != NULL)
@@ -100,14 +102,9 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
     for (size_t i = 0; i < v->rows->count; i++) {
         if (v->row[i].run == SIZE_MAX || (!all && !is_wrong(&v->row[i])))
             continue;
-        if (last == SIZE_MAX ||
-            strcmp(column(v, i, MEASUREMENT_SOURCE), column(v, last, MEASUREMENT_SOURCE)) != 0)
-            text_printf(out, "%s: assumed where it says nothing: %s\n",
-                        column(v, i, MEASUREMENT_SOURCE),
-                        measured_defaults(column(v, i, MEASUREMENT_SOURCE))->assumed);
-        if (last == SIZE_MAX || !measured_same_run(&v->rows->row[i], &v->rows->row[last])) {
-            text_printf(out, "%s %s: ", column(v, i, MEASUREMENT_SOURCE),
-                        column(v, i, MEASUREMENT_TABLE));
+        if (last == SIZE_MAX || !validation_same_run(&v->rows->row[i], &v->rows->row[last])) {
+            text_printf(out, "%s %s: ", column(v, i, EXTERNAL_SOURCE),
+                        column(v, i, EXTERNAL_PLACE));
             put_run(out, v, i);
             text_putc(out, '\n');
         }
@@ -132,17 +129,16 @@ static void put_means(struct text *out, const struct validation *v)
         for (size_t k = i; k < v->rows->count; k++) {
             if (!v->row[k].counted || !validation_same_table(v, i, k))
                 continue;
-            double error = v->row[k].result.relative_error;
+            double error = v->row[k].result.error;
             done[k] = true;
             count++;
             sum += fabs(error);
             if (fabs(error) > fabs(worst))
                 worst = error;
         }
-        text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu\n",
-                    column(v, i, MEASUREMENT_SOURCE), column(v, i, MEASUREMENT_TABLE),
-                    column(v, i, MEASUREMENT_METRIC), 100 * sum / (double)count, 100 * worst,
-                    count);
+        text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu\n", column(v, i, EXTERNAL_SOURCE),
+                    column(v, i, EXTERNAL_PLACE), column(v, i, EXTERNAL_METRIC),
+                    100 * sum / (double)count, 100 * worst, count);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
             all += sum;
@@ -180,26 +176,12 @@ static void put_verdicts(struct text *out, const struct validation *v)
                 count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG), ran, unfit);
 }
 
-static void put_unsupported(struct text *out, const struct validation *v)
+static void put_outcomes(struct text *out, const struct validation *v)
 {
-    text_printf(out,
-                "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu, unsupported %zu\n",
-                v->rows->count, count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_RIGHT),
-                count_outcome(v, OUTCOME_WRONG), count_outcome(v, OUTCOME_ZERO),
-                count_outcome(v, OUTCOME_ERROR), count_outcome(v, OUTCOME_UNSUPPORTED));
-    bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    for (size_t i = 0; i < v->rows->count; i++) {
-        size_t count = 0;
-        if (done[i] || v->row[i].why == NULL)
-            continue;
-        for (size_t k = i; k < v->rows->count; k++)
-            if (v->row[k].why != NULL && strcmp(v->row[k].why, v->row[i].why) == 0) {
-                done[k] = true;
-                count++;
-            }
-        text_printf(out, "  %zu unsupported: %s\n", count, v->row[i].why);
-    }
-    free(done);
+    text_printf(out, "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu\n",
+                v->rows->count - count_outcome(v, OUTCOME_NONE), count_outcome(v, OUTCOME_OK),
+                count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG),
+                count_outcome(v, OUTCOME_ZERO), count_outcome(v, OUTCOME_ERROR));
 }
 
 void validation_print(struct text *out, const struct validation *v, bool all)
@@ -208,5 +190,5 @@ void validation_print(struct text *out, const struct validation *v, bool all)
     put_means(out, v);
     validation_print_choices(out, v);
     put_verdicts(out, v);
-    put_unsupported(out, v);
+    put_outcomes(out, v);
 }

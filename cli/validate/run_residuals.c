@@ -15,21 +15,16 @@ static bool is_ok(const struct validation *v, size_t i)
     return v->row[i].run != SIZE_MAX && v->row[i].result.outcome == OUTCOME_OK;
 }
 
-static bool is_speed(const struct measurement *row)
+static bool is_speed(const struct external_run *row)
 {
     return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
 }
 
 /* True if two rows are figures of one run, also in tables of their own. */
-static bool same_run(const struct measurement *a, const struct measurement *b)
+static bool same_run(const struct external_run *a, const struct external_run *b)
 {
-    static const enum measurement_column columns[] = {
-        MEASUREMENT_SOURCE, MEASUREMENT_SYSTEM,  MEASUREMENT_MODEL,  MEASUREMENT_CLUSTER,
-        MEASUREMENT_GPUS,   MEASUREMENT_SEQ_LEN, MEASUREMENT_OPTIONS};
-    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-        if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
-            return false;
-    return true;
+    return strcmp(a->text[EXTERNAL_SOURCE], b->text[EXTERNAL_SOURCE]) == 0 &&
+           strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0;
 }
 
 static bool is_counted(const struct validation *v, size_t i)
@@ -46,43 +41,39 @@ static bool is_again(const struct validation *v, size_t i)
     return false;
 }
 
+static bool is_memory(const struct external_run *row)
+{
+    return (row->metric == METRIC_PEAK_HBM || row->metric == METRIC_RESERVED_MEMORY) &&
+           external_as_run(row);
+}
+
 /* log(measured / predicted) of the memory of row i's run; NAN: none was printed that is comparable. */
 static double memory_of_figure(const struct validation *v, size_t i)
 {
-    if (!measured_defaults(v->rows->row[i].text[MEASUREMENT_SOURCE])->compares_memory)
-        return NAN;
     for (size_t k = 0; k < v->rows->count; k++)
-        if (v->rows->row[k].metric == METRIC_PEAK_HBM && is_ok(v, k) &&
-            v->row[k].run == v->row[i].run)
-            return -log1p(v->row[k].result.relative_error);
+        if (is_memory(&v->rows->row[k]) && is_ok(v, k) && v->row[k].run == v->row[i].run)
+            return -log1p(v->row[k].result.error);
     return NAN;
 }
 
 static void add_figures(struct residuals *out, const struct validation *v)
 {
-    struct text run = {0};
     for (size_t i = 0; i < v->rows->count; i++) {
-        const struct measurement *row = &v->rows->row[i];
+        const struct external_run *row = &v->rows->row[i];
         if (!is_counted(v, i) || is_again(v, i))
             continue;
         const struct similarity *like = &v->answer[v->row[i].run].like;
         if (like->device[0] == '\0')
             continue;
-        run.size = 0;
-        text_printf(&run, "%s: %s %s %lld x %lld %s", row->text[MEASUREMENT_TABLE],
-                    row->text[MEASUREMENT_SYSTEM], row->text[MEASUREMENT_MODEL],
-                    (long long)row->gpus, (long long)row->seq_len, row->text[MEASUREMENT_OPTIONS]);
         struct residual residual = similarity_residual(like);
-        residual.source = row->text[MEASUREMENT_SOURCE];
-        residual.laboratory = measured_defaults(residual.source)->laboratory;
-        if (residual.laboratory == NULL)
-            residual.laboratory = residual.source;
-        residual.run = run.data;
-        residual.value[RESIDUAL_TIME] = log1p(v->row[i].result.relative_error);
+        residual.source = row->text[EXTERNAL_SOURCE];
+        residual.laboratory = external_laboratory(row);
+        residual.run = row->text[EXTERNAL_ID];
+        residual.set = row->text[EXTERNAL_SET];
+        residual.value[RESIDUAL_TIME] = log1p(v->row[i].result.error);
         residual.value[RESIDUAL_MEMORY] = memory_of_figure(v, i);
         residuals_add(out, &residual);
     }
-    text_release(&run);
 }
 
 static void add_steps(struct residuals *out, const struct external_validation *v)

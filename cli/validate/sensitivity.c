@@ -20,8 +20,8 @@ static void put_head(struct text *out, const struct validation *v, const struct 
         out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
     for (size_t t = 0; t < m->tables; t++) {
         const char *const *text = v->rows->row[m->first[t]].text;
-        text_printf(out, "  (%zu) %s %s %s\n", t + 1, text[MEASUREMENT_SOURCE],
-                    text[MEASUREMENT_TABLE], text[MEASUREMENT_METRIC]);
+        text_printf(out, "  (%zu) %s %s %s\n", t + 1, text[EXTERNAL_SOURCE], text[EXTERNAL_PLACE],
+                    text[EXTERNAL_METRIC]);
     }
     text_printf(out, "  %-34s", "");
     for (size_t t = 0; t < m->tables; t++)

@@ -18,7 +18,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     case OUTCOME_ZERO:
         o->zero++;
         break;
-    case OUTCOME_UNSUPPORTED:
+    case OUTCOME_NONE:
         o->unsupported++;
         break;
     case OUTCOME_ERROR:

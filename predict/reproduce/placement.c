@@ -7,13 +7,34 @@
 /* Returns the text that a key of a pattern stands for; NULL: there is no such key. */
 typedef const char *lookup_function(const void *context, const char *key);
 
+struct row_context {
+    const struct external_run *row;
+    struct arena *arena;
+};
+
+/* Returns the value of an option among words that blanks separate; NULL: it is not there. */
+static const char *of_words(const char *words, const char *option, struct arena *arena)
+{
+    size_t size = strlen(option);
+    for (const char *at = words; (at = strstr(at, "--")) != NULL; at += 2)
+        if (strncmp(at + 2, option, size) == 0 && at[2 + size] == ' ') {
+            const char *value = at + 3 + size;
+            return arena_text(arena, value, strcspn(value, " "));
+        }
+    return NULL;
+}
+
 static const char *of_row(const void *context, const char *key)
 {
-    const struct measurement *row = context;
-    for (int c = 0; c < MEASUREMENT_COLUMN_COUNT; c++)
-        if (strcmp(measurement_column_name((enum measurement_column)c), key) == 0)
-            return row->text[c];
-    return measurement_option(row, key);
+    static const char against[] = "against:";
+    const struct row_context *c = context;
+    const size_t size = sizeof against - 1;
+    for (int i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
+        if (strcmp(external_column_name((enum external_column)i), key) == 0)
+            return c->row->text[i];
+    if (strncmp(key, against, size) == 0)
+        return of_words(c->row->text[EXTERNAL_AGAINST], key + size, c->arena);
+    return of_words(c->row->text[EXTERNAL_ARGS], key, c->arena);
 }
 
 struct cell_context {
@@ -55,10 +76,15 @@ static const char *expand(const char *pattern, lookup_function *look, const void
             at++;
             continue;
         }
-        const char *key = arena_text(arena, at + 1, (size_t)(end - at) - 1);
+        const size_t size = (size_t)(end - at) - 1;
+        const char *otherwise = memchr(at + 1, '=', size);
+        const char *key =
+            arena_text(arena, at + 1, otherwise != NULL ? (size_t)(otherwise - at) - 1 : size);
         const char *value = look(context, key);
         if (value != NULL)
             put_value(&out, key, value);
+        else if (otherwise != NULL)
+            text_append(&out, otherwise + 1, (size_t)(end - otherwise) - 1);
         at = end + 1;
     }
     const char *kept = arena_text(arena, out.size > 0 ? out.data : "", out.size);
@@ -75,9 +101,10 @@ static void place(struct point_place *at, const struct placement_pattern *patter
 }
 
 void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
-                      const struct measurement *row, struct arena *arena)
+                      const struct external_run *row, struct arena *arena)
 {
-    place(at, pattern, of_row, row, arena);
+    const struct row_context context = {row, arena};
+    place(at, pattern, of_row, &context, arena);
 }
 
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,

@@ -3,6 +3,7 @@
 #include "base/data_path.h"
 #include "base/units.h"
 #include "predict/reproduce/placement.h"
+#include "predict/validate/subsequence_row.h"
 
 #include <assert.h>
 #include <math.h>
@@ -15,7 +16,7 @@ _Static_assert(sizeof(struct cell_answer) <= REPRODUCTION_ANSWER_MAX, "an answer
 void reproduction_release(struct reproduction *r)
 {
     validation_release(&r->validation);
-    measurements_release(&r->rows);
+    external_release(&r->rows);
     catalogue_release(&r->catalogue);
     free(r->job);
     free(r->cell);
@@ -60,32 +61,29 @@ static struct reproduction_point *add_point(struct reproduction *r, size_t entry
     return point;
 }
 
-static bool selects_row(const struct catalogue_rows *rows, const struct measurement *row)
+static bool selects_row(const struct catalogue_rows *rows, const struct external_run *row)
 {
-    if (strcmp(row->text[MEASUREMENT_SOURCE], rows->source) != 0 ||
-        strcmp(row->text[MEASUREMENT_TABLE], rows->table) != 0 ||
-        (rows->system != NULL && strcmp(row->text[MEASUREMENT_SYSTEM], rows->system) != 0))
+    if (strcmp(row->text[EXTERNAL_SOURCE], rows->source) != 0 ||
+        strcmp(row->text[EXTERNAL_PLACE], rows->table) != 0 ||
+        (rows->system != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], rows->system) != 0))
         return false;
     for (size_t i = 0; i < rows->metrics; i++)
-        if (strcmp(rows->metric[i], row->text[MEASUREMENT_METRIC]) == 0)
+        if (strcmp(rows->metric[i], row->text[EXTERNAL_METRIC]) == 0)
             return true;
     return rows->metrics == 0;
 }
 
-/* Returns the key of a run: the columns that describe it and the question about it. If two tables show a run, it has
- * the same key in both. */
+/* Returns the key of a run: its options and the question about them. If two tables show a run, it has the same key in
+ * both. */
 static const char *key_of_run(struct reproduction *r, size_t run)
 {
-    const struct measurement *row = &r->rows.row[r->validation.first_row[run]];
+    const struct external_run *row = &r->rows.row[r->validation.first_row[run]];
     struct text key = {0};
-    text_printf(&key, "rows %s%s%s", r->validation.search[run] ? "longest " : "",
-                r->validation.timed[run] ? "timed " : "",
-                row->metric == METRIC_SEQALLTOALL_MS ? "exchange " : "");
-    for (int c = 0; c <= MEASUREMENT_OPTIONS; c++)
-        if (c != MEASUREMENT_TABLE)
-            text_printf(&key, "%s|", row->text[c]);
-    if (row->metric == METRIC_SPEEDUP || row->metric == METRIC_ROTATION_US)
-        text_puts(&key, row->text[MEASUREMENT_METRIC]);
+    text_printf(&key, "rows %s%s|%s", r->validation.timed[run] ? "timed " : "",
+                row->text[EXTERNAL_ARGS], row->text[EXTERNAL_AGAINST]);
+    if (row->metric == METRIC_MAX_SEQ_LEN || row->metric == METRIC_SPEEDUP ||
+        subsequence_metric(row->metric))
+        text_printf(&key, "|%s %s", row->text[EXTERNAL_METRIC], row->text[EXTERNAL_COUNTS]);
     const char *kept = arena_text(&r->arena, key.data, key.size);
     text_release(&key);
     return kept;
@@ -94,7 +92,7 @@ static const char *key_of_run(struct reproduction *r, size_t run)
 static void plan_rows(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
 {
     for (size_t i = 0; i < r->rows.count; i++) {
-        const struct measurement *row = &r->rows.row[i];
+        const struct external_run *row = &r->rows.row[i];
         if (!selects_row(rows, row))
             continue;
         struct point_place at;
@@ -105,7 +103,7 @@ static void plan_rows(struct reproduction *r, size_t entry, const struct catalog
         if (row->is_number)
             point->published = row->value;
         else
-            point->published_text = row->text[MEASUREMENT_VALUE];
+            point->published_text = row->text[EXTERNAL_VALUE];
         size_t run = r->validation.row[i].run;
         if (run == SIZE_MAX)
             continue;
@@ -172,7 +170,7 @@ static void plan_entry(struct reproduction *r, size_t e)
     }
 }
 
-enum status reproduction_open(struct reproduction *r, const char *path, reproduction_setup *load,
+enum status reproduction_open(struct reproduction *r, const char *path, run_setup_function *load,
                               struct diag *diag)
 {
     struct text rows = {0};
@@ -181,10 +179,11 @@ enum status reproduction_open(struct reproduction *r, const char *path, reproduc
     if (status == STATUS_OK)
         status = data_path(&rows, "traces/published/measurements.csv", diag);
     if (status == STATUS_OK)
-        status = measurements_load(&r->rows, arena_text(&r->arena, rows.data, rows.size), diag);
+        status = external_load(&r->rows, arena_text(&r->arena, rows.data, rows.size), diag);
     text_release(&rows);
     if (status != STATUS_OK)
         return status;
+    r->validation.load = load;
     validation_plan(&r->validation, &r->rows);
     r->run_job = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->run_job);
     for (size_t i = 0; i < r->validation.run_count; i++)
@@ -244,7 +243,8 @@ void reproduction_do(const struct reproduction *r, size_t j, void *answer)
     }
     struct setup setup = {0};
     struct diag diag = {0};
-    if (r->load(&setup, job->args, &diag) == STATUS_OK)
+    enum mfu_convention unused;
+    if (r->load(&setup, &unused, job->args, "reproduce", &diag) == STATUS_OK)
         cell_predict(answer, &setup, job->question, job->unfit_too);
     else
         cell_put_error(answer, &diag);
@@ -267,20 +267,17 @@ void reproduction_take(struct reproduction *r, size_t j, const void *answer)
 
 static void judge_row(struct reproduction *r, struct reproduction_point *point)
 {
-    const struct measurement *row = &r->rows.row[point->row];
+    const struct external_run *row = &r->rows.row[point->row];
     const struct validated *judged = &r->validation.row[point->row];
     point->outcome = judged->result.outcome;
     point->predicted = judged->result.predicted;
     point->predicted_text = judged->result.predicted_text;
-    point->error = judged->result.relative_error;
+    point->error = judged->result.error;
     point->counted = judged->counted;
-    point->why = judged->result.why != NULL ? judged->result.why
-                 : judged->why != NULL      ? judged->why
-                                            : judged->other;
-    if (row->metric == METRIC_PEAK_HBM &&
-        !measured_defaults(row->text[MEASUREMENT_SOURCE])->compares_memory) {
+    point->why = judged->result.why != NULL ? judged->result.why : judged->other;
+    if (row->metric == METRIC_PEAK_HBM && !external_as_run(row)) {
         point->counted = false;
-        point->why = "the source's memory does not follow from its configuration";
+        point->why = row->text[EXTERNAL_AS_RUN];
     }
 }
 

@@ -9,14 +9,10 @@
 
 #include "predict/reproduce/catalogue.h"
 #include "predict/validate/validation.h"
-#include "traces/measurements.h"
+#include "traces/external.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-/* Loads the model, cluster and request that options of `predict` describe into *setup, which must be all-zero. Data
- * that *setup points to is allocated in setup->arena. */
-typedef enum status reproduction_setup(struct setup *setup, const char *args, struct diag *diag);
 
 enum job_kind {
     JOB_RUN,   /* of rows of measurements: a run of the validation */
@@ -54,9 +50,9 @@ struct reproduction_point {
 struct reproduction {
     struct arena arena;
     struct catalogue catalogue;
-    struct measurements rows;
+    struct external_runs rows;
     struct validation validation;
-    reproduction_setup *load;
+    run_setup_function *load;
     struct reproduction_job *job;
     size_t *run_job; /* of each run of the validation; SIZE_MAX: no figure shows it */
     struct cell_answer *cell;
@@ -66,7 +62,7 @@ struct reproduction {
 
 /* Reads the catalogue and the measurements that ship with the program, and plans all points. path: the file of the
  * catalogue, or NULL for the one that ships. Release *r in either case. */
-enum status reproduction_open(struct reproduction *r, const char *path, reproduction_setup *load,
+enum status reproduction_open(struct reproduction *r, const char *path, run_setup_function *load,
                               struct diag *diag);
 void reproduction_release(struct reproduction *r);
 

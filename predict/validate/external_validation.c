@@ -59,11 +59,12 @@ static enum status check_columns(const struct external_run *row, const struct pr
 }
 
 static enum status predict(struct external_answer *answer, const struct external_run *row,
-                           external_setup_function *load, struct diag *diag)
+                           run_setup_function *load, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction p = {0};
-    enum status status = load(&setup, row, diag);
+    enum mfu_convention unused;
+    enum status status = load(&setup, &unused, row->text[EXTERNAL_ARGS], row->at.name, diag);
     if (status == STATUS_OK)
         status = prediction_memory(&p, &setup, &setup.request, NULL, diag);
     if (status == STATUS_OK)
@@ -88,19 +89,6 @@ static enum status predict(struct external_answer *answer, const struct external
     return status;
 }
 
-/* Stores the first message as one line: with the option that it is about, without the word "error". */
-static void put_error(struct external_answer *answer, const struct diag *diag)
-{
-    static const char word[] = "error: ";
-    const char *text = diag->text != NULL ? diag->text : "failed";
-    size_t size = strcspn(text, "\n");
-    const char *at = strstr(text, word);
-    size_t before = at != NULL && at < text + size ? (size_t)(at - text) : size;
-    const char *rest = before < size ? at + sizeof word - 1 : "";
-    snprintf(answer->error, sizeof answer->error, "%.*s%.*s", (int)before, text,
-             (int)strcspn(rest, "\n"), rest);
-}
-
 static void run_one(void *context, size_t job, void *result)
 {
     const struct external_validation *v = context;
@@ -109,7 +97,7 @@ static void run_one(void *context, size_t job, void *result)
     struct diag diag = {0};
     answer->ok = predict(answer, row, v->load, &diag) == STATUS_OK;
     if (!answer->ok)
-        put_error(answer, &diag);
+        validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
 }
 
@@ -157,7 +145,8 @@ static double compared_bytes(enum external_metric metric, const struct external_
 static struct external_result judge(const struct external_run *row,
                                     const struct external_answer *answer)
 {
-    struct external_result result = {OUTCOME_ERROR, NAN, NAN, NAN, NAN, NAN, NAN, answer->error};
+    struct external_result result = external_no_result();
+    result.why = answer->error;
     if (!answer->ok)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
@@ -172,7 +161,7 @@ static struct external_result judge(const struct external_run *row,
 }
 
 enum status external_validation_run(struct external_validation *v, const struct external_runs *runs,
-                                    external_setup_function *load, struct diag *diag)
+                                    run_setup_function *load, struct diag *diag)
 {
     *v = (struct external_validation){.runs = runs, .load = load};
     v->result = arena_array(&v->arena, runs->count + 1, sizeof *v->result);

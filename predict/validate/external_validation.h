@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "predict/intervals.h"
 #include "predict/prediction.h"
+#include "predict/validate/validation.h"
 #include "traces/external.h"
 
 #include <stdbool.h>
@@ -33,14 +34,9 @@ struct external_answer {
     int64_t nodes;
 };
 
-/* Loads the model, cluster and request that the args of a row describe into *setup, which must be all-zero. Data that
- * *setup points to is allocated in setup->arena. */
-typedef enum status external_setup_function(struct setup *setup, const struct external_run *row,
-                                            struct diag *diag);
-
 struct external_validation {
     struct arena arena;
-    external_setup_function *load;
+    run_setup_function *load;
     const struct external_runs *runs;
     struct external_result *result; /* runs->count */
     size_t *answer_of;              /* of each row: of answer[] */
@@ -50,7 +46,7 @@ struct external_validation {
 };
 
 enum status external_validation_run(struct external_validation *validation,
-                                    const struct external_runs *runs, external_setup_function *load,
+                                    const struct external_runs *runs, run_setup_function *load,
                                     struct diag *diag);
 void external_validation_release(struct external_validation *validation);
 

@@ -45,7 +45,7 @@ const char *leave_one_out_number(size_t i)
 
 static const char *table_of(const struct leave_one_out *r, size_t row)
 {
-    return r->rows.row[row].text[MEASUREMENT_TABLE];
+    return r->rows.row[row].text[EXTERNAL_PLACE];
 }
 
 bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
@@ -61,10 +61,10 @@ static enum status errors_at(const struct leave_one_out *r, const double *x, dou
     for (size_t i = 0; i < FITTED; i++)
         perturbation[i] = (struct perturbation){.number = perturbation_number(fitted[i].number),
                                                 .factor = exp(x[i])};
-    struct validation v = {.perturbation = perturbation, .perturbations = FITTED};
+    struct validation v = {.load = r->load, .perturbation = perturbation, .perturbations = FITTED};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
-        error[i] = v.row[i].counted ? v.row[i].result.relative_error : NAN;
+        error[i] = v.row[i].counted ? v.row[i].result.error : NAN;
     validation_release(&v);
     return status;
 }
@@ -149,12 +149,12 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
 static enum status choose(struct leave_one_out *r, const struct validation *v, struct diag *diag)
 {
     for (size_t i = 0; i < v->rows->count; i++) {
-        const struct measurement *row = &v->rows->row[i];
+        const struct external_run *row = &v->rows->row[i];
         size_t at = r->rows.count, t = 0;
-        if (!v->row[i].counted || strcmp(row->text[MEASUREMENT_SOURCE], source) != 0)
+        if (!v->row[i].counted || strcmp(row->text[EXTERNAL_SOURCE], source) != 0)
             continue;
         r->rows.row[r->rows.count++] = *row;
-        r->shipped[at] = v->row[i].result.relative_error;
+        r->shipped[at] = v->row[i].result.error;
         r->used[at] = r->shipped[at] > -1; /* a number to fit to */
         while (t < r->tables && !leave_one_out_has(r, t, at))
             t++;
@@ -180,7 +180,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
 {
     size_t all = v->rows->count + 1;
     double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian); /* rows x numbers */
-    *r = (struct leave_one_out){.rows = *v->rows};
+    *r = (struct leave_one_out){.load = v->load, .rows = *v->rows};
     r->rows.count = 0;
     r->rows.row = heap_zalloc(all, sizeof *r->rows.row);
     r->used = heap_zalloc(all, sizeof *r->used);

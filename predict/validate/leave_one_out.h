@@ -11,7 +11,8 @@
 enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 
 struct leave_one_out {
-    struct measurements rows;                   /* those of the source that count */
+    run_setup_function *load;                   /* of the validation */
+    struct external_runs rows;                  /* those of the source that count */
     size_t table[LEAVE_ONE_OUT_TABLES], tables; /* a table is known by its first row */
     bool *used;                                 /* [rows] whether a row is fitted to */
     double *shipped; /* [rows] relative errors with the numbers as shipped */

@@ -1,18 +1,17 @@
 #include "predict/validate/subsequence_row.h"
 
 #include "predict/setup/offload_estimate.h"
-#include "predict/validate/measured_row.h"
+#include "predict/setup/partition_option.h"
 #include "schedule/activations/classes.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/pipeline/partition.h"
 #include "schedule/step/build.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-bool subsequence_row(const struct measurement *row)
+bool subsequence_metric(enum measurement_metric metric)
 {
-    switch (row->metric) {
+    switch (metric) {
     case METRIC_ACTIVATION_MEMORY:
     case METRIC_FIRST_SUBSEQUENCE_ACTIVATION:
     case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
@@ -22,32 +21,6 @@ bool subsequence_row(const struct measurement *row)
     default:
         return false;
     }
-}
-
-static int64_t number(const struct measurement *row, const char *key, int64_t otherwise)
-{
-    const char *value = measurement_option(row, key);
-    int64_t result;
-    if (value == NULL)
-        return otherwise;
-    return parse_i64(value, strlen(value), &result) ? result : -1;
-}
-
-bool subsequence_supported(const struct measurement *row, struct text *why)
-{
-    static const char *const known[] = {"subsequences", "scope", "tp", "checkpoint"};
-    const struct measurement_option *other =
-        measurement_unknown_option(row, known, ARRAY_LEN(known));
-    bool whole = row->metric == METRIC_ACTIVATION_MEMORY;
-    if (other != NULL)
-        text_printf(why, "option %s", other->key);
-    else if (row->seq_len <= 0)
-        text_puts(why, "no seq_len");
-    else if (number(row, "tp", 1) != 1)
-        text_puts(why, "option tp above 1");
-    else if (!whole && number(row, "subsequences", 0) < 2)
-        text_puts(why, "no subsequences");
-    return why->size == 0;
 }
 
 /* Finds the bytes that a layer saves of `tokens` for its backward, from the list of ops. */
@@ -84,64 +57,44 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
     return status;
 }
 
-static enum status subsequences(struct subsequence_answer *answer, const struct setup *setup,
-                                const struct measurement *row, struct diag *diag)
+/* Finds the tokens of the first or the last subsequence. */
+static enum status length_of(int64_t *tokens, const struct setup *setup, bool last,
+                             struct diag *diag)
 {
-    int64_t pieces = number(row, "subsequences", 0);
+    const struct request *r = &setup->request;
+    int64_t pieces = r->subsequences;
+    const bool full = r->partition == PARTITION_OPTION_FLOPS_FULL;
+    if (pieces < 2 || (!full && r->partition != PARTITION_OPTION_FLOPS))
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "a figure about a subsequence needs --subsequences of at least 2 and "
+                          "--partition flops or flops-full in column args");
     int64_t *length = heap_alloc((size_t)pieces, sizeof *length);
-    double rate = offload_bytes_per_s(&setup->cluster);
-    enum status status = STATUS_OK;
-    for (int halved = 0; halved < 2 && status == STATUS_OK; halved++) {
-        const struct partition partition = {.rule = PARTITION_FLOPS,
-                                            .tokens = row->seq_len,
-                                            .pieces = pieces,
-                                            .unit = 1,
-                                            .model = &setup->model,
-                                            .full_attention = !halved};
-        status = partition_make(length, &partition, diag);
-        if (status == STATUS_OK)
-            status = layer_bytes(&answer->first_bytes[halved], setup, length[0], diag);
-        if (status == STATUS_OK)
-            status = layer_bytes(&answer->last_bytes[halved], setup, length[pieces - 1], diag);
-        answer->first_s[halved] = answer->first_bytes[halved] / rate;
-        answer->last_s[halved] = answer->last_bytes[halved] / rate;
-    }
+    const struct partition partition = {.rule = PARTITION_FLOPS,
+                                        .tokens = r->seq,
+                                        .pieces = pieces,
+                                        .unit = 1,
+                                        .model = &setup->model,
+                                        .full_attention = full};
+    enum status status = partition_make(length, &partition, diag);
+    *tokens = length[last ? pieces - 1 : 0];
     free(length);
     return status;
 }
 
-enum status subsequence_predict(struct subsequence_answer *answer, const struct measurement *row,
-                                const struct setup_change *change, struct diag *diag)
+enum status subsequence_predict(double *value, const struct setup *setup,
+                                enum measurement_metric metric, struct diag *diag)
 {
-    struct setup setup = {0};
-    enum status status = setup_load_model(&setup, row->text[MEASUREMENT_MODEL], NULL, NULL, diag);
-    if (status == STATUS_OK && row->metric == METRIC_ACTIVATION_MEMORY) {
-        status = layer_bytes(&answer->kept_bytes, &setup, row->seq_len, diag);
-        answer->kept_bytes *= (double)setup.model.layers;
-    } else if (status == STATUS_OK) {
-        status = setup_load_cluster(&setup, row->text[MEASUREMENT_CLUSTER], 0, row->gpus, diag);
-        if (status == STATUS_OK)
-            setup_apply(&setup, change);
-        if (status == STATUS_OK)
-            status = subsequences(answer, &setup, row, diag);
-    }
-    setup_release(&setup);
+    const bool last =
+        metric == METRIC_LAST_SUBSEQUENCE_ACTIVATION || metric == METRIC_LAST_OFFLOAD_MS;
+    const bool copied = metric == METRIC_FIRST_OFFLOAD_MS || metric == METRIC_LAST_OFFLOAD_MS;
+    const bool whole = metric == METRIC_ACTIVATION_MEMORY;
+    int64_t tokens = setup->request.seq;
+    enum status status = whole ? STATUS_OK : length_of(&tokens, setup, last, diag);
+    if (status == STATUS_OK)
+        status = layer_bytes(value, setup, tokens, diag);
+    if (whole)
+        *value *= (double)setup->model.layers;
+    if (copied)
+        *value /= offload_bytes_per_s(&setup->cluster);
     return status;
-}
-
-double subsequence_value(const struct subsequence_answer *answer, enum measurement_metric metric,
-                         bool halved)
-{
-    switch (metric) {
-    case METRIC_FIRST_SUBSEQUENCE_ACTIVATION:
-        return answer->first_bytes[halved];
-    case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
-        return answer->last_bytes[halved];
-    case METRIC_FIRST_OFFLOAD_MS:
-        return answer->first_s[halved];
-    case METRIC_LAST_OFFLOAD_MS:
-        return answer->last_s[halved];
-    default:
-        return answer->kept_bytes;
-    }
 }

@@ -10,7 +10,7 @@ static double mean_of(const struct validation *v, size_t i)
     size_t count = 0;
     for (size_t k = 0; k < v->rows->count; k++)
         if (v->row[k].counted && validation_same_table(v, i, k)) {
-            sum += fabs(v->row[k].result.relative_error);
+            sum += fabs(v->row[k].result.error);
             count++;
         }
     return count > 0 ? sum / (double)count : 0;
@@ -43,7 +43,8 @@ enum status table_moves_find(struct table_moves *m, const struct validation *v, 
     for (int up = 0; up < 2; up++) {
         struct perturbation perturbation = {number,
                                             up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
-        struct validation other = {.perturbation = &perturbation, .perturbations = 1};
+        struct validation other = {
+            .load = v->load, .perturbation = &perturbation, .perturbations = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < m->tables && status == STATUS_OK; t++)
             m->by[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);

@@ -1,6 +1,7 @@
 #include "predict/validate/validation.h"
 
 #include "predict/plan/longest.h"
+#include "predict/validate/subsequence_row.h"
 #include "predict/workers.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest lengths are searched among the printed length times powers of two, from MEASURED_SHORTEST to this. */
+/* Longest lengths are searched among the printed length times powers of two, from VALIDATION_SHORTEST to this. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)
@@ -21,14 +22,14 @@ void validation_release(struct validation *v)
 /* ---- one run ---- */
 
 /* Searches for the longest length that fits. Papers double lengths, so the ladder has the printed length, its halves
- * down to MEASURED_SHORTEST and, if `above`, its doubles up to LONGEST. */
+ * down to VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
 static void search(const struct setup *setup, bool above, struct run_answer *answer,
                    struct diag *diag)
 {
     int64_t seq = setup->request.seq;
     struct ladder ladder = {.first = seq, .doubles = true};
     struct longest longest;
-    while (ladder.first / 2 >= MEASURED_SHORTEST)
+    while (ladder.first / 2 >= VALIDATION_SHORTEST)
         ladder.first /= 2;
     while (ladder_length(&ladder, ladder.rungs) <= (above ? LONGEST : seq) || ladder.rungs == 0)
         ladder.rungs++;
@@ -40,11 +41,32 @@ static void search(const struct setup *setup, bool above, struct run_answer *ans
     answer->reserved = longest.reserved;
 }
 
-static void predict(const struct setup *setup, const struct measurement *row, bool timed,
-                    struct run_answer *answer, struct diag *diag)
+/* Fails unless the prediction is of the GPUs and the length that the row's columns state. */
+static enum status check_columns(const struct external_run *row, const struct prediction *p,
+                                 struct diag *diag)
+{
+    const struct {
+        enum external_column column;
+        int64_t stated, asked;
+    } same[] = {{EXTERNAL_GPUS, row->gpus, p->choices.ranks},
+                {EXTERNAL_SEQ_LEN, row->seq_len, p->choices.seq}};
+    for (size_t i = 0; i < ARRAY_LEN(same); i++)
+        if (same[i].stated > 0 && same[i].stated != same[i].asked)
+            return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                              "the options in column args make %lld, but column %s says %lld",
+                              (long long)same[i].asked, external_column_name(same[i].column),
+                              (long long)same[i].stated);
+    return STATUS_OK;
+}
+
+static enum status predict(const struct setup *setup, const struct external_run *row,
+                           enum mfu_convention convention, bool timed, struct run_answer *answer,
+                           struct diag *diag)
 {
     struct prediction p = {0};
     enum status status = prediction_memory(&p, setup, &setup->request, NULL, diag);
+    if (status == STATUS_OK)
+        status = check_columns(row, &p, diag);
     if (status == STATUS_OK && timed)
         status = prediction_time(&p, false, diag);
     if (status == STATUS_OK) {
@@ -52,8 +74,6 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
         answer->reserved = p.reserved;
     }
     if (status == STATUS_OK && timed) {
-        enum mfu_convention convention =
-            measured_defaults(row->text[MEASUREMENT_SOURCE])->convention;
         double peak = setup->cluster.device.peak_flop_per_s;
         answer->like = similarity_of(&p);
         answer->step_s = p.sim.step_s;
@@ -64,19 +84,25 @@ static void predict(const struct setup *setup, const struct measurement *row, bo
             answer->operator= operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
         answer->mfu = prediction_mfu(&p, convention);
+        answer->counts_recompute =
+            mfu_table[convention].counts_recompute && !prediction_recomputes(&p);
         answer->mfu_other =
             mfu_fraction(convention, &setup->model, p.choices.seq, prediction_sequences(&p),
                          !prediction_recomputes(&p), p.sim.step_s, p.choices.ranks, peak);
     }
     prediction_release(&p);
+    return status;
 }
 
-static void put_error(struct run_answer *answer, const struct diag *diag)
+void validation_put_error(char *error, size_t room, const struct diag *diag)
 {
-    size_t size = 0;
-    const char *text = diag_first(diag, &size);
-    snprintf(answer->error, sizeof answer->error, "%.*s", (int)size,
-             text != NULL ? text : "failed");
+    static const char word[] = "error: ";
+    const char *text = diag->text != NULL ? diag->text : "failed";
+    size_t size = strcspn(text, "\n");
+    const char *at = strstr(text, word);
+    size_t before = at != NULL && at < text + size ? (size_t)(at - text) : size;
+    const char *rest = before < size ? at + sizeof word - 1 : "";
+    snprintf(error, room, "%.*s%.*s", (int)before, text, (int)strcspn(rest, "\n"), rest);
 }
 
 static void apply_perturbations(struct setup *setup, const void *context)
@@ -86,30 +112,95 @@ static void apply_perturbations(struct setup *setup, const void *context)
         perturbation_apply(setup, v->perturbation[i]);
 }
 
+/* Loads options of a row with the validation's changes of the machine. */
+static enum status load(const struct validation *v, const struct external_run *row,
+                        enum external_column column, struct setup *setup,
+                        enum mfu_convention *convention, struct diag *diag)
+{
+    const struct setup_change perturbations = {apply_perturbations, v};
+    enum status status = v->load(setup, convention, row->text[column], row->at.name, diag);
+    if (status == STATUS_OK)
+        setup_apply(setup, &perturbations);
+    return status;
+}
+
+/* Divides the rate of the row's run by that of the run in column `against`. */
+static enum status speedup(const struct validation *v, const struct external_run *row,
+                           struct run_answer *answer, struct diag *diag)
+{
+    struct setup setup = {0};
+    struct run_answer other = {0};
+    enum mfu_convention convention;
+    enum status status = load(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
+    if (status == STATUS_OK)
+        status = predict(&setup, row, convention, true, &other, diag);
+    answer->beyond = other.verdict;
+    answer->speedup = answer->tokens_per_s_gpu / other.tokens_per_s_gpu;
+    setup_release(&setup);
+    return status;
+}
+
+/* True if a longest length is searched from the row's own args. */
+static bool is_search(const struct external_run *row)
+{
+    size_t size;
+    return row->metric == METRIC_MAX_SEQ_LEN &&
+           external_group(row, VALIDATION_LENGTHS, &size) == NULL;
+}
+
+/* Finds the longest of the layouts in a row's group that fits, and the verdicts there and at the next length. */
+static enum status search_layouts(const struct validation *v, const struct external_run *row,
+                                  struct run_answer *answer, struct diag *diag)
+{
+    int64_t beyond = INT64_MAX;
+    for (size_t i = 0; i < v->rows->count; i++) {
+        const struct external_run *layout = &v->rows->row[i];
+        struct setup setup = {0};
+        struct run_answer there = {0};
+        enum mfu_convention convention;
+        if (layout->metric != METRIC_LAYOUT ||
+            !external_same_group(row, layout, VALIDATION_LENGTHS))
+            continue;
+        enum status status = load(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
+        if (status == STATUS_OK)
+            status = predict(&setup, layout, convention, false, &there, diag);
+        setup_release(&setup);
+        if (status != STATUS_OK)
+            return status;
+        if (there.verdict.fits && layout->seq_len > answer->longest) {
+            answer->longest = layout->seq_len;
+            answer->verdict = there.verdict;
+            answer->reserved = there.reserved;
+        } else if (!there.verdict.fits && layout->seq_len < beyond) {
+            beyond = layout->seq_len;
+            answer->beyond = there.verdict;
+        }
+    }
+    return STATUS_OK;
+}
+
 void validation_predict(const struct validation *v, size_t job, struct run_answer *answer)
 {
-    const struct measurement *row = &v->rows->row[v->first_row[job]];
+    const struct external_run *row = &v->rows->row[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
-    const struct setup_change perturbations = {apply_perturbations, v};
-    if (sppo_row(row)) {
-        sppo_predict(&answer->sppo, row, &perturbations, &diag);
-        answer->longest = answer->sppo.longest_scored;
-        answer->verdict = answer->sppo.verdict;
-        answer->beyond = answer->sppo.beyond;
-    } else if (subsequence_row(row)) {
-        subsequence_predict(&answer->subsequence, row, &perturbations, &diag);
+    enum mfu_convention convention;
+    enum status status = load(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
+    if (status == STATUS_OK && subsequence_metric(row->metric)) {
         answer->verdict.fits = true; /* not used */
-    } else if (measured_setup(&setup, row, &diag) == STATUS_OK) {
-        setup_apply(&setup, &perturbations);
-        if (v->search[job])
-            search(&setup, !measured_lower_bound(row), answer, &diag);
-        else
-            predict(&setup, row, v->timed[job], answer, &diag);
+        status = subsequence_predict(&answer->saved, &setup, row->metric, &diag);
+    } else if (status == STATUS_OK && is_search(row)) {
+        search(&setup, !row->is_least, answer, &diag);
+    } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
+        status = search_layouts(v, row, answer, &diag);
+    } else if (status == STATUS_OK) {
+        status = predict(&setup, row, convention, v->timed[job], answer, &diag);
+        if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
+            status = speedup(v, row, answer, &diag);
     }
-    answer->ok = diag.errors == 0;
+    answer->ok = status == STATUS_OK && diag.errors == 0;
     if (!answer->ok)
-        put_error(answer, &diag);
+        validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
     setup_release(&setup);
 }
@@ -121,7 +212,7 @@ static void run_one(void *context, size_t job, void *result)
 
 /* ---- rows ---- */
 
-static bool needs_time(const struct measurement *row)
+static bool needs_time(const struct external_run *row)
 {
     static const bool timed[METRIC_COUNT] = {
         [METRIC_TGS] = true,
@@ -131,43 +222,57 @@ static bool needs_time(const struct measurement *row)
         [METRIC_SEQALLTOALL_MS] = true,
         [METRIC_COMM_OVER_COMPUTE] = true,
         [METRIC_ROTATION_US] = true,
+        [METRIC_SPEEDUP] = true,
     };
     return timed[row->metric];
 }
 
-/* True if two rows share a prediction. A row of an exchange shares it only with rows of the same exchange, since a
- * schedule of its own times it. */
-static bool same_prediction(const struct measurement *a, const struct measurement *b)
+bool validation_same_run(const struct external_run *a, const struct external_run *b)
 {
-    return (a->metric == METRIC_SEQALLTOALL_MS) == (b->metric == METRIC_SEQALLTOALL_MS) &&
-           measured_same_run(a, b);
+    static const enum external_column columns[] = {
+        EXTERNAL_SOURCE, EXTERNAL_PLACE, EXTERNAL_FRAMEWORK, EXTERNAL_MODEL, EXTERNAL_ARGS};
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        if (strcmp(a->text[columns[i]], b->text[columns[i]]) != 0)
+            return false;
+    return true;
 }
 
-void validation_plan(struct validation *v, const struct measurements *rows)
+/* True if a metric takes more than the prediction of a step, or another one. */
+static bool is_more(enum measurement_metric metric)
 {
-    *v = (struct validation){
-        .rows = rows, .perturbation = v->perturbation, .perturbations = v->perturbations};
+    return metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP || subsequence_metric(metric);
+}
+
+/* True if two rows share a prediction. */
+static bool same_prediction(const struct external_run *a, const struct external_run *b)
+{
+    /* Others are more than a step of the args, or a part of it. */
+    const bool of_step = !is_more(a->metric) && !is_more(b->metric);
+    return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 &&
+           strcmp(a->text[EXTERNAL_AGAINST], b->text[EXTERNAL_AGAINST]) == 0 &&
+           a->gpus == b->gpus && a->seq_len == b->seq_len && strcmp(a->at.name, b->at.name) == 0 &&
+           a->is_least == b->is_least && (of_step || a->metric == b->metric);
+}
+
+void validation_plan(struct validation *v, const struct external_runs *rows)
+{
+    *v = (struct validation){.rows = rows,
+                             .load = v->load,
+                             .perturbation = v->perturbation,
+                             .perturbations = v->perturbations};
     size_t count = rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
-    v->search = arena_array(&v->arena, count + 1, sizeof *v->search);
     v->timed = arena_array(&v->arena, count + 1, sizeof *v->timed);
     for (size_t i = 0; i < count; i++) {
-        const struct measurement *row = &v->rows->row[i];
-        struct text why = {0};
-        v->row[i].run = SIZE_MAX;
-        if (!measured_supported(row, &why)) {
-            v->row[i].why = arena_text(&v->arena, why.data, why.size);
-            text_release(&why);
-            continue;
-        }
-        bool is_search = row->metric == METRIC_MAX_SEQ_LEN;
+        const struct external_run *row = &v->rows->row[i];
         size_t run = 0;
-        while (run < v->run_count &&
-               (v->search[run] != is_search || !same_prediction(row, &v->rows->row[first[run]])))
+        v->row[i].run = SIZE_MAX;
+        if (row->metric == METRIC_LAYOUT)
+            continue;
+        while (run < v->run_count && !same_prediction(row, &v->rows->row[first[run]]))
             run++;
         if (run == v->run_count) {
             first[v->run_count++] = i;
-            v->search[run] = is_search;
         }
         v->timed[run] |= needs_time(row);
         v->row[i].run = run;
@@ -176,57 +281,32 @@ void validation_plan(struct validation *v, const struct measurements *rows)
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
 }
 
-/* True if another row that counts has the same cell's tokens per second, which are preferred over its MFU. */
-static bool has_tgs(const struct validation *v, size_t i)
-{
-    for (size_t k = 0; k < v->rows->count; k++)
-        if (v->rows->row[k].metric == METRIC_TGS && v->row[k].run == v->row[i].run &&
-            v->rows->row[k].value != 0)
-            return true;
-    return false;
-}
-
 static void judge_value(struct validation *v, size_t i, double predicted)
 {
-    const struct measurement *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
     out->result.predicted = predicted / row->scale;
-    if (!row->is_number) {
-        out->result.outcome = OUTCOME_ERROR;
-        out->result.why = "the value is no number";
-        return;
-    }
     if (row->value == 0) {
         out->result.outcome = OUTCOME_ZERO;
         return;
     }
-    out->result.relative_error = out->result.predicted / row->value - 1;
+    out->result.error = out->result.predicted / row->value - 1;
     out->result.outcome = OUTCOME_OK;
-    out->counted = !measured_inferred_from(row);
+    out->counted = row->counts;
     if (!out->counted)
-        out->other = "a number of its cluster was inferred from this run";
+        out->other = row->text[EXTERNAL_COUNTS];
 }
 
+/* Judges an MFU. Where the source's convention counts recomputation, and the run has none, notes both factors. */
 static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
 {
-    const struct measurement *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->mfu);
-    if (out->result.outcome != OUTCOME_OK)
-        return;
-    const struct source_defaults *d = measured_defaults(row->text[MEASUREMENT_SOURCE]);
-    const char *checkpoint = measurement_option(row, "checkpoint");
-    bool recomputes = checkpoint != NULL ? strcmp(checkpoint, "none") != 0
-                                         : d->activations != CHOICE_ACTIVATIONS_KEEP;
-    if (mfu_table[d->convention].counts_recompute && !recomputes) {
-        out->counted = false;
+    if (out->result.outcome == OUTCOME_OK && answer->counts_recompute)
         out->other =
-            arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%; neither is counted",
-                         answer->mfu_other, 100 * (answer->mfu_other / row->value - 1));
-    } else if (has_tgs(v, i)) {
-        out->counted = false;
-        out->other = "the same run as its tgs: counted there";
-    }
+            arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s", answer->mfu_other,
+                         100 * (answer->mfu_other / v->rows->row[i].value - 1),
+                         out->counted ? "" : "; neither is counted");
 }
 
 /* Judges a step time. Its error is of speed, as that of tokens per second, which is the same measurement. */
@@ -234,102 +314,43 @@ static void judge_step(struct validation *v, size_t i, const struct run_answer *
 {
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->step_s);
-    if (out->result.outcome != OUTCOME_OK)
-        return;
-    out->result.relative_error = 1 / (1 + out->result.relative_error) - 1;
-    if (has_tgs(v, i)) {
-        out->counted = false;
-        out->other = "the same run as its tgs: counted there";
-    }
-}
-
-/* Judges a speed-up, and notes the other reading of the baseline beside the scored one. */
-static void judge_speedup(struct validation *v, size_t i, const struct run_answer *answer)
-{
-    const struct measurement *row = &v->rows->row[i];
-    const char *baseline = measurement_option(row, "baseline");
-    bool megatron = baseline != NULL && strcmp(baseline, "megatron-sp") == 0;
-    double other = answer->sppo.speedup_other;
-    double multiplexed = answer->sppo.speedup_shared;
-    const char *shared = "";
-    judge_value(v, i, answer->sppo.speedup);
-    if (!isnan(multiplexed) && row->value != 0)
-        shared = arena_printf(&v->arena, "; multiplexed %.4g, %+.1f %%", multiplexed,
-                              100 * (multiplexed / row->value - 1));
-    if (!isnan(other) && row->value != 0)
-        v->row[i].other =
-            arena_printf(&v->arena, "baseline %s %.4g, %+.1f %%%s",
-                         megatron ? "on the same subsequences; on whole sequences"
-                                  : "in FPDT's chunks; Ulysses with checkpoints on the host",
-                         other, 100 * (other / row->value - 1), shared);
-    const struct sppo_layout *layout = sppo_layout_find(row->text[MEASUREMENT_MODEL]);
-    if (megatron && layout != NULL && layout->unexplained && v->row[i].counted) {
-        v->row[i].counted = false;
-        v->row[i].other = arena_printf(&v->arena, "unexplained, in no mean; %s",
-                                       v->row[i].other != NULL ? v->row[i].other : "");
-    }
-}
-
-/* Judges a subsequence by the balance with full attention, as the figure's sizes suggest; notes the other balance. */
-static void judge_subsequence(struct validation *v, size_t i, const struct run_answer *answer)
-{
-    const struct measurement *row = &v->rows->row[i];
-    double halved = subsequence_value(&answer->subsequence, row->metric, true) / row->scale;
-    judge_value(v, i, subsequence_value(&answer->subsequence, row->metric, false));
-    if (row->metric != METRIC_ACTIVATION_MEMORY && row->value != 0)
-        v->row[i].other =
-            arena_printf(&v->arena, "balanced by full attention; halved gives %.4g, %+.1f %%",
-                         halved, 100 * (halved / row->value - 1));
+    if (out->result.outcome == OUTCOME_OK)
+        out->result.error = 1 / (1 + out->result.error) - 1;
 }
 
 static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
 {
-    const struct measurement *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
     double longest = (double)answer->longest;
-    bool right = !row->is_number             ? answer->longest == 0
-                 : measured_lower_bound(row) ? longest >= row->value
-                                             : longest == row->value;
+    bool right = !row->is_number ? answer->longest == 0
+                 : row->is_least ? longest >= row->value
+                                 : longest == row->value;
     out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
-    const struct sppo_answer *sppo = &answer->sppo;
-    if (sppo->other_as[0] != '\0' && sppo->scored_as[0] != '\0')
-        out->other =
-            arena_printf(&v->arena, "%lld K %s, %lld K %s", (long long)sppo->longest / 1024,
-                         sppo->scored_as, (long long)sppo->longest_other / 1024, sppo->other_as);
-    else if (sppo->other_as[0] != '\0')
-        out->other = arena_printf(&v->arena, "%lld K %s", (long long)sppo->longest_other / 1024,
-                                  sppo->other_as);
     if (answer->longest > 0)
         out->result.predicted = longest;
     else
-        out->result.predicted_text = "model does not fit";
+        out->result.predicted_text = measurement_word(METRIC_MAX_SEQ_LEN);
 }
 
 static void judge_verdict(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];
-    bool oom = strcmp(v->rows->row[i].text[MEASUREMENT_VALUE], "OOM") == 0;
-    if (!oom && strcmp(v->rows->row[i].text[MEASUREMENT_VALUE], "fits") != 0) {
-        out->result.outcome = OUTCOME_ERROR;
-        out->result.why = "the verdict is neither OOM nor fits";
-        return;
-    }
-    out->result.predicted_text = answer->verdict.fits ? "fits" : "OOM";
-    out->result.outcome = answer->verdict.fits != oom ? OUTCOME_RIGHT : OUTCOME_WRONG;
+    out->result.predicted_text = answer->verdict.fits ? "fits" : measurement_word(METRIC_VERDICT);
+    out->result.outcome = answer->verdict.fits ? OUTCOME_WRONG : OUTCOME_RIGHT;
 }
 
 static void judge(struct validation *v, size_t i)
 {
-    const struct measurement *row = &v->rows->row[i];
+    const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
-    out->result.predicted = out->result.relative_error = NAN;
+    out->result = external_no_result();
     if (out->run == SIZE_MAX) {
-        out->result.outcome = OUTCOME_UNSUPPORTED;
+        out->result.outcome = OUTCOME_NONE;
         return;
     }
     const struct run_answer *answer = &v->answer[out->run];
     if (!answer->ok) {
-        out->result.outcome = OUTCOME_ERROR;
         out->result.why = answer->error;
         return;
     }
@@ -356,26 +377,33 @@ static void judge(struct validation *v, size_t i)
         judge_value(v, i, answer->operator.rotation_s);
         break;
     case METRIC_PEAK_HBM:
-        judge_value(v, i,
-                    measured_defaults(v->rows->row[i].text[MEASUREMENT_SOURCE])->allocator_only
-                        ? (double)reserved_by_allocator(&answer->reserved)
-                        : (double)answer->reserved.total);
+        judge_value(v, i, (double)answer->reserved.total);
+        break;
+    case METRIC_RESERVED_MEMORY:
+        judge_value(v, i, (double)reserved_by_allocator(&answer->reserved));
         break;
     case METRIC_MAX_SEQ_LEN:
         judge_length(v, i, answer);
         break;
     case METRIC_SPEEDUP:
-        judge_speedup(v, i, answer);
+        judge_value(v, i, answer->speedup);
         break;
     case METRIC_ACTIVATION_MEMORY:
     case METRIC_FIRST_SUBSEQUENCE_ACTIVATION:
     case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
     case METRIC_FIRST_OFFLOAD_MS:
     case METRIC_LAST_OFFLOAD_MS:
-        judge_subsequence(v, i, answer);
+        judge_value(v, i, answer->saved);
         break;
-    default:
+    case METRIC_VERDICT:
         judge_verdict(v, i, answer);
+        break;
+    case METRIC_LAYOUT:
+    case METRIC_TOKENS_PER_S:
+    case METRIC_SEQUENCES_PER_S:
+    case METRIC_TFLOPS:
+    case METRIC_COUNT:
+        out->result.why = "this metric is compared only of a training step: give measured_step_s";
         break;
     }
 }
@@ -386,7 +414,8 @@ void validation_judge(struct validation *v)
         judge(v, i);
 }
 
-enum status validation_run(struct validation *v, const struct measurements *rows, struct diag *diag)
+enum status validation_run(struct validation *v, const struct external_runs *rows,
+                           struct diag *diag)
 {
     validation_plan(v, rows);
     struct progress progress;
@@ -401,8 +430,8 @@ enum status validation_run(struct validation *v, const struct measurements *rows
 
 bool validation_same_table(const struct validation *v, size_t a, size_t b)
 {
-    const struct measurement *one = &v->rows->row[a], *other = &v->rows->row[b];
-    return strcmp(one->text[MEASUREMENT_SOURCE], other->text[MEASUREMENT_SOURCE]) == 0 &&
-           strcmp(one->text[MEASUREMENT_TABLE], other->text[MEASUREMENT_TABLE]) == 0 &&
+    const struct external_run *one = &v->rows->row[a], *other = &v->rows->row[b];
+    return strcmp(one->text[EXTERNAL_SOURCE], other->text[EXTERNAL_SOURCE]) == 0 &&
+           strcmp(one->text[EXTERNAL_PLACE], other->text[EXTERNAL_PLACE]) == 0 &&
            one->metric == other->metric;
 }

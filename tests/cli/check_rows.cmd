@@ -1,6 +1,6 @@
 # Rows are looked through before they are added; every fault of every row is named, with its line. Those that ship
 # have one, which is in print: a cell whose tokens per second and MFU disagree.
-for file in external measurements; do
+for file in external external-2026-11 measurements; do
     longhaul validate --check-rows $S/traces/published/$file.csv || echo "exit $?"
 done | sed "s#$S/##"
 E=$S/traces/published/external.csv
@@ -10,14 +10,15 @@ row() { grep '^internevo-276,' $E | sed "s/^/$2/; $1"; }
     row 's/--model [^ ]*/--model nothing/' d; row 's/--zero 1/--zeros 1/' e; row 's/,8,64,/,8,64,/'; row 's/a100_80gb//'; row 's/,2048,/,many,/') > $T/steps.csv
 longhaul validate --check-rows $T/steps.csv || echo "exit $?"
 cat > $T/figures.csv <<END
-source,table,system,model,cluster,gpus,seq_len,options,metric,value,unit,note
-Ours,1,ulysses,gpt-2.7b,dgx-a100,4,2048,zero=1,tgs,9000,tokens/s/gpu,
-Ours,1,ulysses,gpt-2.7b,dgx-a100,4,2048,zero=1,mfu,0.9,fraction,
-Ours,1,ulysses,gpt-2.7b,dgx-a100,3,2048,zero=1,tgs,9000,tokens/s/gpu,
-Ours,1,mesh,gpt-2.7b,dgx-a100,4,2048,zero=1,tgs,9000,tokens/s/gpu,
-Ours,1,ulysses,gpt-2.7b,dgx-a100,4,2048,zero=1,tgs,9100,tokens/s/gpu,
-Ours,1,ulysses,gpt-2.7b,dgx-a100,4,2048,zero=1,tgs,fast,tokens/s/gpu,
-Ours,1,ulysses,gpt-2.7b,dgx-a100,4,2048,zero=9;impl=internevo,tgs,9000,GiB,
+id,source,place,framework,model,gpu,gpus,seq_len,metric,value,unit,counts,args,note
+a,Ours,1,ulysses,gpt-2.7b,a100,4,2048,tgs,9000,tokens/s/gpu,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1,
+b,Ours,1,ulysses,gpt-2.7b,a100,4,2048,mfu,0.9,fraction,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1,
+c,Ours,1,ulysses,gpt-2.7b,a100,3,2048,tgs,9000,tokens/s/gpu,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 3 --zero 1,
+d,Ours,1,mesh,gpt-2.7b,a100,4,2048,tgs,9000,tokens/s/gpu,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1 --strategy mesh,
+e,Ours,1,ulysses,gpt-2.7b,a100,4,2048,tgs,9100,tokens/s/gpu,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1,
+f,Ours,1,ulysses,gpt-2.7b,a100,4,2048,tgs,fast,tokens/s/gpu,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1,
+g,Ours,1,ulysses,gpt-2.7b,a100,4,2048,tgs,9000,GiB,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 1,
+h,Ours,1,ulysses,gpt-2.7b,a100,8,2048,mfu,0.2,fraction,,--model gpt-2.7b --cluster dgx-a100 --seq 2048 --gpus 4 --zero 2,
 END
 longhaul validate --check-rows $T/figures.csv || echo "exit $?"
 # files that are no rows

@@ -81,33 +81,33 @@ for placement in context-first head-first; do
     echo
 done | stands $T/accuracy-pages.md
 F=$S/traces/published/measurements.csv
-(head -1 $F; grep -E '^LoongTrain,(4|5|fig5d),' $F) > $T/operators.csv
+(head -1 $F; grep -E '^loongtrain-(t4|t5|fig5d)-' $F) > $T/operators.csv
 longhaul validate --data $T/operators.csv --leave-one-out > $T/without
 awk '/^leave one out/ { on = 1 } on && / of [0-9]+$/ { print "| " $1 ", " $2 " | " $10 " | " $3 ", " $4 " % | " $5 ", " $6 " % | " $7 ", " $8 " % |" }' $T/without | tr -d '*' > $T/rows
 tr -d '*' < $T/accuracy-pages.md > $T/accuracy.md
 stands $T/accuracy.md < $T/rows
 awk '/^fitted numbers/ { on = 1 } on && NF == 5 && /[0-9]$/ && $2 != 4 { print "| `" $1 "` | " $2 " | " $3 " | " $4 " | " $5 " |" }' $T/without | stands $T/accuracy-pages.md
 # docs/accuracy.md: errors of groups of rows
-(head -1 $F; grep -E '^FPDT,(fig11|3|4),|^LoongTrain,2,(ulysses|2d),' $F | grep -E '^FPDT|,ulysses,|dhp=32;dcp=1;' | grep -E ',(mfu|tgs),' | grep -v 'LoongTrain.*,mfu,' |
-    grep -vE '^FPDT,3,(megatron-sp|ulysses,.*,65536)') > $T/rows.csv
+(head -1 $F; grep -E '^(fpdt-(fig11|t3|t4)|loongtrain-t2)-' $F | grep -E '^fpdt|,ulysses,|--hp 32 --cp 1 ' | grep -E ',(mfu|tgs),' | grep -v '^loongtrain.*,mfu,' |
+    grep -vE '^fpdt-t3-.*(,megatron-sp,|,ulysses,.*--seq 65536 )') > $T/rows.csv
 longhaul validate --data $T/rows.csv -o $T/errors.csv > $T/note
 group() { # PATTERN, what the row says: its end, mean and worst
-    grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 1); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
+    grep -E "$1" $T/errors.csv | awk -F, -v says="$2" '$NF == "ok" { e = 100 * $(NF - 4); size = e < 0 ? -e : e; sum += size; n++; if (size > most) { most = size; worst = e } }
         END { printf "(%d%s | %.1f %% | %+.1f %% |\n", n, says, sum / n, worst }' > $T/end
     grep -qF -e "$(cat $T/end)" $T/accuracy-pages.md && echo "as printed" || echo "not in accuracy.md: $1 $(cat $T/end)"
 }
-group '^LoongTrain,' ')'
-group '^FPDT,3,ulysses' ')'
-group '^FPDT,fig11,ulysses,[^,]*,[^,]*,4,' ')'
-group '^FPDT,fig11,megatron-sp,[^,]*,[^,]*,4,' '; nothing was fitted to them)'
-group '^FPDT,(fig11,fpdt,[^,]*,[^,]*,4,|3,fpdt|4,.*sparsity=0[.]0)' '; two of its numbers were fitted to Ulysses rows)'
-group '^LoongTrain|^FPDT,(3,ulysses|fig11,ulysses,[^,]*,[^,]*,4,)' ')'
-group '^LoongTrain|^FPDT,3,ulysses' ')'
-group '^FPDT,fig11,ulysses,gpt-13b' ')'
-group '^FPDT,fig11,megatron-sp,gpt-13b' ')'
-group '^FPDT,fig11,megatron-sp,gpt-30b' ')'
-group '^FPDT,fig11,fpdt,gpt-13b' ')'
-group '^FPDT,4,.*sparsity=0[.][1-5]' ')'
+group '^loongtrain-' ')'
+group '^fpdt-t3-.*,ulysses,' ')'
+group '^fpdt-fig11-.*,ulysses,.*--gpus 4 ' ')'
+group '^fpdt-fig11-.*,megatron-sp,.*--gpus 4 ' '; nothing was fitted to them)'
+group '^fpdt-(fig11-.*,fpdt,.*--gpus 4 |t3-.*,fpdt,|t4-00[12],)' '; two of its numbers were fitted to Ulysses rows)'
+group '^loongtrain-|^fpdt-(t3-.*,ulysses,|fig11-.*,ulysses,.*--gpus 4 )' ')'
+group '^loongtrain-|^fpdt-t3-.*,ulysses,' ')'
+group '^fpdt-fig11-.*,ulysses,gpt-13b' ')'
+group '^fpdt-fig11-.*,megatron-sp,gpt-13b' ')'
+group '^fpdt-fig11-.*,megatron-sp,gpt-30b' ')'
+group '^fpdt-fig11-.*,fpdt,gpt-13b' ')'
+group '^fpdt-t4-.*--sparsity 0[.][1-5]' ')'
 # the generated tables of docs/accuracy.md and of its pages
 mkdir $T/pages
 cp -r $S/docs/accuracy.md $S/docs/accuracy $T/pages

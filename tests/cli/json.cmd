@@ -5,7 +5,7 @@ longhaul check --model gpt2 --cluster ideal --gpus 4 --seq 1K --json > $T/check
 grep -E '"(right|faults|ranks)"' $T/check | sort -u
 valid < $T/check
 longhaul validate --source LoongTrain --table 2 --system ulysses --json > $T/validate
-grep -E '"(system|metric|value|status|counted)"' $T/validate
+grep -E '"(framework|metric|value|status|counted)"' $T/validate
 valid < $T/validate
 # every list, and one of each table that has more to show
 for what in '' strategies profiles models clusters devices kinds rules conventions reserved \

@@ -4,10 +4,23 @@
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 
-#include "predict/validate/sppo_row.h"
+#include "cli/validate/external_setup.h"
+#include "predict/prediction.h"
 #include "tests/check.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* SPPO's variants: what is sent to the host. */
+enum { NONE, FULL, ADAPTIVE, MULTIPLEXED, VARIANT_COUNT };
+static const struct {
+    const char *name, *options;
+} variants[VARIANT_COUNT] = {
+    {"none", "--activations keep"},
+    {"full", "--offload-ratio full"},
+    {"adaptive", "--offload-ratio adaptive"},
+    {"adaptive, multiplexed", "--offload-ratio adaptive --pipeline msp --share-units auto"},
+};
 
 /* The numbers of first and last subsequences that stages share, by configuration: as many as are predicted to be
  * faster and to fit. */
@@ -19,33 +32,80 @@ static const struct shared_units shares[15] = {
 /* By configuration, true if the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};
 
+struct step {
+    double step_s;
+    struct verdict verdict;
+    struct shared_units shared;
+};
+
+/* Predicts a layout, whose args offload adaptively, in another variant. */
+static enum status predict_variant(struct step *step, const struct external_run *layout,
+                                   int variant, struct diag *diag)
+{
+    const char *args = layout->text[EXTERNAL_ARGS], *adaptive = variants[ADAPTIVE].options;
+    const char *at = strstr(args, adaptive);
+    struct setup setup = {0};
+    struct prediction p = {0};
+    struct text text = {0};
+    enum mfu_convention unused;
+    if (!CHECK("a layout with adaptive offload", at != NULL))
+        return STATUS_BAD_INPUT;
+    text_printf(&text, "%.*s%s%s", (int)(at - args), args, variants[variant].options,
+                at + strlen(adaptive));
+    enum status status = external_setup(&setup, &unused, text.data, "", diag);
+    if (status == STATUS_OK)
+        status = prediction_make(&p, &setup, &setup.request, false, diag);
+    *step = (struct step){p.sim.step_s, p.verdict, p.choices.shared};
+    prediction_release(&p);
+    setup_release(&setup);
+    text_release(&text);
+    return status;
+}
+
+/* Finds layout i of Table 4 among the rows; NULL: there is none. */
+static const struct external_run *layout_of(const struct external_runs *rows, size_t i)
+{
+    size_t found = 0;
+    for (size_t k = 0; k < rows->count; k++)
+        if (rows->row[k].metric == METRIC_LAYOUT &&
+            strcmp(rows->row[k].text[EXTERNAL_FRAMEWORK], "sppo") == 0 && found++ == i)
+            return &rows->row[k];
+    return NULL;
+}
+
 static inline void check_orderings(size_t i)
 {
-    struct sppo_cell cell;
-    struct sppo_time t[SPPO_SYSTEM_COUNT] = {0};
+    struct external_runs rows = {0};
+    struct step t[VARIANT_COUNT] = {0};
     char label[96];
-    if (!CHECK("a cell of Table 4", sppo_cell(&cell, i)))
+    CHECK_INT("rows",
+              external_load(&rows, check_path("../traces/published/measurements.csv"), NULL),
+              STATUS_OK);
+    const struct external_run *layout = layout_of(&rows, i);
+    if (!CHECK("a layout of Table 4", layout != NULL))
         return;
-    snprintf(label, sizeof label, "%s %lldK", cell.layout->model, (long long)cell.tokens / 1024);
-    for (int system = 0; system < SPPO_SYSTEM_COUNT; system++) {
+    snprintf(label, sizeof label, "%s %lldK", layout->text[EXTERNAL_MODEL],
+             (long long)layout->seq_len / 1024);
+    for (int variant = 0; variant < VARIANT_COUNT; variant++) {
         struct diag diag = {0};
-        CHECK_INT(label, sppo_time(&t[system], &cell, (enum sppo_system)system, &diag), STATUS_OK);
+        CHECK_INT(label, predict_variant(&t[variant], layout, variant, &diag), STATUS_OK);
         diag_release(&diag);
     }
-    const struct shared_units *shared = &t[SPPO_MULTIPLEXED].shared;
+    const struct shared_units *shared = &t[MULTIPLEXED].shared;
     printf("%s:", label);
-    for (int system = 0; system < SPPO_SYSTEM_COUNT; system++)
-        printf(" %s %.3f s %.1f GiB,", sppo_system_names[system], t[system].step_s,
-               (double)t[system].verdict.needed[LIMIT_DEVICE] / (1 << 30));
+    for (int variant = 0; variant < VARIANT_COUNT; variant++)
+        printf(" %s %.3f s %.1f GiB,", variants[variant].name, t[variant].step_s,
+               (double)t[variant].verdict.needed[LIMIT_DEVICE] / (1 << 30));
     printf(" shared %u first, %u last\n", shared->first, shared->last);
-    CHECK(label, t[SPPO_NONE].step_s < t[SPPO_FULL].step_s);
-    CHECK(label, t[SPPO_ADAPTIVE].step_s <= t[SPPO_FULL].step_s);
-    CHECK(label, t[SPPO_MULTIPLEXED].step_s <= t[SPPO_ADAPTIVE].step_s);
-    CHECK_INT(label, t[SPPO_NONE].verdict.fits, none_fits[i]);
-    CHECK_INT(label, t[SPPO_ADAPTIVE].verdict.fits, true);
-    CHECK_INT(label, t[SPPO_MULTIPLEXED].verdict.fits, true);
+    CHECK(label, t[NONE].step_s < t[FULL].step_s);
+    CHECK(label, t[ADAPTIVE].step_s <= t[FULL].step_s);
+    CHECK(label, t[MULTIPLEXED].step_s <= t[ADAPTIVE].step_s);
+    CHECK_INT(label, t[NONE].verdict.fits, none_fits[i]);
+    CHECK_INT(label, t[ADAPTIVE].verdict.fits, true);
+    CHECK_INT(label, t[MULTIPLEXED].verdict.fits, true);
     CHECK_INT(label, shared->first, shares[i].first);
     CHECK_INT(label, shared->last, shares[i].last);
+    external_release(&rows);
 }
 
 #endif

@@ -6,21 +6,21 @@ cat > "$T/rows/my model.json" <<END
  "rope_theta": 10000, "bias_qkv": true, "bias_o": true, "bias_ffn": true, "tied_head": false,
  "sources": {"*": "made up"}}
 END
-columns=id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,recompute,attention,framework,measured_step_s,unit_published,value_published,second_metric,second_value,as_run,args,note
+columns=id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,recompute,attention,framework,measured_step_s,metric,value,unit,second_metric,second_value,as_run,args,note
 facts=,2048,1,8,1,1,1,1,4,zero1,none,fa2
 fast="--model 'my model.json' --seq 2K --strategy local --zero 1 --activations keep --profile ideal --batch 8"
 cat > $T/rows/own.csv <<END
 $columns
-one,Ours,mine,ideal_80gb,4$facts,"Frame 2.1, eager",0.006,step_ms,6,,,yes,$fast --cluster ideal --gpus 4,
-two,Ours,mine,ideal_80gb,4$facts,"Frame 2.2, compiled",0.005,tgs,819,memory_allocated_gib,2,yes,$fast --cluster ideal --gpus 4,
-three,Theirs,mine,ideal-40g,16$facts,Other,0.001,step_ms,1,memory_gib,2,nearest: x,"$fast --batch=8 --cluster ideal --gpus 16",
-four,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,memory_allocated_gib,2,nearest: no batch,"$fast --cluster '1x4xideal:device.memory=1 GB'",
-five,Theirs,mine,other,8$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4,
-six,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 --sequ 4K,
-seven,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 none.ir,
-eight,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,--model 'my model.json,
-nine,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,--model none.json --seq 2K --cluster ideal --gpus 4,
-ten,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,,,yes,$fast --cluster ideal --gpus 4 --scope attention,
+one,Ours,mine,ideal_80gb,4$facts,"Frame 2.1, eager",0.006,step_ms,6,ms,,,yes,$fast --cluster ideal --gpus 4,
+two,Ours,mine,ideal_80gb,4$facts,"Frame 2.2, compiled",0.005,tgs,819,tokens/s/gpu,memory_allocated_gib,2,yes,$fast --cluster ideal --gpus 4,
+three,Theirs,mine,ideal-40g,16$facts,Other,0.001,step_ms,1,ms,memory_gib,2,nearest: x,"$fast --batch=8 --cluster ideal --gpus 16",
+four,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,memory_allocated_gib,2,nearest: no batch,"$fast --cluster '1x4xideal:device.memory=1 GB'",
+five,Theirs,mine,other,8$facts,Other,0.005,step_ms,5,ms,,,yes,$fast --cluster ideal --gpus 4,
+six,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,,,yes,$fast --cluster ideal --gpus 4 --sequ 4K,
+seven,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,,,yes,$fast --cluster ideal --gpus 4 none.ir,
+eight,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,,,yes,--model 'my model.json,
+nine,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,,,yes,--model none.json --seq 2K --cluster ideal --gpus 4,
+ten,Theirs,mine,other,4$facts,Other,0.005,step_ms,5,ms,,,yes,$fast --cluster ideal --gpus 4 --scope attention,
 END
 sed 's/ --batch=8//; s/^\(three.*\),16,2048,1,8,/\1,16,2048,1,16,/' $T/rows/own.csv | sed '/^three/s/--batch 8/--batch 16/' > $T/rows/right.csv
 longhaul validate --all --data $T/rows/right.csv -o $T/out.csv || echo "exit $?"
@@ -56,14 +56,13 @@ longhaul validate --source torchtitan-cp --table text | grep '^rows'
 longhaul validate --source torchtitan-h100 -o $T/one.csv | grep '^rows'
 grep -c . $T/one.csv
 longhaul validate --source none 2>&1 | tail -1
-# two kinds of rows are two files
-head -1 $S/traces/published/measurements.csv > $T/figures.csv
+# rows of both kinds may share a file
 mkdir -p $T/data/traces/published
-grep -E '^source|^torchtitan-cp,text' $S/traces/published/measurements.csv > $T/data/traces/published/measurements.csv
+F=$S/traces/published/measurements.csv
+grep -E '^id|^torchtitan-cp-text' $F > $T/data/traces/published/measurements.csv
 grep -E '^(id|one),' $T/rows/right.csv > $T/data/traces/published/external.csv
 head -1 $S/traces/published/external-2026-11.csv > $T/data/traces/published/external-2026-11.csv
 cp "$T/rows/my model.json" $T/data/traces/published
 ln -s $S/models $T/data/models
 LONGHAUL_DATA=$T/data longhaul validate -o $T/both.csv | grep -E '^(rows|  all)'
 cut -d, -f1 $T/both.csv
-cut -d, -f1 $T/both-external.csv

@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz_external.c: whatever the text, either rows of training steps are read, which print and read
+/* tests/fuzz/fuzz_external.c: whatever the text, either rows of measured runs are read, which print and read
  * back to the same bytes, or there is exactly one message. The args of a row are split into words, or there is
  * one message. */
 #include "cli/common/options.h"
@@ -16,7 +16,10 @@ static void hold_row(const struct external_run *row)
     struct diag diag = {0};
     char **word;
     int count;
-    assert(row->gpus > 0 && row->seq_len > 0 && row->global_batch > 0 && row->step_s > 0);
+    const struct measurement_metric_info *info = &measurement_metrics[row->metric];
+    assert(row->step_s == 0 || (row->gpus > 0 && row->seq_len > 0 && row->global_batch > 0));
+    assert(row->gpus >= 0 && row->seq_len >= 0 && row->scale > 0 && isfinite(row->value));
+    assert(row->is_number || info->score != SCORE_RELATIVE);
     assert((row->second > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
     enum status status =
         options_split_words(&word, &count, &arena, row->text[EXTERNAL_ARGS], row->at, &diag);
@@ -37,14 +40,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct external_result *result = heap_zalloc(all.count + 1, sizeof *result);
     for (size_t i = 0; i < all.count; i++) {
         hold_row(&all.row[i]);
+        result[i] = external_no_result();
         result[i].why = all.row[i].text[EXTERNAL_NOTE];
-        result[i].error = NAN;
     }
     if (status == STATUS_OK) {
-        assert(external_recognise((const char *)data, size));
+        external_print_columns(&first);
         external_print(&all, result, &first);
         status = external_parse(&again, "again.csv", first.data, first.size, NULL);
         assert(status == STATUS_OK && again.count == all.count);
+        external_print_columns(&second);
         external_print(&again, result, &second);
         assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
     }
