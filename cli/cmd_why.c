@@ -9,9 +9,10 @@
 #include "predict/alternatives.h"
 #include "traces/torch_snapshot.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-static const struct option rows[] = {
+static const struct option why_rows[] = {
     {.name = "top",
      .kind = OPTION_COUNT,
      .value = "N",
@@ -22,7 +23,7 @@ static const struct option rows[] = {
              "that would save memory"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
-const struct option_set why_options = {"snapshot", rows, ARRAY_LEN(rows)};
+const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
 /* The figures of the answer if a configuration was given. */
 struct answer {
@@ -80,6 +81,62 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
     text_puts(out, after);
 }
 
+/* clang-format off */
+static const struct column sites[] = {
+    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width */
+    {"where", NULL, NULL, COLUMN_NAME, 0, "The line of code that allocated."},
+    {"bytes", "bytes", NULL, COLUMN_MEMORY, 10, NULL},
+    {NULL, "share", NULL, COLUMN_SHARE, 7, NULL},
+    {"blocks", "blocks", NULL, COLUMN_COUNT, 7, NULL},
+};
+
+static const struct column remedies[] = {
+    {"options", "would have fitted", NULL, COLUMN_NAME, -50, "Options of predict, added to those given."},
+    {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* in the unit of all */
+    {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"time_lost", "time lost", NULL, COLUMN_ERROR, 10, "Share of the step as it was configured."},
+    {"bytes", "GiB", NULL, COLUMN_GIB, 10, "Needed inside the allocator."},
+};
+/* clang-format on */
+
+const struct row_table why_tables[WHY_TABLE_COUNT] = {
+    [WHY_SITES] = {"why_site", sites, ARRAY_LEN(sites)},
+    [WHY_REMEDIES] = {"why_option", remedies, ARRAY_LEN(remedies)},
+};
+
+static void put_sites(struct rows *rows, const struct torch_snapshot *s, size_t top)
+{
+    rows_begin(rows, "allocated_at", NULL, &why_tables[WHY_SITES]);
+    for (size_t i = 0; i < s->sites && i < top; i++) {
+        char cut[61];
+        snprintf(cut, sizeof cut, "%s", s->site[i].name);
+        rows_name(rows, cut);
+        rows_name(rows, s->site[i].name);
+        rows_number(rows, (double)s->site[i].bytes);
+        rows_number(rows, (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1));
+        rows_number(rows, (double)s->site[i].blocks);
+    }
+    rows_end(rows);
+}
+
+static void put_remedies(struct rows *rows, const struct answer *a, size_t top)
+{
+    const struct report_time time = report_time_for(a->step_s);
+    rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_REMEDIES]);
+    for (size_t i = 0; i < a->count && i < top; i++) {
+        const struct remedy *r = &a->remedy[i];
+        struct text step = {0};
+        text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.unit_s, time.name);
+        rows_name(rows, r->options);
+        rows_name(rows, step.data);
+        rows_number(rows, r->step_s);
+        rows_number(rows, r->step_s / a->step_s - 1);
+        rows_number(rows, (double)(r->inside_bytes + a->unseen_bytes));
+        text_release(&step);
+    }
+    rows_end(rows);
+}
+
 static void print_snapshot(struct text *out, const struct torch_snapshot *s, size_t top)
 {
     if (s->out_of_memory) {
@@ -97,15 +154,8 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     text_printf(out, "%zu block%s (", s->blocks, s->blocks == 1 ? "" : "s");
     put_gib(out, "", s->active - s->requested, " of it rounding), ");
     put_gib(out, "", s->reserved - s->active, " cached\n\n");
-    text_printf(out, "%-60s %10s %7s %7s\n", "allocated at", "bytes", "share", "blocks");
-    for (size_t i = 0; i < s->sites && i < top; i++) {
-        struct text bytes = {0};
-        put_gib(&bytes, "", s->site[i].bytes, "");
-        text_printf(out, "%-60.60s %10s %5.1f %% %7zu\n", s->site[i].name, bytes.data,
-                    100 * (double)s->site[i].bytes / (double)(s->active > 0 ? s->active : 1),
-                    s->site[i].blocks);
-        text_release(&bytes);
-    }
+    struct rows rows = {.out = out};
+    put_sites(&rows, s, top);
 }
 
 static void print_answer(struct text *out, const struct answer *a, size_t top)
@@ -126,13 +176,8 @@ static void print_answer(struct text *out, const struct answer *a, size_t top)
                     a->tried);
         return;
     }
-    text_printf(out, "%-50s %12s %10s %10s\n", "would have fitted", "step", "time lost", "GiB");
-    for (size_t i = 0; i < a->count && i < top; i++) {
-        const struct remedy *r = &a->remedy[i];
-        text_printf(out, "%-50s %9.*f %-2s %+8.1f %% %10.2f\n", r->options, time.decimals,
-                    r->step_s / time.unit_s, time.name, 100 * (r->step_s / a->step_s - 1),
-                    (double)(r->inside_bytes + a->unseen_bytes) / 1073741824.0);
-    }
+    struct rows rows = {.out = out};
+    put_remedies(&rows, a, top);
 }
 
 static void print_json(struct text *out, const struct torch_snapshot *s, const struct answer *a,
@@ -149,31 +194,15 @@ static void print_json(struct text *out, const struct torch_snapshot *s, const s
     json_put_count(&json, "requested_bytes", s->requested);
     json_put_count(&json, "largest_free_bytes", s->largest_free);
     json_put_count(&json, "segments", s->segments);
-    json_begin_array(&json, "allocated_at");
-    for (size_t i = 0; i < s->sites && i < top; i++) {
-        json_begin_object(&json, NULL);
-        json_put_text(&json, "where", s->site[i].name);
-        json_put_count(&json, "bytes", s->site[i].bytes);
-        json_put_count(&json, "blocks", s->site[i].blocks);
-        json_end_object(&json);
-    }
-    json_end_array(&json);
+    struct rows rows = {.json = &json};
+    put_sites(&rows, s, top);
     if (a->known) {
         json_put_count(&json, "predicted_bytes", a->predicted_bytes);
         json_put_count(&json, "not_predicted_bytes", a->unseen_bytes);
         json_put_count(&json, "most_bytes", a->most_bytes);
         json_put_number(&json, "step_s", a->step_s);
         json_put_count(&json, "tried", a->tried);
-        json_begin_array(&json, "would_have_fitted");
-        for (size_t i = 0; i < a->count && i < top; i++) {
-            json_begin_object(&json, NULL);
-            json_put_text(&json, "options", a->remedy[i].options);
-            json_put_number(&json, "step_s", a->remedy[i].step_s);
-            json_put_number(&json, "time_lost", a->remedy[i].step_s / a->step_s - 1);
-            json_put_count(&json, "bytes", a->remedy[i].inside_bytes + a->unseen_bytes);
-            json_end_object(&json);
-        }
-        json_end_array(&json);
+        put_remedies(&rows, a, top);
     }
     json_end_object(&json);
     text_putc(out, '\n');

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "cli/common/options.h"
+#include "cli/common/rows.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +76,9 @@ extern const struct option_set predict_options, schedule_options, check_options,
 extern const struct option_set reproduce_options;
 extern const struct option_set compare_options, sweep_options, plot_options, report_options,
     why_options, list_options, help_options;
+
+/* The tables of `why`. */
+enum { WHY_SITES, WHY_REMEDIES, WHY_TABLE_COUNT };
+extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
 #endif

@@ -1,5 +1,7 @@
 #include "cli/common/rows.h"
 
+#include "base/units.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -95,6 +97,12 @@ static void put_value(struct text *out, const struct column *column, double valu
     case COLUMN_SECONDS:
         text_printf(out, "%.3f", 1e3 * value);
         break;
+    case COLUMN_MEMORY:
+        units_put_gib(out, value);
+        break;
+    case COLUMN_GIB:
+        text_printf(out, "%.2f", value / 0x1p30);
+        break;
     case COLUMN_ERROR:
         text_printf(out, "%+.1f%s", 100 * value, unit);
         break;
@@ -114,7 +122,8 @@ void rows_number(struct rows *rows, double value)
     const struct column *column = next(rows);
     assert(column->kind != COLUMN_NAME);
     if (is_shown(rows, column) && rows->json != NULL) {
-        if (column->kind == COLUMN_COUNT)
+        if (column->kind == COLUMN_COUNT || column->kind == COLUMN_MEMORY ||
+            column->kind == COLUMN_GIB)
             json_put_count(rows->json, column->key, (uint64_t)value);
         else
             json_put_number(rows->json, column->key, value);

@@ -13,11 +13,13 @@
 #include <stddef.h>
 
 enum column_kind {
-    COLUMN_NAME,    /* a text */
-    COLUMN_COUNT,   /* a whole number */
-    COLUMN_INDEX,   /* a whole number, "-" if it is below 0 */
-    COLUMN_SECONDS, /* shown in ms */
-    COLUMN_BYTES,
+    COLUMN_NAME,      /* a text */
+    COLUMN_COUNT,     /* a whole number */
+    COLUMN_INDEX,     /* a whole number, "-" if it is below 0 */
+    COLUMN_SECONDS,   /* shown in ms */
+    COLUMN_BYTES,     /* all digits */
+    COLUMN_MEMORY,    /* bytes, shown with a unit: "1.28 GiB" */
+    COLUMN_GIB,       /* bytes, shown in GiB */
     COLUMN_ERROR,     /* a signed share, "-" if it is not known */
     COLUMN_SHARE,     /* "-" if it is not known */
     COLUMN_DEVIATION, /* a small number as 1.2e-05; "-" if it is not known */

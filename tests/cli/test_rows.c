@@ -1,6 +1,7 @@
 /* tests/cli/test_rows.c: a table that is filled once comes out as text, as JSON and in a page; docs/schema/rows.json is
  * made from the columns. */
 #include "base/json_write.h"
+#include "cli/command.h"
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/run_report.h"
@@ -16,7 +17,9 @@ static const struct column columns[] = {
     {"layer", "layer", NULL, COLUMN_INDEX, 5, NULL},
     {"hidden", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"step_s", "ms", NULL, COLUMN_SECONDS, 8, NULL},
-    {"bytes", "bytes", NULL, COLUMN_BYTES, 7, NULL},
+    {"bytes", "bytes", NULL, COLUMN_BYTES, 11, NULL},
+    {"all_bytes", "all", NULL, COLUMN_MEMORY, 8, NULL},
+    {NULL, "GiB", NULL, COLUMN_GIB, 5, NULL},
     {"error", "error", "error %", COLUMN_ERROR, 8, NULL},
     {NULL, "share", "share %", COLUMN_SHARE, 7, NULL},
     {NULL, "off", NULL, COLUMN_DEVIATION, 7, NULL},
@@ -38,6 +41,8 @@ static void fill(struct rows *rows)
         rows_number(rows, values[i].hidden);
         rows_number(rows, values[i].step_s);
         rows_number(rows, values[i].bytes);
+        rows_number(rows, values[i].bytes);
+        rows_number(rows, values[i].bytes);
         rows_number(rows, values[i].error);
         rows_number(rows, values[i].share);
         rows_number(rows, values[i].share / 3e4);
@@ -51,9 +56,9 @@ static void a_table_is_text(void)
     struct rows rows = {.out = &out};
     fill(&rows);
     CHECK_TEXT("text", out.data,
-               "kind       n layer       ms   bytes    error   share     off\n"
-               "a<b        2     3    1.500    4096  -12.5 % 100.0 % 3.3e-05\n"
-               "(none)    12     - 2000.000 80000000000        -       -       -\n");
+               "kind       n layer       ms       bytes      all   GiB    error   share     off\n"
+               "a<b        2     3    1.500        4096 4.00 KiB  0.00  -12.5 % 100.0 % 3.3e-05\n"
+               "(none)    12     - 2000.000 80000000000 74.5 GiB 74.51        -       -       -\n");
     text_release(&out);
 }
 
@@ -70,9 +75,9 @@ static void a_table_is_json(void)
         "{\n"
         "  \"rows\": [\n"
         "    {\"kind\": \"a<b\", \"count\": 2, \"layer\": 3, \"hidden\": 7, \"step_s\": 0.0015, "
-        "\"bytes\": 4096, \"error\": -0.125},\n"
+        "\"bytes\": 4096, \"all_bytes\": 4096, \"error\": -0.125},\n"
         "    {\"kind\": \"\", \"count\": 12, \"layer\": -1, \"hidden\": 8, \"step_s\": 2, "
-        "\"bytes\": 80000000000, \"error\": null}\n"
+        "\"bytes\": 80000000000, \"all_bytes\": 80000000000, \"error\": null}\n"
         "  ]\n"
         "}");
     text_release(&out);
@@ -83,24 +88,27 @@ static void a_table_is_html(void)
     struct page page = {0};
     struct rows rows = {.page = &page};
     fill(&rows);
-    CHECK("heads",
-          strstr(page.html.data, "<th>kind</th><th>n</th><th>layer</th><th>ms</th><th>"
-                                 "bytes</th><th>error %</th><th>share %</th><th>off</th></tr>"));
+    CHECK(
+        "heads",
+        strstr(
+            page.html.data,
+            "<th>kind</th><th>n</th><th>layer</th><th>ms</th><th>"
+            "bytes</th><th>all</th><th>GiB</th><th>error %</th><th>share %</th><th>off</th></tr>"));
     CHECK("a row",
           strstr(page.html.data,
                  "<tr><td>a&lt;b</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">"
-                 "1.500</td><td class=\"n\">4096</td><td class=\"n\">-12.5</td><td class=\"n\">"
+                 "1.500</td><td class=\"n\">4096</td><td>4.00 KiB</td><td class=\"n\">0.00</td><td "
+                 "class=\"n\">-12.5</td><td class=\"n\">"
                  "100.0</td>"));
     text_release(&page.html);
 }
 
 static void put_column(struct json_out *json, const struct column *column)
 {
-    static const char *const types[COLUMN_KIND_COUNT] = {[COLUMN_NAME] = "string",
-                                                         [COLUMN_COUNT] = "integer",
-                                                         [COLUMN_INDEX] = "integer",
-                                                         [COLUMN_BYTES] = "number",
-                                                         [COLUMN_SECONDS] = "number"};
+    static const char *const types[COLUMN_KIND_COUNT] = {
+        [COLUMN_NAME] = "string",  [COLUMN_COUNT] = "integer",  [COLUMN_INDEX] = "integer",
+        [COLUMN_BYTES] = "number", [COLUMN_SECONDS] = "number", [COLUMN_MEMORY] = "integer",
+        [COLUMN_GIB] = "integer"};
     json_begin_row(json, column->key);
     if (types[column->kind] != NULL) {
         json_put_text(json, "type", types[column->kind]);
@@ -110,7 +118,7 @@ static void put_column(struct json_out *json, const struct column *column)
         json_put_text(json, NULL, "null");
         json_end_array(json);
     }
-    if (column->kind == COLUMN_COUNT)
+    if (column->kind == COLUMN_COUNT || column->kind == COLUMN_MEMORY || column->kind == COLUMN_GIB)
         json_put_count(json, "minimum", 0);
     if (column->about != NULL)
         json_put_text(json, "description", column->about);
@@ -142,7 +150,7 @@ static void the_schema_is_made_from_the_columns(void)
     const struct {
         const struct row_table *table;
         size_t count;
-    } all[] = {{compare_tables, COMPARE_TABLE_COUNT}, {&check, 1}};
+    } all[] = {{compare_tables, COMPARE_TABLE_COUNT}, {&check, 1}, {why_tables, WHY_TABLE_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};
     json_begin_object(&json, NULL);
