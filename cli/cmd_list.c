@@ -219,22 +219,12 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
 }
 
 /* Counts constants of a preset: all of them, including those of the files on which it is based, and how many of them
- * state no source; then the same two counts for the preset's own file only. */
+ * were not stated or measured; then the same two counts for the preset's own file only. */
 struct constants {
     size_t numbers, unstated, own, own_unstated;
 };
 
-/* True if a source says, by one of these words, that the number is not stated. */
-static bool is_unstated(const char *source)
-{
-    static const char *const words[] = {"inferred", "assumed", "assumption", "estimate"};
-    for (size_t i = 0; source != NULL && i < ARRAY_LEN(words); i++)
-        if (strstr(source, words[i]) != NULL)
-            return true;
-    return false;
-}
-
-static void count_constant(struct constants *c, const char *preset, const char *source,
+static void count_constant(struct constants *c, const char *preset, enum number_origin how,
                            const char *file)
 {
     const char *slash = file != NULL ? strrchr(file, '/') : NULL;
@@ -242,7 +232,7 @@ static void count_constant(struct constants *c, const char *preset, const char *
     size_t size = strlen(preset);
     bool own =
         base != NULL && strncmp(base, preset, size) == 0 && strcmp(base + size, ".json") == 0;
-    bool unstated = is_unstated(source);
+    bool unstated = number_is_unstated(how);
     c->numbers++;
     c->unstated += unstated;
     c->own += own;
@@ -277,7 +267,7 @@ static enum status count_device(struct constants *c, struct arena *arena, const 
     struct device_cost cost;
     enum status status = cost_load(&cost, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cost.facts.count; i++)
-        count_constant(c, name, cost.facts.row[i].source, cost.facts.row[i].at.name);
+        count_constant(c, name, cost.facts.row[i].how, cost.facts.row[i].at.name);
     return status;
 }
 
@@ -287,7 +277,7 @@ static enum status count_cluster(struct constants *c, struct arena *arena, const
     struct cluster cluster;
     enum status status = cluster_load(&cluster, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cluster.facts.count; i++)
-        count_constant(c, name, cluster.facts.row[i].source, cluster.facts.row[i].at.name);
+        count_constant(c, name, cluster.facts.row[i].how, cluster.facts.row[i].at.name);
     return status;
 }
 
@@ -413,6 +403,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
         json_put_text(&l->json, "name", fact->path);
         put_value(&l->json, &cluster, fact);
         json_put_text(&l->json, "source", fact->source);
+        json_put_text(&l->json, "how", number_origin_names[fact->how]);
         json_end_object(&l->json);
     }
     json_end_array(&l->json);
@@ -444,6 +435,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
         }
         json_put_text(&l->json, "meaning", fact->meaning);
         json_put_text(&l->json, "source", fact->source);
+        json_put_text(&l->json, "how", number_origin_names[fact->how]);
         json_end_object(&l->json);
     }
     json_end_array(&l->json);

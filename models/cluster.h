@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "models/number_origin.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,7 +139,8 @@ struct cluster_fact {
     const char *path;   /* "nic.bandwidth" */
     const char *value;  /* as written: "200 Gb/s" */
     const char *source; /* as written */
-    size_t entries;     /* of a table; 0: the value is no table */
+    enum number_origin how;
+    size_t entries; /* of a table; 0: the value is no table */
     double
         spread; /* relative; of a number that `calibrate` fitted on this machine; 0: of no such */
     struct loc at; /* the file and line that say so */

@@ -308,12 +308,14 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                   .at = keep_loc(arena, at)});
 }
 
-void cluster_field_set_spread(struct cluster *cluster, const struct cluster_field *field,
-                              double spread)
+void cluster_field_note(struct cluster *cluster, const struct cluster_field *field,
+                        enum number_origin how, double spread)
 {
     for (size_t i = 0; i < cluster->facts.count; i++)
-        if (strcmp(cluster->facts.row[i].path, field->path) == 0)
+        if (strcmp(cluster->facts.row[i].path, field->path) == 0) {
+            cluster->facts.row[i].how = how;
             cluster->facts.row[i].spread = spread;
+        }
 }
 
 struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster_field *field)

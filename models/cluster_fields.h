@@ -65,9 +65,9 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                             const struct cluster_field *field, double bytes_per_s,
                             const char *source, struct loc at);
 
-/* Notes the spread of a field that has been set (struct cluster_fact). */
-void cluster_field_set_spread(struct cluster *cluster, const struct cluster_field *field,
-                              double spread);
+/* Notes how the value of a field that has been set was obtained, and its spread (struct cluster_fact). */
+void cluster_field_note(struct cluster *cluster, const struct cluster_field *field,
+                        enum number_origin how, double spread);
 
 /* Refuses a value beyond the field's limits. */
 enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,

@@ -130,9 +130,10 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
                               const struct cluster_field *field, struct json_node node,
                               struct diag *diag)
 {
-    static const char *const known[] = {"value", "source", "spread"};
+    static const char *const known[] = {"value", "source", "how", "spread"};
     const char *source = "given";
     double spread = 0;
+    enum number_origin how = NUMBER_STATED;
     struct json_node value = node;
     enum status status = STATUS_OK;
     if (json_is_object(node)) {
@@ -142,21 +143,22 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
             status = read_text(&source, arena, node, "source", diag);
         if (status == STATUS_OK && json_find(node, "spread").value)
             status = json_get_double(node, "spread", 0, 10, &spread, diag);
+        if (status == STATUS_OK)
+            status = number_origin_read(node, &how, diag);
     }
     if (status != STATUS_OK)
         return status;
     if (!value.value)
         return json_error(node, diag, "has no \"value\"");
-    if (field->type == FIELD_TABLE)
-        return read_table(cluster, arena, field, value, source, diag);
-
     struct text text = {0};
-    status = value_text(&text, field, value, diag);
-    if (status == STATUS_OK)
+    const bool is_table = field->type == FIELD_TABLE;
+    status = is_table ? read_table(cluster, arena, field, value, source, diag)
+                      : value_text(&text, field, value, diag);
+    if (status == STATUS_OK && !is_table)
         status = cluster_field_set(cluster, arena, field, text.data ? text.data : "", text.size,
                                    source, json_loc(value), diag);
     if (status == STATUS_OK)
-        cluster_field_set_spread(cluster, field, spread);
+        cluster_field_note(cluster, field, how, spread);
     text_release(&text);
     return status;
 }

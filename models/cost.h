@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "models/number_origin.h"
 #include "models/work.h"
 
 #include <stdbool.h>
@@ -75,6 +76,7 @@ struct cost_fact {
     enum unit_kind unit;
     const char *meaning;
     const char *source;
+    enum number_origin how;
     struct loc at; /* the file and line that say so */
 };
 

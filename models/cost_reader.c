@@ -64,7 +64,7 @@ static enum status read_interval(struct json_node node, const struct cost_param 
 enum status cost_read_number(struct cost_reader reader, struct json_node node, const char *name,
                              const struct cost_param *param, double *value)
 {
-    static const char *const known[] = {"value", "source", "interval", "spread"};
+    static const char *const known[] = {"value", "source", "how", "interval", "spread"};
     struct diag *diag = reader.diag;
     if (!json_is_object(node))
         return json_error(node, diag,
@@ -88,6 +88,8 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
         status = read_interval(interval, param, &fact, diag);
     if (status == STATUS_OK && json_find(node, "spread").value)
         status = json_get_double(node, "spread", 0, 10, &fact.spread, diag);
+    if (status == STATUS_OK)
+        status = number_origin_read(node, &fact.how, diag);
     if (status != STATUS_OK)
         return status;
     fact.name = cost_read_keep(reader, name);

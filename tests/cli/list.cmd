@@ -15,6 +15,6 @@ longhaul list constants | grep 'ideal\|cluster h200'
 mkdir -p $T/data/models && cp -r $S/models/presets $T/data/models
 all() { LONGHAUL_DATA=$T/data longhaul list constants | sed -n 's/^all clusters *\([0-9]*\) .*, \([0-9]*\) that.*/\1 \2/p'; }
 all > $T/before
-printf '{"name": "h200-mine", "base": "h200", "nic": {"latency": {"value": "2 us", "source": "an assumption"}, "message_latency": {"value": "8 us", "source": "nccl-tests"}}}' > $T/data/models/presets/clusters/h200-mine.json
+printf '{"name": "h200-mine", "base": "h200", "nic": {"latency": {"value": "2 us", "source": "an assumption", "how": "assumed"}, "message_latency": {"value": "8 us", "source": "nccl-tests"}}}' > $T/data/models/presets/clusters/h200-mine.json
 all | paste $T/before - | awk '{print $3 - $1, "more,", $4 - $2, "of them unstated"}'
 longhaul list clusters ideal | grep 'device.peak_bf16'

@@ -1,0 +1,26 @@
+/* models/number_origin.h: how a number of a device or cluster was obtained, which its member "how" says. */
+#ifndef MODELS_NUMBER_ORIGIN_H
+#define MODELS_NUMBER_ORIGIN_H
+
+#include "base/diag.h"
+#include "base/json.h"
+
+#include <stdbool.h>
+
+enum number_origin {
+    NUMBER_STATED,   /* the source states it, or what it follows from; the default */
+    NUMBER_MEASURED, /* on such a machine */
+    NUMBER_INFERRED, /* from other figures of the source, or from another machine */
+    NUMBER_ASSUMED,  /* nobody states it */
+    NUMBER_ESTIMATED,
+    NUMBER_ORIGIN_COUNT
+};
+extern const char *const number_origin_names[NUMBER_ORIGIN_COUNT];
+
+/* Reads the member "how" of a number's object; without it the number is stated. */
+enum status number_origin_read(struct json_node object, enum number_origin *how, struct diag *diag);
+
+/* True if no source states the number, and nobody measured it. */
+bool number_is_unstated(enum number_origin how);
+
+#endif

@@ -1,0 +1,44 @@
+/* tests/models/test_number_origin.c: how a number was obtained is a member of its object, and no word of its source. */
+#include "models/number_origin.h"
+
+#include "tests/check.h"
+
+#include <string.h>
+
+static const struct {
+    const char *object, *message; /* message: of a fault; NULL: none */
+    enum number_origin how;
+    bool unstated;
+} objects[] = {
+    {"{\"source\": \"assumed by nobody: an estimate in words\"}", NULL, NUMBER_STATED, false},
+    {"{\"how\": \"measured\"}", NULL, NUMBER_MEASURED, false},
+    {"{\"how\": \"inferred\"}", NULL, NUMBER_INFERRED, true},
+    {"{\"how\": \"assumed\"}", NULL, NUMBER_ASSUMED, true},
+    {"{\"how\": \"estimated\"}", NULL, NUMBER_ESTIMATED, true},
+    {"{\"how\": \"guessed\"}",
+     "f:1: error: how: expected stated, measured, inferred, assumed or estimated, not 'guessed'\n",
+     NUMBER_STATED, false},
+};
+
+static void a_member_says_how(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+        struct json json = {0};
+        struct diag diag = {0};
+        enum number_origin how;
+        const char *text = objects[i].object;
+        CHECK_INT(text, json_parse(&json, "f", text, strlen(text), &diag), STATUS_OK);
+        enum status status = number_origin_read(json_root(&json), &how, &diag);
+        CHECK_INT(text, status, objects[i].message == NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        CHECK_TEXT(text, diag.text, objects[i].message == NULL ? "" : objects[i].message);
+        CHECK_INT(text, how, objects[i].how);
+        CHECK_INT(text, number_is_unstated(how), objects[i].unstated);
+        json_release(&json);
+        diag_release(&diag);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"a member says how", a_member_says_how},
+};
+CHECK_MAIN("number_origin", cases)
