@@ -191,7 +191,7 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.tokens;
-    size_t count = batch * (s->wanted.steps > 0 ? s->wanted.steps : 1);
+    size_t count = batch * (s->wanted.train && s->wanted.steps > 0 ? s->wanted.steps : 1);
     int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
@@ -295,6 +295,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.tokens = s->tokens;
+        s->wanted.exec.behind = !s->wanted.train;
         s->wanted.exec.ended_by = ended_by;
         s->wanted.exec.notes = &s->note;
         interrupt_catch(&interrupt);
@@ -325,9 +326,8 @@ static enum status do_all(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->wanted, s->options, diag);
     const struct training_options how = {
-        .seed = s->wanted.seed, .fresh = true, .reference = s->wanted.train};
-    const struct training_options most = {.reference = s->wanted.check || s->wanted.train,
-                                          .collect = s->wanted.check};
+        .seed = s->wanted.seed, .fresh = true, .reference = s->wanted.train && s->wanted.check};
+    const struct training_options most = {.reference = s->wanted.check, .collect = s->wanted.check};
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);

@@ -88,6 +88,13 @@ struct backend {
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
+    /* Make bytes of a pool zero, and fill elements of one with a draw's numbers; nothing runs meanwhile. NULL: the pool is
+     * host memory. draw() returns false if the pool is memory of the host. */
+    void (*clear)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
+                  uint64_t bytes);
+    bool (*draw)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
+                 enum dtype dtype, const struct draw *draw);
+
     /* Called before each step, when all streams are empty. */
     void (*begin_step)(struct exec_run *run);
     /* Called after each step, outside of its measured time: with a trace, reads the times of ops from the device and

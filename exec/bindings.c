@@ -131,6 +131,40 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
     }
 }
 
+/* Runs of equal length and distance that are joined into blocks. */
+struct joining {
+    bindings_block_function *use;
+    void *context;
+    struct bindings_block block; /* rows 0: none */
+};
+
+static void join_stretch(void *context, const struct stretch *s)
+{
+    struct joining *j = context;
+    struct bindings_block *b = &j->block;
+    uint64_t step = s->in_tensor - b->in_tensor;
+    bool next = b->rows > 0 && s->tensor == b->tensor && s->count == b->cols &&
+                s->in_buffer == b->in_buffer + b->rows * b->cols &&
+                (b->rows == 1 || step == b->rows * b->step);
+    if (next && b->rows == 1)
+        b->step = step;
+    if (next) {
+        b->rows++;
+        return;
+    }
+    if (b->rows > 0)
+        j->use(j->context, b);
+    *b = (struct bindings_block){s->tensor, s->in_tensor, s->in_buffer, 1, s->count, 0};
+}
+
+void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context)
+{
+    struct joining joining = {.use = use, .context = context};
+    for_stretches(buffer, join_stretch, &joining);
+    if (joining.block.rows > 0)
+        use(context, &joining.block);
+}
+
 struct sharing {
     const struct ir *ir;
     uint32_t

@@ -56,6 +56,16 @@ struct bindings {
  * later. name stands for the schedule in messages. */
 enum status bindings_check(const struct bindings *b, const char *name, struct diag *diag);
 
+/* A block of a tensor that lies whole in a bound buffer: (rows, cols) from element in_buffer; row r begins at element
+ * in_tensor + r step of the tensor. */
+struct bindings_block {
+    uint32_t tensor;
+    uint64_t in_tensor, in_buffer, rows, cols, step;
+};
+typedef void bindings_block_function(void *context, const struct bindings_block *block);
+/* Calls use for blocks that together are all elements of tensors that a bound buffer holds, without padding. */
+void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context);
+
 /* Functions for struct exec_io whose user is a struct bindings: fill a bound buffer, and collect one. Collected sums
  * start from 0 in every step. */
 enum status bindings_fill(void *user, const struct exec_buffer *buffer, struct diag *diag);

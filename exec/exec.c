@@ -22,19 +22,65 @@ static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;
 typedef enum status visit_function(struct exec_run *run, const struct exec_io *io,
                                    struct exec_buffer *buffer, struct diag *diag);
 
+/* Makes a bound buffer zero where it lies. */
+static void clear(struct exec_run *run, const struct exec_buffer *buffer)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t b = buffer->buffer;
+    enum memory memory = (enum memory)table->memory[b];
+    uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
+    if (run->backend->clear != NULL)
+        run->backend->clear(run, buffer->rank, memory, table->offset[b], bytes);
+    else
+        memset((char *)run->backend->memory(run, buffer->rank, memory) + table->offset[b], 0,
+               bytes);
+}
+
+/* A bound buffer that is being drawn. */
+struct drawing {
+    struct exec_run *run;
+    const struct exec_buffer *buffer;
+};
+
+/* Fills a block of a bound buffer where it lies: on the device, or by threads of the host. */
+static void draw_block(void *context, uint64_t at, const struct draw *draw)
+{
+    const struct drawing *d = context;
+    const struct buffer_table *table = &d->run->ir->buffer;
+    uint32_t b = d->buffer->buffer, rank = d->buffer->rank;
+    enum memory memory = (enum memory)table->memory[b];
+    enum dtype dtype = (enum dtype)table->dtype[b];
+    uint64_t offset = table->offset[b] + at * dtype_bytes(dtype);
+    const struct backend *backend = d->run->backend;
+    if (backend->draw == NULL || !backend->draw(d->run, rank, memory, offset, dtype, draw))
+        draw_fill((char *)backend->memory(d->run, rank, memory) + offset, (uint8_t)dtype, draw,
+                  d->run->threads);
+}
+
 static enum status fill(struct exec_run *run, const struct exec_io *io, struct exec_buffer *buffer,
                         struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
     uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
-    enum status status = STATUS_OK;
+    struct drawing drawing = {run, buffer};
+    if (!run_is_here(run, buffer->rank))
+        return STATUS_OK;
+    if (ZEROED >> buffer->binding->kind & 1) {
+        if (run->step == 0 || run->zeroed[b])
+            clear(run, buffer);
+        return STATUS_OK;
+    }
+    bool drawn = io->draw != NULL || io->fill == NULL;
+    if (drawn)
+        clear(run, buffer);
+    if (io->draw != NULL && io->draw(io->user, buffer, draw_block, &drawing))
+        return STATUS_OK;
+    if (io->fill == NULL)
+        return STATUS_OK;
     memset(buffer->data, 0, bytes);
-    if (io->fill != NULL && !(ZEROED >> buffer->binding->kind & 1))
-        status = io->fill(io->user, buffer, diag);
-    if (run_is_here(run, buffer->rank))
-        run->backend->put(run, buffer->rank, table->memory[b], table->offset[b], buffer->data,
-                          bytes);
+    enum status status = io->fill(io->user, buffer, diag);
+    run->backend->put(run, buffer->rank, table->memory[b], table->offset[b], buffer->data, bytes);
     return status;
 }
 
@@ -96,8 +142,8 @@ struct steps {
     uint32_t warmup, measured;
 };
 
-/* Runs a step on all processes: they begin together, *seconds receives the time of the slowest process, and each
- * process gets the times of all ranks' ops. *seconds < 0: the step has failed in this process. */
+/* Runs a step on all processes: they begin together, and *seconds receives the time of the slowest one. *seconds < 0:
+ * the step has failed in this process. */
 static enum status together(struct exec_run *run, struct executor *executor, double *seconds,
                             struct diag *diag)
 {
@@ -115,11 +161,32 @@ static enum status together(struct exec_run *run, struct executor *executor, dou
                                 "rank %" PRIu32 " has failed; its own message says why", i);
         *seconds = all[i] > *seconds ? all[i] : *seconds;
     }
-    if (status == STATUS_OK && here >= 0)
-        status = bootstrap_gather(run->world, run->time + run->first * run->plan.op_stride,
-                                  run->time, run->plan.op_stride * sizeof *run->time, diag);
     free(all);
     return here < 0 ? STATUS_OK : status;
+}
+
+/* Returns the (lower) median step: as many steps are faster as are slower, or one more is slower. */
+static uint32_t median_of(const double *step_s, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < count; k++)
+            before += step_s[k] < step_s[i] || (step_s[k] == step_s[i] && k < i);
+        if (before == (count - 1) / 2)
+            return i;
+    }
+    return 0;
+}
+
+/* Gives all processes the times of all ranks' ops in the median step, which is the same on all. */
+static enum status share_times(struct exec_run *run, const struct steps *steps, struct diag *diag)
+{
+    if (run->world == NULL || steps->time == NULL)
+        return STATUS_OK;
+    struct op_time *time =
+        steps->time + median_of(steps->step_s, steps->measured) * steps->time_count;
+    return bootstrap_gather(run->world, time + run->first * run->plan.op_stride, time,
+                            run->plan.op_stride * sizeof *time, diag);
 }
 
 /* Returns the failure of the run so far, in a step, before it or after it. */
@@ -137,8 +204,9 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
     for (run->step = 0; run->step < all; run->step++) {
         if (run_ended(run))
             return failure(run, diag);
+        uint32_t inputs = run->options->behind ? 0 : INPUTS;
         enum status status =
-            visit_bound(run, io, run->step == 0 ? UINT32_MAX : INPUTS | ZEROED, fill, diag);
+            visit_bound(run, io, run->step == 0 ? UINT32_MAX : inputs | ZEROED, fill, diag);
         if (status != STATUS_OK)
             return status;
         double seconds = 0;
@@ -165,20 +233,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             memcpy(steps->time + i * steps->time_count, run->time,
                    steps->time_count * sizeof *steps->time);
     }
-    return STATUS_OK;
-}
-
-/* Returns the (lower) median step: as many steps are faster as are slower, or one more is slower. */
-static uint32_t median_of(const double *step_s, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t before = 0;
-        for (uint32_t k = 0; k < count; k++)
-            before += step_s[k] < step_s[i] || (step_s[k] == step_s[i] && k < i);
-        if (before == (count - 1) / 2)
-            return i;
-    }
-    return 0;
+    return share_times(run, steps, diag);
 }
 
 static void say_to_trace(void *user, const char *key, const char *value)
@@ -335,6 +390,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
     run.host = heap_zalloc(run.plan.ranks, sizeof *run.host);
+    run.zeroed = plan_reads_first(ir, ZEROED);
     if (options->poison && run.backend->host_memory)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
@@ -354,6 +410,7 @@ out:
     free(steps.step_s);
     free(run.time);
     free((void *)run.host);
+    free(run.zeroed);
     plan_release(&run.plan);
     pthread_mutex_destroy(&run.lock);
     pthread_cond_destroy(&run.changed);

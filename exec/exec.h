@@ -14,6 +14,7 @@
 #define EXEC_EXEC_H
 
 #include "base/diag.h"
+#include "exec/draw.h"
 #include "schedule/ir/ir.h"
 #include "traces/trace.h"
 
@@ -60,8 +61,11 @@ struct exec_options {
     struct exec_adamw adamw;
     uint32_t warmup; /* steps run and not measured */
     uint32_t steps;  /* steps measured; 0: 1 */
-    bool poison;     /* prove that every element is written before it is read (slow) */
-    bool trace;      /* fill result.trace with the median step */
+    bool behind;     /* steps come right behind one another: all read the inputs of the first one */
+    bool
+        settle; /* after the warm-up more steps are run, and not measured, until the clock is steady */
+    bool poison; /* prove that every element is written before it is read (slow) */
+    bool trace;  /* fill result.trace with the median step */
     /* the run fails after this time in which no op ends and none is at work, on any process; 0: 10, with several
      * processes 60 */
     double stall_s;
@@ -97,16 +101,22 @@ struct exec_buffer {
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
+/* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at`. */
+typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
+
 /* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
- * order. Gradients and losses are zero before every step. `fill` is called before the first step for every other
- * bound buffer (the buffer is zero before, and keeps what fill leaves in it), and before each later step for tokens,
- * labels and positions. `read` is called after each step for the kinds in read_each, and after the last step also for
- * the kinds in read_last. */
+ * order. Gradients and losses are zero before every step. Before the first step every other bound buffer of this
+ * process's ranks is zeroed and filled: `draw`, unless it is NULL or returns false, names blocks of seeded numbers,
+ * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before each
+ * later step for tokens, labels and positions, unless options.behind. `read` is called after each step for the kinds in
+ * read_each, and after the last step also for the kinds in read_last, for all ranks of all processes. */
 struct exec_io {
     void *user;
     exec_io_function *fill;        /* NULL: all stays zero */
     exec_io_function *read;        /* NULL: no buffer is read */
     uint32_t read_each, read_last; /* masks of 1u << enum binding_kind */
+    bool (*draw)(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                 void *context);
 };
 
 struct exec_result {

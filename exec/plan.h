@@ -66,6 +66,10 @@ enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *n
                       struct diag *diag);
 void plan_release(struct exec_plan *plan);
 
+/* Returns for each buffer whether it is bound to one of `kinds` (a mask of 1u << enum binding_kind) and an op may read
+ * elements of it that no earlier op of the list has written; from malloc(). */
+bool *plan_reads_first(const struct ir *ir, uint32_t kinds);
+
 /* The ops of a rank on one stream, in list order. */
 struct plan_stream {
     uint32_t *op; /* (op_count) */

@@ -98,12 +98,22 @@ static uint64_t fnv1a64(const char *text)
     return hash;
 }
 
+bool reference_is_bias(const char *name)
+{
+    return strstr(name, ".bias") != NULL;
+}
+
+bool reference_is_norm(const char *name)
+{
+    return !reference_is_bias(name) && strstr(name, "norm") != NULL;
+}
+
 void reference_init_weights(struct reference *r, uint64_t seed)
 {
     for (size_t n = 0; n < r->count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
-        const bool bias = strstr(tensor->name, ".bias") != NULL;
-        const bool norm = !bias && strstr(tensor->name, "norm") != NULL;
+        const bool bias = reference_is_bias(tensor->name);
+        const bool norm = reference_is_norm(tensor->name);
         const double centre = norm ? 1 : 0;
         const double width = norm || bias ? 0.1 : sqrt(3 / (double)tensor->cols);
         const uint64_t state = seed + fnv1a64(tensor->name);

@@ -59,6 +59,10 @@ void reference_free(struct reference *reference); /* NULL is harmless */
 /* Returns a tensor by name; NULL if the model lacks it ("head.weight" of a model with a tied head, for instance). */
 struct reference_tensor *reference_find(const struct reference *reference, const char *name);
 
+/* True if a tensor of that name is a bias, or the weights of a norm. */
+bool reference_is_bias(const char *name);
+bool reference_is_norm(const char *name);
+
 /* Fills the parameters from a seed and sets the moments to 0. Every value is exact in float, so executors in f32
  * start from the same point; a tensor's values do not depend on other tensors.
  *

@@ -28,9 +28,10 @@ struct exec_run {
     uint32_t first, count;   /* ranks of this process */
     uint32_t threads;        /* of the processor, that each of them may use for work on the host */
 
-    double epoch_s;         /* time at which the current step was released */
-    uint32_t step;          /* of the run, from 0 */
-    struct op_time *time;   /* (ranks, plan.op_stride) of the current step */
+    double epoch_s;       /* time at which the current step was released */
+    uint32_t step;        /* of the run, from 0 */
+    struct op_time *time; /* (ranks, plan.op_stride) of the current step */
+    bool *zeroed; /* (buffers) bound gradients and losses that must be zero before every step */
     _Atomic uint32_t *host; /* (ranks) the op that the host is at; role's end: all issued */
 
     atomic_bool stop;

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "exec/number.h"
+#include "schedule/ir/id_map.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -194,22 +195,51 @@ static size_t batch_tokens(const struct ir *ir)
     return (size_t)ir->global_batch * (size_t)ir->layout.tokens;
 }
 
-/* Fills a buffer with numbers of the size of weights, which neither overflow nor become subnormal. */
-static void fill_weights(const struct exec_buffer *buffer)
+/* Receives blocks of a buffer's tensors. */
+struct drawing {
+    const struct training *training;
+    exec_draw_function *block;
+    void *context;
+};
+
+/* Draws weights as models begin with: norms are 1, biases 0, and matrices have a standard deviation of cols^-0.5, so
+ * that a product keeps the size of what it is given. With attention scores of size 1 and outputs that differ, operands
+ * are like a real model's, and so is the power that they draw. A block of rows has the numbers that the whole tensor
+ * has there: the schedule does not change what is computed. */
+static void draw_weights(void *context, const struct bindings_block *b)
 {
-    for (uint64_t i = 0; i < buffer->elements; i++)
-        number_set(buffer->data, buffer->dtype, i, 0.1 * (unit(buffer->buffer, i) - 0.5));
+    const struct drawing *d = context;
+    const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
+    bool constant = reference_is_norm(tensor->name) || reference_is_bias(tensor->name);
+    const struct draw draw = {
+        .seed =
+            hash_word(d->training->options.seed, hash_text(tensor->name, base_size(tensor->name))),
+        .rows = b->rows,
+        .cols = b->cols,
+        .first = (uint64_t)(tensor->first * tensor->cols) + b->in_tensor,
+        .step = b->step,
+        .centre = reference_is_norm(tensor->name) ? 1 : 0,
+        .scale = constant ? 0 : (float)(1 / (DRAW_DEVIATION * sqrt((double)tensor->cols))),
+    };
+    d->block(d->context, b->in_buffer, &draw);
+}
+
+bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                   void *context)
+{
+    struct drawing drawing = {user, block, context};
+    enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
+    if (drawing.training->reference != NULL || kind > BINDING_MOMENT2)
+        return false;
+    if (kind == BINDING_PARAM || kind == BINDING_MASTER)
+        bindings_blocks(buffer, draw_weights, &drawing);
+    return true;
 }
 
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct training *t = user;
     t->bindings.tokens = t->tokens + buffer->step * batch_tokens(t->ir);
-    if (t->reference == NULL &&
-        (buffer->binding->kind == BINDING_PARAM || buffer->binding->kind == BINDING_MASTER)) {
-        fill_weights(buffer);
-        return STATUS_OK;
-    }
     return bindings_fill(&t->bindings, buffer, diag);
 }
 
@@ -234,9 +264,10 @@ enum status training_run(struct training *t, const struct exec_options *options,
     struct exec_options run = *options;
     struct exec_io io = {.user = t,
                          .fill = fill,
+                         .draw = training_draw,
                          .read = look,
-                         .read_each = 1u << BINDING_LOSS,
-                         .read_last = t->options.collect ? UINT32_MAX : 0};
+                         .read_each = run.behind ? 0 : 1u << BINDING_LOSS,
+                         .read_last = t->options.collect ? UINT32_MAX : 1u << BINDING_LOSS};
     uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
     run.adamw = adamw_of(t, &options->adamw);
     if (t->reference != NULL)

@@ -27,8 +27,7 @@ enum { TRAINING_STEP = 3 };
 struct training_options {
     uint64_t seed;  /* of the weights */
     bool fresh;     /* start from moments 0 */
-    bool reference; /* keep the model's tensors; without them only the times of a run have a
-                       meaning, not its loss and tensors */
+    bool reference; /* keep the model's tensors in double, with which a run can be compared */
     bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
 };
 
@@ -58,9 +57,15 @@ void training_release(struct training *training);
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. They read as
- * many batches of training.tokens. */
+ * many batches of training.tokens, with options.behind the first one only, and then only the last loss is read. Without
+ * a reference the weights are those with which models begin (norms 1, biases 0, matrices normal with deviation
+ * cols^-0.5), drawn from options.seed where they lie. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
+
+/* For struct exec_io whose user is a struct training: draws weights, and leaves moments 0, if there is no reference. */
+bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                   void *context);
 
 /* Takes `steps` steps of the reference, each with training_update(), from the same start, and writes their losses
  * into loss[0..steps). The reference's tensors keep the result. */

@@ -214,6 +214,35 @@ static void cuda_get(struct exec_run *run, uint32_t r, enum memory memory, uint6
         cuda_failed(rank, IR_NONE, "cudaMemcpy", error);
 }
 
+static void cuda_clear(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                       uint64_t bytes)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    char *to = (char *)rank->memory[memory] + offset;
+    if (memory != MEMORY_HBM) {
+        memset(to, 0, bytes);
+        return;
+    }
+    select_device(rank);
+    cudaError_t error = cudaMemset(to, 0, bytes);
+    if (error != cudaSuccess)
+        cuda_failed(rank, IR_NONE, "cudaMemset", error);
+}
+
+static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory, uint64_t offset,
+                            enum dtype dtype, const struct draw *draw)
+{
+    struct cuda_rank *rank = &cuda_of(run)->rank[r];
+    struct cuda_array to = {(char *)rank->memory[memory] + offset, (uint8_t)dtype};
+    if (memory != MEMORY_HBM)
+        return false;
+    select_device(rank);
+    cudaError_t error = (cudaError_t)cuda_draw(to, draw, NULL);
+    if (error != cudaSuccess)
+        cuda_failed(rank, IR_NONE, "launching a draw of numbers", error);
+    return true;
+}
+
 /* ---- a step ---- */
 
 /* Records the base event, which ties the device's clock to the host's. First the host waits for the legacy stream, on
@@ -412,6 +441,8 @@ const struct backend cuda_backend = {
     .memory = cuda_memory,
     .put = cuda_put,
     .get = cuda_get,
+    .clear = cuda_clear,
+    .draw = cuda_draw_block,
     .begin_step = cuda_begin_step,
     .end_step = cuda_end_step,
     .enqueue = cuda_enqueue,

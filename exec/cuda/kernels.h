@@ -75,6 +75,10 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
               int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
               cudaStream_t stream);
 
+/* to (rows, cols): numbers of a draw (exec/draw.h), the same as draw_fill() makes. */
+struct draw;
+int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream);
+
 /* to = sum or maximum, in order, of `members` arrays of one type. */
 enum { CUDA_REDUCE_MEMBERS = 64 };
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,

@@ -1,5 +1,6 @@
 /* Kernels that treat elements one by one, and RoPE. Each thread takes eight elements at a time. */
 #include "exec/cuda/device.cuh"
+#include "exec/draw.h"
 
 enum { THREADS = 256 };
 
@@ -367,6 +368,33 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
     return LAUNCH(rope_kernel, blocks_for(rows, 1), threads_for(heads * dim / 2, THREADS), 0,
                   stream, to, from, position, rows, (int)heads, (int)dim, stride, log2(theta),
                   (float)direction);
+}
+
+/* ---- seeded numbers ---- */
+
+static __global__ void draw_kernel(struct array to, struct draw draw)
+{
+    for (uint64_t row = blockIdx.y; row < draw.rows; row += gridDim.y)
+        FOR_EACH(k, (int64_t)(draw.cols + EIGHT - 1) / EIGHT)
+        {
+            int64_t i = k * EIGHT;
+            int n = up_to_eight((int64_t)draw.cols - i);
+            struct eight e;
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                e.x[j] = draw_number(&draw, draw.first + row * draw.step + (uint64_t)(i + j));
+            store8(to, (int64_t)(row * draw.cols) + i, n, e);
+        }
+}
+
+int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream)
+{
+    enum { ROWS_MOST = 4096 };
+    const struct draw numbers = *draw; /* the emulated device runs the launch later */
+    struct array array = draw->rows > 1 ? rows_of(to, (int64_t)draw->cols) : array_of(to);
+    unsigned x = (unsigned)blocks_for(ceil_div((int64_t)draw->cols, EIGHT), THREADS);
+    unsigned y = draw->rows < ROWS_MOST ? (unsigned)draw->rows : (unsigned)ROWS_MOST;
+    return LAUNCH_APART(draw_kernel, dim3(x, y), THREADS, stream, array, numbers);
 }
 
 /* ---- sums of several arrays, for ranks that share a device ---- */

@@ -169,7 +169,7 @@ static void all_kinds(uint32_t count, const char *dtype, int64_t size)
     if (hand_load(&h, text.data)) {
         h.options.steps = 2;
         h.options.poison = true;
-        h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX};
+        h.io = (struct exec_io){&looked, fill, look, 0, UINT32_MAX, NULL};
         hand_expect(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);
     }
@@ -222,7 +222,7 @@ static void instances_of_a_group_are_apart(void)
     struct hand h;
     ranks = 6;
     if (hand_load(&h, two_axes)) {
-        h.io = (struct exec_io){NULL, fill, look_at_total, 0, UINT32_MAX};
+        h.io = (struct exec_io){NULL, fill, look_at_total, 0, UINT32_MAX, NULL};
         hand_expect("two axes", &h, STATUS_OK, "");
     }
     hand_release(&h);

@@ -44,7 +44,7 @@ static void tensors_go_out_in_parts_and_come_back(void)
         b.got[BINDING_PARAM] = got;
         b.got[BINDING_GRAD] = grad;
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
-        h.io = (struct exec_io){&b, bindings_fill, bindings_read, 0, UINT32_MAX};
+        h.io = (struct exec_io){&b, bindings_fill, bindings_read, 0, UINT32_MAX, NULL};
         hand_expect("run", &h, STATUS_OK, "");
         CHECK("w", memcmp(w, got_w, sizeof w) == 0);
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
@@ -93,7 +93,7 @@ static void see(const char *text, struct seen *seen)
         struct bindings b = {.ir = &h.ir, .tokens = tokens};
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         filling = &b;
-        h.io = (struct exec_io){seen, fill, look, 0, UINT32_MAX};
+        h.io = (struct exec_io){seen, fill, look, 0, UINT32_MAX, NULL};
         hand_expect("run", &h, STATUS_OK, "");
     }
     hand_release(&h);

@@ -1,0 +1,36 @@
+#include "exec/draw.h"
+
+#include "exec/number.h"
+#include "exec/parallel.h"
+
+enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
+
+/* One call of draw_fill(). */
+struct fill {
+    char *to;
+    enum dtype dtype;
+    const struct draw *draw;
+};
+
+/* Fills elements [begin, end) of the block, counted row after row. */
+static void fill_part(void *context, uint64_t begin, uint64_t end)
+{
+    const struct fill *f = context;
+    const struct draw *d = f->draw;
+    float block[BLOCK];
+    for (uint64_t at = begin; at < end;) {
+        uint64_t row = at / d->cols, col = at % d->cols, left = d->cols - col;
+        uint64_t count = left < end - at ? left : end - at;
+        count = count < BLOCK ? count : BLOCK;
+        for (uint64_t i = 0; i < count; i++)
+            block[i] = draw_number(d, d->first + row * d->step + col + i);
+        number_from_f32(f->to + at * dtype_bytes(f->dtype), f->dtype, block, count);
+        at += count;
+    }
+}
+
+void draw_fill(void *to, uint8_t dtype, const struct draw *draw, uint32_t threads)
+{
+    struct fill fill = {to, (enum dtype)dtype, draw};
+    parallel_for(threads, draw->rows * draw->cols, GRAIN, fill_part, &fill);
+}

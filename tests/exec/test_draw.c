@@ -1,0 +1,235 @@
+/* tests/exec/test_draw.c: what a run without a reference computes: weights as models begin with, the same ones whatever
+ * the schedule. */
+#include "exec/draw.h"
+#include "exec/number.h"
+#include "exec/training.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/step/build.h"
+#include "tests/check.h"
+#include "tests/schedule/shapes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void draws_are_nearly_normal(void)
+{
+    enum { COUNT = 200000 };
+    float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
+    struct draw draw = {
+        .seed = 5, .rows = 1, .cols = COUNT, .centre = 3, .scale = (float)(2 / DRAW_DEVIATION)};
+    draw_fill(x, DTYPE_F32, &draw, 3);
+    double sum = 0, squares = 0, third = 0;
+    for (int i = 0; i < COUNT; i++)
+        sum += x[i];
+    for (int i = 0; i < COUNT; i++) {
+        double d = (x[i] - sum / COUNT) / 2;
+        squares += d * d;
+        third += d * d * d;
+    }
+    CHECK_CLOSE("mean", sum / COUNT, 3, 0.01);
+    CHECK_CLOSE("deviation", sqrt(squares / COUNT), 1, 0.01);
+    CHECK_CLOSE("skewness", third / COUNT, 0, 0.02);
+    double neighbours = 0;
+    for (int i = 0; i + 1 < COUNT; i++)
+        neighbours += (x[i] - 3) * (x[i + 1] - 3) / 4;
+    CHECK_CLOSE("neighbours", neighbours / COUNT, 0, 0.01);
+    /* columns 10 to 17 of a tensor of 100 columns */
+    draw = (struct draw){.seed = 5,
+                         .rows = 50,
+                         .cols = 7,
+                         .first = 10,
+                         .step = 100,
+                         .centre = 3,
+                         .scale = draw.scale};
+    draw_fill(y, DTYPE_F32, &draw, 2);
+    uint32_t wrong = 0;
+    for (int r = 0; r < 50; r++)
+        for (int c = 0; c < 7; c++)
+            wrong += y[7 * r + c] != x[100 * r + 10 + c];
+    CHECK_INT("a block has the whole's numbers", wrong, 0);
+    free(x);
+    free(y);
+}
+
+/* ---- runs ---- */
+
+static const struct {
+    const char *label;
+    int32_t ranks, hp, cp;
+    int weights;
+} layouts[] = {
+    {"one rank", 1, 1, 1, 0},
+    {"by heads", 2, 2, 1, 0},
+    {"by context", 2, 1, 2, 0},
+    {"shards", 4, 2, 1, CHOICE_WEIGHTS_COUNT - 1},
+};
+
+struct run {
+    struct ir ir;
+    struct training training;
+    struct diag diag;
+};
+
+static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
+{
+    struct request request = {.model = &shapes[0],
+                              .strategy = layouts[layout].cp > 1 ? "ring" : NULL,
+                              .weights = layouts[layout].weights,
+                              .optimizer = -1,
+                              .attention_impl = ATTENTION_CPU,
+                              .dtype = DTYPE_F32,
+                              .ranks = (uint32_t)layouts[layout].ranks,
+                              .hp = (uint32_t)layouts[layout].hp,
+                              .cp = (uint32_t)layouts[layout].cp,
+                              .seq = 32,
+                              .global_batch = 2,
+                              .gpus_per_node = 2};
+    const struct training_options how = {.seed = seed, .fresh = true};
+    struct choices choices;
+    *run = (struct run){0};
+    enum status status = compose_resolve(&choices, &request, NULL, &run->diag);
+    if (status == STATUS_OK)
+        status = compose_build(&run->ir, &choices, &run->diag);
+    if (status == STATUS_OK)
+        status = training_init(&run->training, &run->ir, "run", NULL, &how, &run->diag);
+    run->training.tokens = tokens;
+    if (status != STATUS_OK)
+        fputs(run->diag.text, stderr);
+    return CHECK_INT(layouts[layout].label, status, STATUS_OK);
+}
+
+static void run_release(struct run *run)
+{
+    training_release(&run->training);
+    ir_release(&run->ir);
+    diag_release(&run->diag);
+}
+
+enum { TOKENS = 64 };
+
+/* Returns the loss of a second step. */
+static double loss_of(size_t layout, uint64_t seed, bool behind)
+{
+    static int32_t tokens[2 * TOKENS];
+    struct run run;
+    struct exec_result result = {0};
+    double loss = NAN;
+    training_random_tokens(tokens, TOKENS, shapes[0].vocab, 1);
+    memcpy(tokens + TOKENS, tokens, TOKENS * sizeof *tokens);
+    if (run_init(&run, layout, seed, tokens)) {
+        const struct exec_options options = {.model = {1e-5, 1e4},
+                                             .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
+                                             .steps = 2,
+                                             .behind = behind,
+                                             .stall_s = 60};
+        enum status status = training_run(&run.training, &options, &result, &run.diag);
+        CHECK_INT(layouts[layout].label, status, STATUS_OK);
+        loss = run.training.loss[1];
+    }
+    exec_result_release(&result);
+    run_release(&run);
+    return loss;
+}
+
+static void what_is_computed_does_not_depend_on_the_layout(void)
+{
+    double whole = loss_of(0, 1, false), chance = log((double)shapes[0].vocab);
+    CHECK("a loss like that of a model that begins", whole > 0.8 * chance && whole < 1.6 * chance);
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        CHECK_CLOSE(layouts[i].label, loss_of(i, 1, false), whole, 1e-5);
+        CHECK_CLOSE(layouts[i].label, loss_of(i, 1, true), whole, 1e-5);
+    }
+    CHECK("another seed", fabs(loss_of(0, 2, false) - whole) > 1e-4);
+}
+
+/* Counts elements of parameters that are not as models begin. */
+struct seen {
+    uint32_t wrong;
+    double squares
+        [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */
+    uint64_t count[64];
+};
+
+struct look {
+    const struct exec_buffer *buffer;
+    struct seen *seen;
+};
+
+static void look_at_block(void *context, const struct bindings_block *b)
+{
+    struct look *look = context;
+    const struct tensor *tensor = &look->buffer->ir->tensor[b->tensor];
+    bool norm = reference_is_norm(tensor->name), bias = reference_is_bias(tensor->name);
+    for (uint64_t i = 0; i < b->rows * b->cols; i++) {
+        double x =
+            number_get(look->buffer->data, (enum dtype)look->buffer->dtype, b->in_buffer + i);
+        look->seen->wrong += (norm && x != 1) || (bias && x != 0);
+        look->seen->squares[b->tensor % 64] += x * x * (double)tensor->cols;
+        look->seen->count[b->tensor % 64]++;
+    }
+}
+
+static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    struct look at = {buffer, user};
+    (void)diag;
+    bindings_blocks(buffer, look_at_block, &at);
+    return STATUS_OK;
+}
+
+struct both {
+    struct training *training;
+    struct seen *seen;
+};
+
+static bool draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
+                 void *context)
+{
+    return training_draw(((struct both *)user)->training, buffer, block, context);
+}
+
+static enum status read_both(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    return look(((struct both *)user)->seen, buffer, diag);
+}
+
+static void weights_are_those_with_which_models_begin(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        struct run run;
+        struct seen seen = {0};
+        struct exec_result result = {0};
+        struct both both = {&run.training, &seen};
+        const struct exec_io io = {
+            .user = &both, .draw = draw, .read = read_both, .read_last = 1u << BINDING_PARAM};
+        /* a rate of 0 leaves the parameters as they are */
+        const struct exec_options options = {
+            .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_s = 60};
+        if (run_init(&run, i, 1, NULL)) {
+            CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
+                      STATUS_OK);
+            CHECK_INT(layouts[i].label, seen.wrong, 0);
+            uint32_t matrices = 0;
+            for (uint32_t t = 0; t < run.ir.tensor_count && t < 64; t++) {
+                const struct tensor *tensor = &run.ir.tensor[t];
+                if (tensor->cols == 1 || seen.count[t] < 400)
+                    continue;
+                CHECK_CLOSE(tensor->name, seen.squares[t] / (double)seen.count[t], 1, 0.15);
+                matrices++;
+            }
+            CHECK("matrices were seen", matrices > 0);
+        }
+        exec_result_release(&result);
+        run_release(&run);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"draws are nearly normal", draws_are_nearly_normal},
+    {"what is computed does not depend on the layout",
+     what_is_computed_does_not_depend_on_the_layout},
+    {"weights are those with which models begin", weights_are_those_with_which_models_begin},
+};
+CHECK_MAIN("draw", cases)
