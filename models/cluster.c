@@ -187,11 +187,7 @@ int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings)
 
 bool cluster_fact_is_measured(const struct cluster_fact *fact)
 {
-    static const char *const words[] = {"fitted to", "measured", "bench"};
-    for (size_t i = 0; fact != NULL && i < ARRAY_LEN(words); i++)
-        if (strncmp(fact->source, words[i], strlen(words[i])) == 0)
-            return true;
-    return false;
+    return fact != NULL && (fact->how == NUMBER_MEASURED || fact->spread > 0);
 }
 
 /* ---- ranks ---- */

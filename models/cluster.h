@@ -226,8 +226,7 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
                           struct loopback copies, struct diag *diag);
 
 /* True if a fact was measured on the machine that the cluster's file describes, rather than taken from a
- * data sheet or from published steps, or inferred: its source begins with "fitted to", as calibrate
- * writes, "measured" or "bench". */
+ * data sheet or from published steps, or inferred: its file says so by "how", or gives a spread, as calibrate does. */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
 /* Returns the node and local GPU of a rank in [0, gpus): ranks fill node after node. */

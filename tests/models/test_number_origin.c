@@ -1,6 +1,7 @@
 /* tests/models/test_number_origin.c: how a number was obtained is a member of its object, and no word of its source. */
 #include "models/number_origin.h"
 
+#include "models/cluster.h"
 #include "tests/check.h"
 
 #include <string.h>
@@ -38,7 +39,19 @@ static void a_member_says_how(void)
     }
 }
 
+static void words_of_a_source_do_not_make_it_measured(void)
+{
+    struct cluster_fact fact = {.source = "measured on ours: fitted to 8 points"};
+    CHECK("words", !cluster_fact_is_measured(&fact));
+    fact.spread = 0.1;
+    CHECK("a spread", cluster_fact_is_measured(&fact));
+    fact = (struct cluster_fact){.source = "ours", .how = NUMBER_MEASURED};
+    CHECK("its member", cluster_fact_is_measured(&fact));
+    CHECK("none", !cluster_fact_is_measured(NULL));
+}
+
 static const struct check_case cases[] = {
+    {"words of a source do not make it measured", words_of_a_source_do_not_make_it_measured},
     {"a member says how", a_member_says_how},
 };
 CHECK_MAIN("number_origin", cases)
