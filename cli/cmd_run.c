@@ -6,6 +6,7 @@
 #include "cli/common/idle_options.h"
 #include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
+#include "cli/measure/not_honoured.h"
 #include "cli/measure/run_options.h"
 #include "cli/measure/run_report.h"
 #include "cli/setup/read_setup.h"
@@ -37,6 +38,7 @@ struct session {
     const char *name;                /* of the schedule, for messages */
     const struct transformer *model; /* NULL: a file without --model */
     char what[160];                  /* for the report */
+    struct text otherwise;           /* what the run does not do as the choices say */
     struct run_options wanted;
     int32_t *tokens; /* (steps, batch, seq) */
     struct text out;
@@ -61,6 +63,19 @@ static void ask_capability(const struct backend *backend, struct request *reques
     if (request->sm == 0 && backend->describe != NULL)
         (void)backend->describe(take_capability, &request->sm, &unread);
     diag_release(&unread);
+}
+
+/* Finds what the run does otherwise than the choices say, and notes it if the user chose any of it. */
+static void note_otherwise(struct session *s, const struct choices *choices, bool host)
+{
+    static const char *const options[] = {"profile", "compile", "attention", "from"};
+    bool chosen = false;
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        chosen = chosen || options_given(s->options, options[i]);
+    not_honoured_put(&s->otherwise, choices, host);
+    if (chosen && s->otherwise.size > 0)
+        diag_note(&s->note, (struct loc){.name = "run"}, "differs from what is predicted: %s",
+                  s->otherwise.data);
 }
 
 static enum status build(struct session *s, struct diag *diag)
@@ -89,6 +104,7 @@ static enum status build(struct session *s, struct diag *diag)
         status = compose_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
         idle_options_note_of(s->options, r, &choices, &s->note);
+        note_otherwise(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
         snprintf(s->what, sizeof s->what, "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
@@ -306,6 +322,8 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK && s->wanted.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
+        if (s->otherwise.size > 0)
+            trace_set(&result.trace, "not_honoured", s->otherwise.data);
         status = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
@@ -368,6 +386,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     free(session.tokens);
     ir_release(&session.ir);
     setup_release(&session.setup);
+    text_release(&session.otherwise);
     diag_release(&session.note);
     command_end_if_interrupted(diag);
     return status;

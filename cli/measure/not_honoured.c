@@ -1,0 +1,64 @@
+#include "cli/measure/not_honoured.h"
+
+#include "base/arena.h"
+#include "models/work.h"
+#include "schedule/choices/profile.h"
+
+static bool other_attention(const struct choices *c, bool host)
+{
+    return c->attention_impl != (host ? ATTENTION_CPU : ATTENTION_CUDNN);
+}
+
+static bool chains(const struct choices *c, bool host)
+{
+    (void)host;
+    return !c->compile && (c->profile->chains != CHAINS_FUSED || c->profile->chunk_eager);
+}
+
+static bool compiles(const struct choices *c, bool host)
+{
+    (void)host;
+    return c->compile;
+}
+
+static bool host_time(const struct choices *c, bool host)
+{
+    (void)host;
+    return c->profile->host_per_step_s > 0 || c->profile->host_per_list_s > 0 ||
+           c->profile->host_per_checkpoint_s > 0;
+}
+
+static bool hostless(const struct choices *c, bool host)
+{
+    (void)host;
+    return c->profile->hostless;
+}
+
+static const struct {
+    bool (*applies)(const struct choices *choices, bool host);
+    const char *words;
+} rows[] = {
+    {other_attention, NULL},
+    {compiles, "nothing is compiled: kernels are this program's and its libraries'"},
+    {chains, "norms, rotary embeddings and activations are one kernel each, not the framework's "
+             "chains of kernels"},
+    {host_time, "the time that the framework takes on the host is not spent"},
+    {hostless, "the host takes its own time to issue operations"},
+};
+
+void not_honoured_put(struct text *out, const struct choices *c, bool host)
+{
+    const char *before = "";
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (!rows[i].applies(c, host))
+            continue;
+        if (rows[i].words != NULL)
+            text_printf(out, "%s%s", before, rows[i].words);
+        else
+            text_printf(
+                out, "%sattention is computed by %s, not %s, for which its workspaces are planned",
+                before, host ? "the processor's kernels" : "cuDNN or tiles",
+                attention_impl_name((enum attention_impl)c->attention_impl));
+        before = "; ";
+    }
+}
